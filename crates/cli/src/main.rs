@@ -1,0 +1,4 @@
+//! The deckwatch command.
+
+#![forbid(unsafe_code)]
+fn main() {}

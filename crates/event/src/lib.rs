@@ -1,0 +1,3 @@
+//! The COS event channel.
+
+#![forbid(unsafe_code)]

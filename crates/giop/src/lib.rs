@@ -1,0 +1,3 @@
+//! GIOP messages, service contexts, IORs, corbaloc; no socket, no clock.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Samples, histograms, statistics, pacing, provenance, the result document.
+
+#![forbid(unsafe_code)]

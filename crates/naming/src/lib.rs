@@ -1,0 +1,3 @@
+//! The CosNaming service.
+
+#![forbid(unsafe_code)]

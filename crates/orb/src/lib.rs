@@ -1,0 +1,3 @@
+//! References, object adapter, lanes, connections; the CosNaming client stubs.
+
+#![forbid(unsafe_code)]

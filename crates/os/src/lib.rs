@@ -1,0 +1,1 @@
+//! The only door to the kernel: clocks, poller, sockets and their stamps, packet taps, mapped files, scheduling, memory locking.

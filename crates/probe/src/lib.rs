@@ -1,0 +1,3 @@
+//! The instruments: is this machine fit for real time.
+
+#![forbid(unsafe_code)]

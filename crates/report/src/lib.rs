@@ -1,0 +1,3 @@
+//! Result files in, one self-contained HTML file out.
+
+#![forbid(unsafe_code)]

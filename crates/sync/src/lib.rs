@@ -1,0 +1,1 @@
+//! Bounded queues and priority-inheriting locks.

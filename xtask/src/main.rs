@@ -1,0 +1,3 @@
+//! The house's own checks.
+
+fn main() {}

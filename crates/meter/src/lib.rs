@@ -1,3 +1,6 @@
 //! Samples, histograms, statistics, pacing, provenance, the result document.
 
 #![forbid(unsafe_code)]
+
+pub mod result;
+pub mod sample;

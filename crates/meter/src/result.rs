@@ -1,0 +1,233 @@
+//! The result document: what a run was, on what, and what it found. `result.json` in the run's folder.
+//!
+//! Every time is in nanoseconds of CLOCK_MONOTONIC of the run's kernel; every latency is one way. Samples stand beside it, in `samples.parquet`
+//! ([`crate::samples`]); histograms in `histograms/*.hlog`. A reader needs no other file to know what a number means.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of this document's shape; readers accept this one and all before it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultDocument {
+    /// Version of the document's shape, [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Name of the mission, from its file.
+    pub mission: String,
+    /// When, where, with what the run was made.
+    pub provenance: Provenance,
+    /// The network and hosts as they were emulated, or why they were not.
+    pub environment: Environment,
+    /// One entry for each flow over each carrier.
+    pub flows: Vec<FlowResult>,
+    /// The worst of all flows.
+    pub verdict: Verdict,
+    /// What the run says about itself.
+    pub warnings: Vec<Warning>,
+    /// Processes that ended before they should have.
+    pub deaths: Vec<Death>,
+}
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Version of this program, and its commit where it was built in a checkout.
+    pub version: String,
+    /// `release` or `debug`.
+    pub profile: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long the run took, seconds.
+    pub duration_s: f64,
+    /// The mission file's path and whole text.
+    pub mission_path: String,
+    /// The mission file's text.
+    pub mission_text: String,
+    /// SHA-like digest is not needed: the text is kept. Facts of the machine by name, for example `kernel`, `cpu_model`, `governor`, `clocksource`, `rt_runtime_us`.
+    pub machine: BTreeMap<String, String>,
+    /// Readings before, during and after: `steal_ticks`, `psi_cpu_some_us`, `udp_rcvbuf_errors`, ... as differences over the run.
+    pub disturbance: BTreeMap<String, f64>,
+    /// The clock of all stamps, and how kernel stamps were brought to it.
+    pub clock: ClockNote,
+}
+
+/// What the stamps are worth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockNote {
+    /// True where both ends of every flow read one clock, so that one-way latency is exact.
+    pub shared: bool,
+    /// In words, for the report.
+    pub note: String,
+    /// Bound of the error of a converted kernel stamp, nanoseconds.
+    pub conversion_error_ns: u64,
+}
+
+/// Hosts and network of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `namespaces` or `loopback`.
+    pub kind: String,
+    /// The network's name, for example `gigabit-ethernet`, and its parameters in words.
+    pub network: String,
+    /// Why loopback, where namespaces were asked for.
+    pub fallback_reason: Option<String>,
+    /// Hosts by name, with their addresses.
+    pub hosts: BTreeMap<String, String>,
+    /// Loads in words, by host.
+    pub loads: Vec<String>,
+}
+
+/// One flow over one carrier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Index used in the samples' `flow` column.
+    pub index: u16,
+    /// Name of the flow in the mission file.
+    pub name: String,
+    /// `udp`, `tcp`, `corba`, `corba-oneway`, `event`.
+    pub carrier: String,
+    /// The IDL type, or `octets`.
+    pub type_name: String,
+    /// Octets of one message's CDR encoding.
+    pub size_bytes: u64,
+    /// Supplier's host.
+    pub from: String,
+    /// Mean messages a second by the schedule.
+    pub rate_hz: f64,
+    /// `periodic`, `poisson`, `bursts`.
+    pub arrivals: String,
+    /// Deadline after due, nanoseconds.
+    pub deadline_ns: u64,
+    /// Allowed late messages, as in "3 in 10_000".
+    pub budget: LateBudget,
+    /// Scheduling class asked for and got, in words.
+    pub scheduling: String,
+    /// Layers reported together because a stamp was not to be had, for example "middleware and stack".
+    pub merged_layers: Vec<String>,
+    /// Per destination; the worst decides.
+    pub destinations: Vec<DestinationResult>,
+    /// The worst of the destinations.
+    pub verdict: Verdict,
+}
+
+/// Late messages a mission allows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LateBudget {
+    /// At most this many late messages ...
+    pub late: u64,
+    /// ... in this many.
+    pub of: u64,
+}
+
+/// One flow over one carrier at one destination.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DestinationResult {
+    /// Index used in the samples' `destination` column.
+    pub index: u16,
+    /// Destination host.
+    pub host: String,
+    /// Counts; warm-up left out.
+    pub counts: Counts,
+    /// Share of late messages with one-sided 95% bounds, both widened by batch means where lates cluster.
+    pub late_rate: LateRate,
+    /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`, `p99.9`, ...), with `min` and `max`.
+    pub latency_ns: BTreeMap<String, u64>,
+    /// The same for the gap between arrivals.
+    pub inter_arrival_ns: BTreeMap<String, u64>,
+    /// Late messages by the layer blamed.
+    pub blame: BTreeMap<String, u64>,
+    /// Mean nanoseconds a late message spent in each layer, by layer in order of the road.
+    pub late_layers_ns: BTreeMap<String, u64>,
+    /// Median nanoseconds of all messages in each layer.
+    pub layers_ns: BTreeMap<String, u64>,
+    /// Verdict of this destination.
+    pub verdict: Verdict,
+}
+
+/// Counts of one destination; `due` is the number judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Messages due in the judged part.
+    pub due: u64,
+    /// Received at least once.
+    pub received: u64,
+    /// Received more than the deadline after due, or lost.
+    pub late: u64,
+    /// Never received within the drain.
+    pub lost: u64,
+    /// Gaps between arrivals greater than period plus deadline (the paper's rule).
+    pub late_by_inter_arrival: u64,
+    /// Arrived after one with a higher sequence number.
+    pub out_of_order: u64,
+    /// Second and later copies.
+    pub duplicates: u64,
+    /// Local send errors.
+    pub send_errors: u64,
+    /// Dropped by a full receive buffer of this flow.
+    pub receive_overflows: u64,
+    /// Messages of the warm-up, not judged.
+    pub warm_up: u64,
+}
+
+/// Share of late messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LateRate {
+    /// late / due.
+    pub estimate: f64,
+    /// One-sided 95% lower bound.
+    pub lower: f64,
+    /// One-sided 95% upper bound.
+    pub upper: f64,
+    /// True where batch means made the bounds wider than the exact binomial ones.
+    pub widened: bool,
+}
+
+/// Whether the mission's budget is met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The word.
+    pub kind: VerdictKind,
+    /// In whole sentences, why.
+    pub reasons: Vec<String>,
+    /// For UNPROVEN: how many messages more would prove it, if none or as many as now are late.
+    pub messages_needed: Option<u64>,
+}
+
+/// The four verdicts, ordered from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum VerdictKind {
+    /// The upper bound of the late rate is within the budget.
+    Pass,
+    /// Neither yet.
+    Unproven,
+    /// The lower bound of the late rate is above the budget.
+    Fail,
+    /// The run cannot be judged.
+    Invalid,
+}
+
+/// Something the reader must know before trusting a number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// A short stable word, for example `merged-layers`, `schedule-not-kept`, `capture-dropped`.
+    pub kind: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A process that died.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Death {
+    /// What it was, for example `consumer of NAV over event at SONAR`.
+    pub process: String,
+    /// How it ended, for example `killed by signal 9`.
+    pub how: String,
+    /// When, nanoseconds since the schedule's start.
+    pub at_ns: i64,
+}

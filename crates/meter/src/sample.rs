@@ -1,0 +1,101 @@
+//! One message at one destination: six stamps, and what was found about it.
+
+/// No stamp was taken.
+pub const NO_STAMP: i64 = i64::MIN;
+
+/// One message at one destination. Stamps are nanoseconds of CLOCK_MONOTONIC, [`NO_STAMP`] where none was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Index of the flow (over one carrier) in the result document.
+    pub flow: u16,
+    /// Index of the destination within the flow.
+    pub destination: u16,
+    /// Sequence number, from 0.
+    pub sequence: u64,
+    /// When the schedule wanted it sent.
+    pub due_ns: i64,
+    /// When the supplier began to send it.
+    pub sent_ns: i64,
+    /// When the send call came back (for a two-way call: with the reply).
+    pub returned_ns: i64,
+    /// `event` only: the kernel's receive stamp at the channel's host.
+    pub channel_receive_ns: i64,
+    /// `event` only: the kernel's transmit stamp of the channel's own message to this consumer.
+    pub channel_transmit_ns: i64,
+    /// The kernel's transmit stamp at the supplier (for `event`: of the hop to the channel).
+    pub kernel_transmit_ns: i64,
+    /// The kernel's receive stamp at the consumer's host.
+    pub kernel_receive_ns: i64,
+    /// When the consumer's code had the message.
+    pub received_ns: i64,
+    /// When the consumer was done with it.
+    pub handled_ns: i64,
+    /// What was found.
+    pub flags: SampleFlags,
+    /// The layer blamed, for a late message.
+    pub blame: Option<Layer>,
+}
+
+/// What was found about a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleFlags {
+    /// In the warm-up: not judged.
+    pub warm_up: bool,
+    /// Received more than the deadline after due, or lost.
+    pub late: bool,
+    /// Not received within the drain.
+    pub lost: bool,
+    /// Its gap to the arrival before was greater than period plus deadline.
+    pub late_by_inter_arrival: bool,
+    /// Arrived after one with a higher sequence number.
+    pub out_of_order: bool,
+    /// Copies after the first.
+    pub duplicates: u8,
+}
+
+/// Where a late message lost its time, in order of the road.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Layer {
+    /// Between due and the send call, by the supplier's own fault (not woken, stopped).
+    Sender = 0,
+    /// Between the send call and the kernel's transmit stamp in a carrier that has a middleware.
+    Middleware = 1,
+    /// Between the send call and the kernel's transmit stamp in a raw carrier.
+    Stack = 2,
+    /// Between the kernel's stamps of the two ends.
+    Network = 3,
+    /// In the event channel: from its host's receive stamp to its own transmit stamp.
+    Channel = 4,
+    /// Between the kernel's receive stamp and the consumer's code, nothing being handled.
+    WakeUp = 5,
+    /// The part of that time in which the consumer was still busy with an earlier message.
+    Application = 6,
+}
+
+impl Layer {
+    /// All layers in order of the road.
+    pub const ALL: [Self; 7] = [
+        Self::Sender,
+        Self::Middleware,
+        Self::Stack,
+        Self::Network,
+        Self::Channel,
+        Self::WakeUp,
+        Self::Application,
+    ];
+
+    /// The word used in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Middleware => "middleware",
+            Self::Stack => "stack",
+            Self::Network => "network",
+            Self::Channel => "channel",
+            Self::WakeUp => "wake-up",
+            Self::Application => "application",
+        }
+    }
+}

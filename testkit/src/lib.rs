@@ -1,0 +1,39 @@
+//! What tests share: a skip that is counted, and foreign programs that may be absent.
+
+#![forbid(unsafe_code)]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Notes that a test cannot run here. `what` is the word that `interop/gaps.toml` may list; `why` says what is missing.
+///
+/// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger: a skip never looks like a pass.
+///
+/// # Panics
+/// When the ledger is named but cannot be written.
+pub fn skip(what: &str, why: &str) {
+    eprintln!("skipped: {what}: {why}");
+    if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
+        let mut ledger = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .expect("the skip ledger opens");
+        writeln!(ledger, "{what}: {why}").expect("the skip ledger takes a line");
+    }
+}
+
+/// The path of a program on PATH, or a counted skip.
+#[must_use]
+pub fn program(name: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("PATH").and_then(|path| {
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())
+    });
+    if found.is_none() {
+        skip(name, "the program is not installed");
+    }
+    found
+}

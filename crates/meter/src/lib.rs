@@ -2,5 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod limits;
+pub mod pacing;
 pub mod result;
 pub mod sample;

@@ -1,0 +1,441 @@
+//! When each message is due: an absolute, open-loop schedule that supplier and judge compute alike.
+//!
+//! A due time depends on the schedule only, never on the clock or on what became of earlier messages: a supplier that was held up
+//! sends what is overdue at once and skips nothing, and the judge, which recomputes the same due times, sees the whole delay.
+//! All arithmetic is on integers (the exponential gaps too), so that hosts with different mathematics libraries agree to the nanosecond.
+//!
+//! ```
+//! use std::time::Duration;
+//! use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+//!
+//! let schedule = Schedule {
+//!     start_ns: 1_000_000,
+//!     offset: Duration::ZERO,
+//!     arrivals: Arrivals::Periodic { period: Duration::from_millis(50) },
+//!     extent: Extent::Count { messages: 400 },
+//!     warm_up: 20,
+//! };
+//! schedule.check().expect("a sound schedule");
+//! assert_eq!(schedule.dues().count(), 420);
+//! let due = schedule.dues().nth(20).expect("the first that is judged");
+//! assert_eq!((due.sequence, due.due_ns, due.warm_up), (20, 1_001_000_000, false));
+//! ```
+
+use std::fmt;
+use std::time::Duration;
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng as _;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{DRAIN_DEADLINES, DRAIN_MIN, SCHEDULE_DURATION_MAX, SCHEDULE_MESSAGES_MAX};
+
+/// When the messages of one flow over one carrier are due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Start of the run's schedule, nanoseconds of CLOCK_MONOTONIC; the same for all flows of a run.
+    pub start_ns: i64,
+    /// How long after the start this flow begins; carriers that share a flow are set apart by it.
+    #[serde(rename = "offset_ns", with = "nanoseconds")]
+    pub offset: Duration,
+    /// The arrival process.
+    pub arrivals: Arrivals,
+    /// How much of it is judged; the warm-up comes before.
+    pub extent: Extent,
+    /// Messages before the judged part, of the same process, sent and marked but not judged.
+    pub warm_up: u64,
+}
+
+/// An arrival process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// One message each period, the first at the beginning.
+    Periodic {
+        /// Time between messages.
+        #[serde(rename = "period_ns", with = "nanoseconds")]
+        period: Duration,
+    },
+    /// Independent, exponentially distributed gaps (RFC 2330 section 11.1.1), one before the first message.
+    Poisson {
+        /// Mean gap.
+        #[serde(rename = "mean_period_ns", with = "nanoseconds")]
+        mean_period: Duration,
+        /// Seed of the gaps; two flows with one seed are due together.
+        seed: u64,
+    },
+    /// `size` messages, `gap` apart, each period.
+    Bursts {
+        /// From the first message of one burst to the first of the next.
+        #[serde(rename = "period_ns", with = "nanoseconds")]
+        period: Duration,
+        /// Messages in a burst.
+        size: u32,
+        /// Between messages of one burst; zero for back to back.
+        #[serde(rename = "gap_ns", with = "nanoseconds")]
+        gap: Duration,
+    },
+}
+
+/// How much of a schedule is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Extent {
+    /// This many messages after the warm-up.
+    Count {
+        /// Messages judged.
+        messages: u64,
+    },
+    /// The messages due within this time from the first that is judged (which always is).
+    Duration {
+        /// Time judged.
+        #[serde(rename = "duration_ns", with = "nanoseconds")]
+        duration: Duration,
+    },
+}
+
+impl Arrivals {
+    /// The word of the result document: `periodic`, `poisson` or `bursts`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Periodic { .. } => "periodic",
+            Self::Poisson { .. } => "poisson",
+            Self::Bursts { .. } => "bursts",
+        }
+    }
+
+    /// Mean messages a second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        match *self {
+            Self::Periodic { period } => period.as_secs_f64().recip(),
+            Self::Poisson { mean_period, .. } => mean_period.as_secs_f64().recip(),
+            Self::Bursts { period, size, .. } => f64::from(size) / period.as_secs_f64(),
+        }
+    }
+
+    /// The period of a strictly periodic flow, the only kind to which the inter-arrival rule applies.
+    #[must_use]
+    pub const fn period(&self) -> Option<Duration> {
+        match *self {
+            Self::Periodic { period } => Some(period),
+            Self::Poisson { .. } | Self::Bursts { .. } => None,
+        }
+    }
+}
+
+impl Schedule {
+    /// Whether the schedule can be kept at all; iterating one that is not sound is safe but of no use.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] for a period of zero, bursts that overlap or are empty, nothing to judge, or more than
+    /// [`SCHEDULE_MESSAGES_MAX`] messages or [`SCHEDULE_DURATION_MAX`].
+    pub fn check(&self) -> Result<(), ScheduleError> {
+        let period = match self.arrivals {
+            Arrivals::Periodic { period } | Arrivals::Bursts { period, .. } => period,
+            Arrivals::Poisson { mean_period, .. } => mean_period,
+        };
+        if period.is_zero() {
+            return Err(ScheduleError::PeriodZero);
+        }
+        if let Arrivals::Bursts { size, gap, .. } = self.arrivals {
+            if size == 0 {
+                return Err(ScheduleError::BurstEmpty);
+            }
+            if gap.as_nanos() * u128::from(size - 1) >= period.as_nanos() {
+                return Err(ScheduleError::BurstsOverlap);
+            }
+        }
+        let messages = self.expected_messages();
+        if messages <= self.warm_up as f64 {
+            return Err(ScheduleError::NothingToJudge);
+        }
+        if messages > SCHEDULE_MESSAGES_MAX as f64 {
+            return Err(ScheduleError::TooManyMessages);
+        }
+        let long = SCHEDULE_DURATION_MAX.as_secs_f64();
+        if period > SCHEDULE_DURATION_MAX
+            || self.offset > SCHEDULE_DURATION_MAX
+            || messages / self.arrivals.rate_hz() > long
+        {
+            return Err(ScheduleError::TooLong);
+        }
+        Ok(())
+    }
+
+    /// The due times in order, each with its sequence number. Restarting gives the same again.
+    #[must_use]
+    pub fn dues(&self) -> Dues {
+        let base_ns = self.start_ns.saturating_add(saturating_ns(self.offset));
+        let gaps = match self.arrivals {
+            Arrivals::Periodic { period } => Gaps::Regular {
+                period_ns: saturating_ns(period),
+                size: 1,
+                gap_ns: 0,
+            },
+            Arrivals::Bursts { period, size, gap } => Gaps::Regular {
+                period_ns: saturating_ns(period),
+                size: u64::from(size.max(1)),
+                gap_ns: saturating_ns(gap),
+            },
+            Arrivals::Poisson { mean_period, seed } => Gaps::Exponential {
+                mean_ns: u64::try_from(mean_period.as_nanos()).unwrap_or(u64::MAX),
+                random: Pcg64::new(u128::from(seed), PCG_STREAM),
+                since_base_ns: 0,
+            },
+        };
+        let until = match self.extent {
+            Extent::Count { messages } => Until::Sequence(self.warm_up.saturating_add(messages)),
+            Extent::Duration { duration } => Until::AfterFirstJudged(saturating_ns(duration)),
+        };
+        Dues {
+            gaps,
+            base_ns,
+            until,
+            warm_up: self.warm_up,
+            sequence: 0,
+        }
+    }
+
+    /// Messages that the schedule sends, warm-up included: exact for a count and for regular arrivals, the mean for a Poisson process over a duration.
+    #[must_use]
+    pub fn expected_messages(&self) -> f64 {
+        let judged = match (self.extent, &self.arrivals) {
+            (Extent::Count { messages }, _) => messages as f64,
+            (Extent::Duration { duration }, Arrivals::Poisson { .. }) => {
+                1.0 + duration.as_secs_f64() * self.arrivals.rate_hz()
+            }
+            (Extent::Duration { duration }, &Arrivals::Periodic { period }) => duration
+                .as_nanos()
+                .div_ceil(period.as_nanos().max(1))
+                .max(1)
+                as f64,
+            (Extent::Duration { duration }, &Arrivals::Bursts { period, size, gap }) => {
+                messages_of_bursts(duration, period, size, gap, self.warm_up) as f64
+            }
+        };
+        self.warm_up as f64 + judged
+    }
+}
+
+/// The time after the last message in which late ones are still awaited: the larger of ten deadlines and one second.
+#[must_use]
+pub fn drain(deadline: Duration) -> Duration {
+    deadline.saturating_mul(DRAIN_DEADLINES).max(DRAIN_MIN)
+}
+
+/// One message of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Sequence number, from 0.
+    pub sequence: u64,
+    /// When it is due, nanoseconds of CLOCK_MONOTONIC.
+    pub due_ns: i64,
+    /// Before the judged part.
+    pub warm_up: bool,
+}
+
+/// The due times of a schedule, in order. Its `next` allocates nothing and makes no system call.
+#[derive(Clone, Debug)]
+pub struct Dues {
+    gaps: Gaps,
+    base_ns: i64,
+    until: Until,
+    warm_up: u64,
+    sequence: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Gaps {
+    Regular {
+        period_ns: i64,
+        size: u64,
+        gap_ns: i64,
+    },
+    Exponential {
+        mean_ns: u64,
+        random: Pcg64,
+        since_base_ns: u128,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Sequence(u64),
+    AfterFirstJudged(i64),
+    Instant(i64),
+}
+
+impl Iterator for Dues {
+    type Item = Due;
+
+    fn next(&mut self) -> Option<Due> {
+        let sequence = self.sequence;
+        if matches!(self.until, Until::Sequence(end) if sequence >= end) {
+            return None;
+        }
+        let due_ns = self.gaps.due_ns(self.base_ns, sequence);
+        match self.until {
+            Until::AfterFirstJudged(duration_ns) if sequence == self.warm_up => {
+                self.until = Until::Instant(due_ns.saturating_add(duration_ns.max(1)));
+            }
+            Until::Instant(end_ns) if due_ns >= end_ns => {
+                self.until = Until::Sequence(0);
+                return None;
+            }
+            _ => {}
+        }
+        self.sequence += 1;
+        Some(Due {
+            sequence,
+            due_ns,
+            warm_up: sequence < self.warm_up,
+        })
+    }
+}
+
+impl std::iter::FusedIterator for Dues {}
+
+impl Gaps {
+    /// Called once for each sequence number in order; only the exponential form remembers.
+    fn due_ns(&mut self, base_ns: i64, sequence: u64) -> i64 {
+        let since_base = match self {
+            Self::Regular {
+                period_ns,
+                size,
+                gap_ns,
+            } => {
+                i128::from(sequence / *size) * i128::from(*period_ns)
+                    + i128::from(sequence % *size) * i128::from(*gap_ns)
+            }
+            Self::Exponential {
+                mean_ns,
+                random,
+                since_base_ns,
+            } => {
+                *since_base_ns += exponential(random, *mean_ns);
+                i128::try_from(*since_base_ns).unwrap_or(i128::MAX)
+            }
+        };
+        i64::try_from(since_base.saturating_add(i128::from(base_ns))).unwrap_or(i64::MAX)
+    }
+}
+
+/// An exponentially distributed number of the given mean, by comparisons only: von Neumann, "Various techniques used in connection with
+/// random digits", 1951. A run of falling uniforms of odd length (its probability is exp(-x), given the first is x) gives the fraction; each run of even
+/// length before it adds a whole mean. Exact but for the uniforms' 2^-64, and the same on every machine.
+fn exponential(random: &mut Pcg64, mean_ns: u64) -> u128 {
+    let mut whole = 0_u128;
+    loop {
+        let first = random.next_u64();
+        let (mut previous, mut run) = (first, 1_u32);
+        loop {
+            let next = random.next_u64();
+            if next >= previous {
+                break;
+            }
+            (previous, run) = (next, run + 1);
+        }
+        if run % 2 == 1 {
+            return whole * u128::from(mean_ns) + ((u128::from(first) * u128::from(mean_ns)) >> 64);
+        }
+        whole += 1;
+    }
+}
+
+fn messages_of_bursts(
+    duration: Duration,
+    period: Duration,
+    size: u32,
+    gap: Duration,
+    warm_up: u64,
+) -> u128 {
+    let (period, size, gap) = (
+        period.as_nanos().max(1),
+        u128::from(size.max(1)),
+        gap.as_nanos(),
+    );
+    let warm_up = u128::from(warm_up);
+    // The judged part may begin inside a burst: count what is due before its end, less the warm-up.
+    let end = (warm_up / size) * period + (warm_up % size) * gap + duration.as_nanos().max(1);
+    let in_last = if gap == 0 {
+        size
+    } else {
+        (end % period).div_ceil(gap).min(size)
+    };
+    let in_last = if end % period == 0 { 0 } else { in_last };
+    ((end / period) * size + in_last).saturating_sub(warm_up)
+}
+
+fn saturating_ns(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The generator's stream; any number would do, changing it changes every Poisson schedule.
+const PCG_STREAM: u128 = 0x6465_636b_7761_7463_685f_6475_6573;
+
+/// Why a schedule cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// The period is zero.
+    PeriodZero,
+    /// A burst has no message.
+    BurstEmpty,
+    /// A burst lasts as long as its period or longer.
+    BurstsOverlap,
+    /// No message after the warm-up.
+    NothingToJudge,
+    /// More than [`SCHEDULE_MESSAGES_MAX`] messages.
+    TooManyMessages,
+    /// Longer than [`SCHEDULE_DURATION_MAX`].
+    TooLong,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeriodZero => f.write_str("The period is zero."),
+            Self::BurstEmpty => f.write_str("A burst needs at least one message."),
+            Self::BurstsOverlap => {
+                f.write_str("A burst lasts longer than the period between bursts.")
+            }
+            Self::NothingToJudge => f.write_str("No message is left to judge after the warm-up."),
+            Self::TooManyMessages => write!(
+                f,
+                "The schedule has more than {SCHEDULE_MESSAGES_MAX} messages."
+            ),
+            Self::TooLong => write!(
+                f,
+                "The schedule is longer than {} days.",
+                SCHEDULE_DURATION_MAX.as_secs() / 86_400
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+/// Durations as whole nanoseconds in files.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests;

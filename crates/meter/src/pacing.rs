@@ -359,12 +359,11 @@ fn messages_of_bursts(
     let warm_up = u128::from(warm_up);
     // The judged part may begin inside a burst: count what is due before its end, less the warm-up.
     let end = (warm_up / size) * period + (warm_up % size) * gap + duration.as_nanos().max(1);
-    let in_last = if gap == 0 {
-        size
-    } else {
-        (end % period).div_ceil(gap).min(size)
+    let in_last = match (end % period, gap) {
+        (0, _) => 0,
+        (_, 0) => size,
+        (into_burst, gap) => into_burst.div_ceil(gap).min(size),
     };
-    let in_last = if end % period == 0 { 0 } else { in_last };
     ((end / period) * size + in_last).saturating_sub(warm_up)
 }
 

@@ -1,0 +1,43 @@
+//! `deckwatch version`: which program this is.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+/// Show version, commit and profile of this program
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  deckwatch version\n  deckwatch version --json")]
+pub(crate) struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a result's provenance says about the program.
+#[derive(Serialize)]
+pub(crate) struct Build {
+    pub(crate) version: &'static str,
+    pub(crate) commit: Option<&'static str>,
+    pub(crate) profile: &'static str,
+}
+
+/// This program.
+pub(crate) const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: option_env!("DECKWATCH_COMMIT"),
+    profile: if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    },
+};
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.json {
+        anstream::println!("{}", serde_json::to_string(&BUILD)?);
+    } else {
+        let commit = BUILD.commit.unwrap_or("not built in a checkout");
+        anstream::println!("deckwatch {} ({commit}, {})", BUILD.version, BUILD.profile);
+    }
+    Ok(ExitCode::SUCCESS)
+}

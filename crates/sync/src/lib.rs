@@ -1,1 +1,15 @@
-//! Bounded queues and priority-inheriting locks.
+//! Bounded structures shared between threads: a priority-inheriting lock, a queue, a pool and a table of slots.
+//!
+//! None of them allocates after it has been made (the table grows only when something is inserted), and the roads
+//! that a real-time thread takes are one or two atomic operations where nobody contends.
+
+pub mod limits;
+mod pi_mutex;
+mod pool;
+mod queue;
+mod slot_table;
+
+pub use pi_mutex::{PiMutex, PiMutexGuard};
+pub use pool::Pool;
+pub use queue::{BoundedQueue, Popped, PushError};
+pub use slot_table::{Pinned, SlotKey, SlotTable, TableFull};

@@ -1,0 +1,351 @@
+//! TCP sockets with deadlines, as the ORB uses them: one system call per read and per write in the ordinary case.
+//!
+//! Sockets are in blocking mode; a call that must not wait says so by flag. A wait with a deadline sleeps in the
+//! socket's own receive timeout (set only when it changes, and always shorter than what remains) and in `ppoll` for
+//! the last stretch, so that a steady timeout costs no further call and a deadline is still met precisely.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of CLOCK_MONOTONIC; what the deadlines of this module are counted in.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Waits shorter than this are left to `ppoll`: the receive timeout counts in scheduler ticks.
+const COARSE_WAIT_MS_MIN: u64 = 32;
+
+/// One TCP connection; may be read by one thread while another writes.
+#[derive(Debug)]
+pub struct TcpStream {
+    fd: OwnedFd,
+    /// The receive timeout now set on the socket, in milliseconds; 0: none.
+    receive_timeout_ms: AtomicU32,
+}
+
+impl TcpStream {
+    /// Connects to `address`, giving up at `deadline_ns`.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline, else what the kernel answers.
+    pub fn connect(address: SocketAddr, deadline_ns: Option<u64>) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
+        match net::connect(&fd, &address) {
+            Ok(()) => {}
+            Err(Errno::INPROGRESS | Errno::INTR) => {
+                wait_for(&fd, PollFlags::OUT, deadline_ns)?;
+                sockopt::socket_error(&fd)??;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        rustix::io::ioctl_fionbio(&fd, false)?;
+        Self::adopt(fd)
+    }
+
+    fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        Ok(Self {
+            fd,
+            receive_timeout_ms: AtomicU32::new(0),
+        })
+    }
+
+    /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline, else what the kernel answers.
+    pub fn read(&self, into: &mut [u8], deadline_ns: Option<u64>) -> io::Result<usize> {
+        loop {
+            let flags = match deadline_ns {
+                None => {
+                    self.set_receive_timeout(0)?;
+                    RecvFlags::empty()
+                }
+                Some(deadline_ns) => self.prepare_wait(deadline_ns)?,
+            };
+            match net::recv(&self.fd, &mut *into, flags) {
+                Ok((count, _)) => return Ok(count),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sleeps the precise last stretch itself; a longer wait is left to the receive call, within its timeout.
+    fn prepare_wait(&self, deadline_ns: u64) -> io::Result<RecvFlags> {
+        let remaining_ms = deadline_ns.saturating_sub(monotonic_ns()) / 1_000_000;
+        if remaining_ms < COARSE_WAIT_MS_MIN {
+            wait_for(&self.fd, PollFlags::IN, Some(deadline_ns))?;
+            return Ok(RecvFlags::DONTWAIT);
+        }
+        let coarse_ms = u32::try_from(remaining_ms).unwrap_or(u32::MAX / 2);
+        self.set_receive_timeout(1 << coarse_ms.ilog2())?;
+        Ok(RecvFlags::empty())
+    }
+
+    /// Reads, waiting at most about `wait_ms` (rounded up to the scheduler's tick): one call, no clock. `None`: nothing came.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn read_within(&self, into: &mut [u8], wait_ms: u32) -> io::Result<Option<usize>> {
+        self.set_receive_timeout(wait_ms)?;
+        would_wait(net::recv(&self.fd, into, RecvFlags::empty()).map(|(count, _)| count))
+    }
+
+    /// Reads what has arrived without waiting. `None`: nothing has.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        would_wait(net::recv(&self.fd, into, RecvFlags::DONTWAIT).map(|(count, _)| count))
+    }
+
+    /// Whether anything can be read now: octets, the peer's end or an error. Takes nothing out.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        let mut octet = [0_u8; 1];
+        !matches!(
+            net::recv(
+                &self.fd,
+                &mut octet[..],
+                RecvFlags::DONTWAIT | RecvFlags::PEEK
+            ),
+            Err(Errno::AGAIN | Errno::INTR)
+        )
+    }
+
+    /// Writes all of `octets`, waiting until `deadline_ns` (for ever without one) where the peer does not read.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline, in which case a part may have been sent; else what the kernel answers.
+    pub fn write_all(&self, mut octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
+        while !octets.is_empty() {
+            match net::send(&self.fd, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => octets = &octets[count..],
+                Err(Errno::AGAIN) => wait_for(&self.fd, PollFlags::OUT, deadline_ns)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends both directions; a thread that waits in [`TcpStream::read`] comes back with 0.
+    pub fn shutdown(&self) {
+        let _already_ended = net::shutdown(&self.fd, net::Shutdown::Both);
+    }
+
+    /// Ends our direction: the peer reads to the end of what was written.
+    pub fn shutdown_write(&self) {
+        let _already_ended = net::shutdown(&self.fd, net::Shutdown::Write);
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
+    }
+
+    fn set_receive_timeout(&self, wait_ms: u32) -> io::Result<()> {
+        if self.receive_timeout_ms.load(Ordering::Relaxed) == wait_ms {
+            return Ok(());
+        }
+        let wait = (wait_ms != 0).then(|| Duration::from_millis(u64::from(wait_ms)));
+        sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, wait)?;
+        self.receive_timeout_ms.store(wait_ms, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl AsFd for TcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A listening socket that never blocks.
+#[derive(Debug)]
+pub struct TcpListener {
+    fd: OwnedFd,
+}
+
+impl TcpListener {
+    /// Listens at `address` (port 0: any free one) with room for `backlog` connections that wait to be accepted.
+    ///
+    /// # Errors
+    /// What the kernel answers, most often that the address is in use.
+    pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        net::bind(&fd, &address)?;
+        net::listen(&fd, backlog)?;
+        Ok(Self { fd })
+    }
+
+    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    ///
+    /// # Errors
+    /// What the kernel answers; see [`is_exhaustion`].
+    pub fn accept(&self) -> io::Result<Option<TcpStream>> {
+        match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
+            Ok(fd) => Ok(TcpStream::adopt(fd).ok()),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The address it listens at, with the port the kernel chose.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Whether `error` says that descriptors or memory have run out, which passes when others are given back.
+#[must_use]
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+    )
+}
+
+/// The address this host would use towards others; loopback where it has no way to them. Sends nothing.
+#[must_use]
+pub fn outward_address() -> std::net::IpAddr {
+    let towards = SocketAddr::from(([192, 0, 2, 1], 9));
+    let probe = || -> io::Result<SocketAddr> {
+        let fd = net::socket_with(
+            family(towards),
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        net::connect(&fd, &towards)?;
+        Ok(SocketAddr::try_from(net::getsockname(&fd)?)?)
+    };
+    probe().map_or(std::net::IpAddr::from([127, 0, 0, 1]), |address| {
+        address.ip()
+    })
+}
+
+fn family(address: SocketAddr) -> net::AddressFamily {
+    if address.is_ipv4() {
+        net::AddressFamily::INET
+    } else {
+        net::AddressFamily::INET6
+    }
+}
+
+fn would_wait(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(count) => Ok(Some(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until `fd` is ready; `TimedOut` at the deadline.
+fn wait_for(fd: &OwnedFd, flags: PollFlags, deadline_ns: Option<u64>) -> io::Result<()> {
+    loop {
+        let remaining = deadline_ns.map(|deadline_ns| {
+            let remaining_ns = deadline_ns.saturating_sub(monotonic_ns());
+            let nanoseconds = i64::try_from(remaining_ns % 1_000_000_000).unwrap_or(0);
+            Timespec {
+                tv_sec: i64::try_from(remaining_ns / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: nanoseconds,
+            }
+        });
+        match poll(&mut [PollFd::new(fd, flags)], remaining.as_ref()) {
+            Ok(0) if deadline_ns.is_some() => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let near = TcpStream::connect(listener.local_address().unwrap(), None).unwrap();
+        wait_for(&listener.fd, PollFlags::IN, None).unwrap();
+        (near, listener.accept().unwrap().unwrap())
+    }
+
+    #[test]
+    fn octets_written_are_read_and_an_end_is_zero() {
+        let (near, far) = pair();
+        let mut octets = [0; 8];
+        assert_eq!(far.read_now(&mut octets).unwrap(), None);
+        assert!(!far.is_readable());
+        near.write_all(b"abc", None).unwrap();
+        assert_eq!(far.read(&mut octets, None).unwrap(), 3);
+        assert_eq!(&octets[..3], b"abc");
+        near.shutdown();
+        assert_eq!(far.read(&mut octets, None).unwrap(), 0);
+        assert!(far.is_readable());
+    }
+
+    #[test]
+    fn a_read_is_interrupted_at_its_deadline_and_not_before() {
+        let (near, _far) = pair();
+        for wait_ms in [5, 70] {
+            let deadline_ns = monotonic_ns() + wait_ms * 1_000_000;
+            let error = near.read(&mut [0; 8], Some(deadline_ns)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(monotonic_ns() >= deadline_ns);
+        }
+    }
+
+    #[test]
+    fn a_write_to_a_peer_that_does_not_read_is_interrupted_at_its_deadline() {
+        let (near, _far) = pair();
+        let octets = vec![0; 64 << 20];
+        let error = near
+            .write_all(&octets, Some(monotonic_ns() + 5_000_000))
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_short_read_returns_with_nothing() {
+        let (near, _far) = pair();
+        assert_eq!(near.read_within(&mut [0; 8], 1).unwrap(), None);
+    }
+
+    #[test]
+    fn a_refused_connection_is_an_error() {
+        let listener = TcpListener::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let address = listener.local_address().unwrap();
+        drop(listener);
+        let error = TcpStream::connect(address, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

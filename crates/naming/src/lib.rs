@@ -1,3 +1,7 @@
 //! The CosNaming service.
 
 #![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod name;
+pub mod store;

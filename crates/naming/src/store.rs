@@ -1,0 +1,426 @@
+//! The embedded store of a naming service: contexts and their bindings, each change durable before it is answered.
+//!
+//! A context is a number; the root is [`ROOT`]. A binding leads to one of our contexts (by its number, so that it survives a change of
+//! address) or to a reference of any ORB (as its encoded IOR).
+
+use std::path::Path;
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::limits;
+
+/// The number of the root context.
+pub const ROOT: u64 = 0;
+
+/// Number of a context -> nothing: that it exists.
+const CONTEXTS: TableDefinition<'_, u64, ()> = TableDefinition::new("contexts");
+/// (context, id, kind) -> (what it is, its octets).
+const BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
+    TableDefinition::new("bindings");
+/// Names of single numbers, for example the next context's.
+const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
+const NEXT_CONTEXT: &str = "next_context";
+
+/// What a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// One of this service's contexts.
+    Context(u64),
+    /// A naming context of another service, as a stringified IOR.
+    ForeignContext(String),
+    /// Any object, as a stringified IOR.
+    Object(String),
+}
+
+impl Target {
+    const CONTEXT: u8 = 0;
+    const FOREIGN_CONTEXT: u8 = 1;
+    const OBJECT: u8 = 2;
+
+    /// True for what `bind_context` binds.
+    #[must_use]
+    pub const fn is_context(&self) -> bool {
+        !matches!(self, Self::Object(_))
+    }
+
+    fn to_row(&self) -> (u8, Vec<u8>) {
+        match self {
+            Self::Context(number) => (Self::CONTEXT, number.to_be_bytes().to_vec()),
+            Self::ForeignContext(ior) => (Self::FOREIGN_CONTEXT, ior.as_bytes().to_vec()),
+            Self::Object(ior) => (Self::OBJECT, ior.as_bytes().to_vec()),
+        }
+    }
+
+    fn from_row((kind, octets): (u8, &[u8])) -> Result<Self, StoreError> {
+        let text = || {
+            String::from_utf8(octets.to_vec())
+                .map_err(|_| StoreError::Damaged("a reference that is not text"))
+        };
+        match kind {
+            Self::CONTEXT => octets
+                .try_into()
+                .map(u64::from_be_bytes)
+                .map(Self::Context)
+                .map_err(|_| StoreError::Damaged("a context's number")),
+            Self::FOREIGN_CONTEXT => text().map(Self::ForeignContext),
+            Self::OBJECT => text().map(Self::Object),
+            _ => Err(StoreError::Damaged("a binding of unknown kind")),
+        }
+    }
+}
+
+/// One row of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The component's id.
+    pub id: String,
+    /// The component's kind.
+    pub kind: String,
+    /// Whether it leads to a context.
+    pub is_context: bool,
+}
+
+/// Contexts and bindings on a disk, or in memory.
+#[derive(Debug)]
+pub struct Store {
+    database: Database,
+}
+
+impl Store {
+    /// Opens the store in a file, or makes it with an empty root.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is in use by another process, or is no store.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::with(Database::create(path)?)
+    }
+
+    /// A store that ends with the process.
+    ///
+    /// # Errors
+    /// When memory for it cannot be had.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Self::with(Database::builder().create_with_backend(redb::backends::InMemoryBackend::new())?)
+    }
+
+    fn with(database: Database) -> Result<Self, StoreError> {
+        let write = database.begin_write()?;
+        {
+            write.open_table(CONTEXTS)?.insert(ROOT, ())?;
+            write.open_table(BINDINGS)?;
+            let mut numbers = write.open_table(NUMBERS)?;
+            if numbers.get(NEXT_CONTEXT)?.is_none() {
+                numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
+            }
+        }
+        write.commit()?;
+        Ok(Self { database })
+    }
+
+    /// The numbers of all contexts, root included.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn contexts(&self) -> Result<Vec<u64>, StoreError> {
+        let read = self.database.begin_read()?;
+        let table = read.open_table(CONTEXTS)?;
+        table.iter()?.map(|row| Ok(row?.0.value())).collect()
+    }
+
+    /// Makes an empty context that nothing leads to yet.
+    ///
+    /// # Errors
+    /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
+    pub fn create_context(&self) -> Result<u64, StoreError> {
+        let write = self.database.begin_write()?;
+        let number = {
+            let mut contexts = write.open_table(CONTEXTS)?;
+            let mut numbers = write.open_table(NUMBERS)?;
+            let number = numbers
+                .get(NEXT_CONTEXT)?
+                .map_or(ROOT + 1, |value| value.value());
+            if redb::ReadableTableMetadata::len(&contexts)? >= limits::CONTEXTS_MAX {
+                return Err(StoreError::Full);
+            }
+            numbers.insert(NEXT_CONTEXT, number + 1)?;
+            contexts.insert(number, ())?;
+            number
+        };
+        write.commit()?;
+        Ok(number)
+    }
+
+    /// Removes an empty context.
+    ///
+    /// # Errors
+    /// `NotEmpty`; `NoSuchContext`; when the store cannot be written.
+    pub fn destroy_context(&self, context: u64) -> Result<(), StoreError> {
+        let write = self.database.begin_write()?;
+        {
+            let bindings = write.open_table(BINDINGS)?;
+            if bindings
+                .range((context, "", "")..)?
+                .next()
+                .transpose()?
+                .is_some_and(|(key, _)| key.value().0 == context)
+            {
+                return Err(StoreError::NotEmpty);
+            }
+            if write.open_table(CONTEXTS)?.remove(context)?.is_none() {
+                return Err(StoreError::NoSuchContext);
+            }
+        }
+        write.commit()?;
+        Ok(())
+    }
+
+    /// What a component leads to, if it is bound.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn lookup(&self, context: u64, id: &str, kind: &str) -> Result<Option<Target>, StoreError> {
+        let read = self.database.begin_read()?;
+        let table = read.open_table(BINDINGS)?;
+        table
+            .get((context, id, kind))?
+            .map(|row| Target::from_row(row.value()))
+            .transpose()
+    }
+
+    /// Binds a component.
+    ///
+    /// # Errors
+    /// `AlreadyBound` unless `replace`; `WrongKind` where `replace` would turn a context into an object or back;
+    /// `NoSuchContext`; `Full` at [`limits::BINDINGS_MAX`]; when the store cannot be written.
+    pub fn bind(
+        &self,
+        context: u64,
+        id: &str,
+        kind: &str,
+        target: &Target,
+        replace: bool,
+    ) -> Result<(), StoreError> {
+        let write = self.database.begin_write()?;
+        {
+            if write.open_table(CONTEXTS)?.get(context)?.is_none() {
+                return Err(StoreError::NoSuchContext);
+            }
+            let mut bindings = write.open_table(BINDINGS)?;
+            let before = bindings
+                .get((context, id, kind))?
+                .map(|row| Target::from_row(row.value()))
+                .transpose()?;
+            match before {
+                Some(_) if !replace => return Err(StoreError::AlreadyBound),
+                Some(before) if before.is_context() != target.is_context() => {
+                    return Err(StoreError::WrongKind);
+                }
+                None if redb::ReadableTableMetadata::len(&bindings)? >= limits::BINDINGS_MAX => {
+                    return Err(StoreError::Full);
+                }
+                _ => {}
+            }
+            let (tag, octets) = target.to_row();
+            bindings.insert((context, id, kind), (tag, octets.as_slice()))?;
+        }
+        write.commit()?;
+        Ok(())
+    }
+
+    /// Removes a binding; false where there was none.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn unbind(&self, context: u64, id: &str, kind: &str) -> Result<bool, StoreError> {
+        let write = self.database.begin_write()?;
+        let found = write
+            .open_table(BINDINGS)?
+            .remove((context, id, kind))?
+            .is_some();
+        write.commit()?;
+        Ok(found)
+    }
+
+    /// At most `count_max` bindings of a context in order of id and kind, those behind `after`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(
+        &self,
+        context: u64,
+        after: Option<(&str, &str)>,
+        count_max: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let read = self.database.begin_read()?;
+        let table = read.open_table(BINDINGS)?;
+        let (id, kind) = after.unwrap_or(("", ""));
+        let mut rows = Vec::new();
+        for row in table.range((context, id, kind)..)? {
+            let (key, value) = row?;
+            let (owner, id, kind) = key.value();
+            if owner != context || rows.len() == count_max {
+                break;
+            }
+            if after != Some((id, kind)) {
+                rows.push(Row {
+                    id: id.to_owned(),
+                    kind: kind.to_owned(),
+                    is_context: value.value().0 != Target::OBJECT,
+                });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Why the store refuses.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The component is bound already.
+    #[error("the name is bound already")]
+    AlreadyBound,
+    /// A context would become an object, or the other way round.
+    #[error("the name is bound to something of the other kind")]
+    WrongKind,
+    /// The context still has bindings.
+    #[error("the context is not empty")]
+    NotEmpty,
+    /// The context does not exist any more.
+    #[error("the context does not exist")]
+    NoSuchContext,
+    /// A limit of the service is reached.
+    #[error("the naming service holds as many contexts or bindings as it may")]
+    Full,
+    /// The file holds what this program did not write.
+    #[error("the store is damaged: {0}")]
+    Damaged(&'static str),
+    /// The database cannot do it.
+    #[error("the store cannot be used: {0}")]
+    Database(#[from] Box<redb::Error>),
+}
+
+macro_rules! from_redb {
+    ($($error:ty),*) => {$(
+        impl From<$error> for StoreError {
+            fn from(error: $error) -> Self {
+                Self::Database(Box::new(error.into()))
+            }
+        }
+    )*};
+}
+
+from_redb!(
+    redb::DatabaseError,
+    redb::TransactionError,
+    redb::TableError,
+    redb::StorageError,
+    redb::CommitError
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> Target {
+        Target::Object(text.to_owned())
+    }
+
+    #[test]
+    fn binding_is_found_after_the_store_is_opened_again() {
+        let folder = std::env::temp_dir().join(format!("deckwatch-store-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("names.redb");
+        let child = {
+            let store = Store::open(&path).unwrap();
+            let child = store.create_context().unwrap();
+            store
+                .bind(ROOT, "sub", "", &Target::Context(child), false)
+                .unwrap();
+            store
+                .bind(child, "nav", "channel", &object("IOR:00"), false)
+                .unwrap();
+            child
+        };
+        let store = Store::open(&path).unwrap();
+        assert_eq!(
+            store.lookup(ROOT, "sub", "").unwrap(),
+            Some(Target::Context(child))
+        );
+        assert_eq!(
+            store.lookup(child, "nav", "channel").unwrap(),
+            Some(object("IOR:00"))
+        );
+        assert_eq!(store.contexts().unwrap(), [ROOT, child]);
+        assert_eq!(
+            store.create_context().unwrap(),
+            child + 1,
+            "numbers are never given twice"
+        );
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn second_bind_of_a_name_is_refused_and_rebind_replaces() {
+        let store = Store::in_memory().unwrap();
+        store.bind(ROOT, "a", "", &object("one"), false).unwrap();
+        assert!(matches!(
+            store.bind(ROOT, "a", "", &object("two"), false),
+            Err(StoreError::AlreadyBound)
+        ));
+        store.bind(ROOT, "a", "", &object("two"), true).unwrap();
+        assert_eq!(store.lookup(ROOT, "a", "").unwrap(), Some(object("two")));
+        assert!(matches!(
+            store.bind(ROOT, "a", "", &Target::Context(ROOT), true),
+            Err(StoreError::WrongKind)
+        ));
+    }
+
+    #[test]
+    fn names_that_differ_in_kind_alone_are_two() {
+        let store = Store::in_memory().unwrap();
+        store.bind(ROOT, "a", "", &object("plain"), false).unwrap();
+        store.bind(ROOT, "a", "k", &object("kind"), false).unwrap();
+        assert_eq!(store.lookup(ROOT, "a", "k").unwrap(), Some(object("kind")));
+        assert!(store.unbind(ROOT, "a", "k").unwrap());
+        assert!(!store.unbind(ROOT, "a", "k").unwrap());
+        assert_eq!(store.lookup(ROOT, "a", "").unwrap(), Some(object("plain")));
+    }
+
+    #[test]
+    fn listing_goes_on_behind_the_last_row_and_stays_in_its_context() {
+        let store = Store::in_memory().unwrap();
+        let other = store.create_context().unwrap();
+        for id in ["c", "a", "b"] {
+            store.bind(ROOT, id, "", &object(id), false).unwrap();
+        }
+        store.bind(other, "z", "", &object("z"), false).unwrap();
+        let first = store.list(ROOT, None, 2).unwrap();
+        assert_eq!(
+            first.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+            ["a", "b"]
+        );
+        let rest = store.list(ROOT, Some(("b", "")), 10).unwrap();
+        assert_eq!(
+            rest.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+            ["c"]
+        );
+    }
+
+    #[test]
+    fn context_with_bindings_is_not_destroyed() {
+        let store = Store::in_memory().unwrap();
+        let child = store.create_context().unwrap();
+        store.bind(child, "a", "", &object("a"), false).unwrap();
+        assert!(matches!(
+            store.destroy_context(child),
+            Err(StoreError::NotEmpty)
+        ));
+        store.unbind(child, "a", "").unwrap();
+        store.destroy_context(child).unwrap();
+        assert!(matches!(
+            store.bind(child, "a", "", &object("a"), false),
+            Err(StoreError::NoSuchContext)
+        ));
+    }
+}

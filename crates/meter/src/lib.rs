@@ -6,3 +6,4 @@ pub mod limits;
 pub mod pacing;
 pub mod result;
 pub mod sample;
+pub mod statistics;

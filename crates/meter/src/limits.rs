@@ -15,3 +15,17 @@ pub const DRAIN_MIN: Duration = Duration::from_secs(1);
 
 /// The drain is at least this many deadlines.
 pub const DRAIN_DEADLINES: u32 = 10;
+
+/// Confidence of every one-sided bound.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Terms of the continued fraction of the incomplete beta function: it needs a few times the root of the sample's size, and
+/// the root of [`SCHEDULE_MESSAGES_MAX`] is 16,384.
+pub const BETA_TERMS_MAX: u32 = 200_000;
+
+/// Fewest batches from which the clustering of lates is estimated: with fewer, the estimate's own error outweighs what it finds
+/// (Schmeiser, Operations Research 30, 1982: between 10 and 30 batches).
+pub const BATCHES_MIN: u64 = 20;
+
+/// A percentile is reported only with at least this many samples beyond it: with fewer its interval is wider than a third of an order of magnitude of the tail's share.
+pub const SAMPLES_BEYOND_MIN: u64 = 10;

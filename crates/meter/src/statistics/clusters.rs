@@ -1,0 +1,239 @@
+//! Late messages come in clusters: one held-up processor makes many of them. This finds how many independent messages a sample is worth.
+//!
+//! **Method.** The messages, in order of due time, are cut into 20, 40, 80, ... batches of at least two. Were lates independent, the dispersion of the
+//! batches' counts, `D = sum (c_j - p s_j)^2 / (s_j p (1 - p))` with `s_j` messages in batch `j`, would be about chi-squared with one degree fewer than there are batches.
+//! Where D is beyond the 95% point of that, and the number of pairs of lates that share a batch beyond that of the Poisson distribution (which is the
+//! right one while lates are few; both shared among the batch sizes, after Bonferroni), lates cluster, and `D / (batches - 1)` estimates how many times
+//! the variance of the share exceeds the binomial: its design effect. The effective number of messages is their number over the largest design effect, times
+//! the squared ratio of Student's t at `count - 1` and at `batches - 1` degrees of freedom, since the design effect itself was estimated. The exact bounds are then taken of
+//! that number: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from survey data",
+//! Survey Methodology 24, 1998, with batches in the place of survey clusters (batch means: B. Schmeiser, "Batch size effects in the analysis
+//! of simulation output", Operations Research 30, 1982; the 20 comes from there).
+//!
+//! **Limits.** It only widens. Clusters longer than a twentieth of the run, and clusters of which none was seen, cannot be found; below 40 messages or two lates nothing is
+//! judged to be a cluster. A test measures the coverage on a seeded Markov process.
+
+use statrs::distribution::{ChiSquared, ContinuousCDF, DiscreteCDF, Poisson, StudentsT};
+
+use crate::limits::{BATCHES_MIN, CONFIDENCE};
+
+/// How far lates cluster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clustering {
+    /// How many times the variance of the share exceeds that of independent lates; above 1.
+    pub design_effect: f64,
+    /// Independent messages that would say as much.
+    pub effective_count: f64,
+    /// Batches from which it was found.
+    pub batches: u64,
+}
+
+/// Whether the messages at the ascending positions `late` of `count` cluster, and how much; `None` where they do not, or too few are there to tell.
+#[must_use]
+pub fn clustering(count: u64, late: &[u64]) -> Option<Clustering> {
+    let share = late.len() as f64 / count.max(1) as f64;
+    if late.len() < 2 || share >= 1.0 || count < 2 * BATCHES_MIN {
+        return None;
+    }
+    let sizes: Vec<u64> =
+        std::iter::successors(Some(BATCHES_MIN), |batches| batches.checked_mul(2))
+            .take_while(|batches| batches * 2 <= count)
+            .collect();
+    let tail = (1.0 - CONFIDENCE) / sizes.len() as f64;
+    let dispersions: Vec<(u64, f64)> = sizes
+        .iter()
+        .map(|&batches| (batches, dispersion(count, late, share, batches)))
+        .collect();
+    let detected = dispersions.iter().any(|&(batches, dispersion)| {
+        let by_dispersion = ChiSquared::new((batches - 1) as f64)
+            .map_or(1.0, |chi_squared| chi_squared.sf(dispersion));
+        by_dispersion < tail && chance_of_pairs(count, late, batches) < tail
+    });
+    if !detected {
+        return None;
+    }
+    let worth = |&(batches, dispersion): &(u64, f64)| {
+        let design_effect = dispersion / (batches - 1) as f64;
+        let effective_count = count as f64 / design_effect * student_ratio(count, batches);
+        Clustering {
+            design_effect,
+            effective_count,
+            batches,
+        }
+    };
+    dispersions
+        .iter()
+        .map(worth)
+        .filter(|clustering| clustering.design_effect > 1.0)
+        .min_by(|a, b| a.effective_count.total_cmp(&b.effective_count))
+}
+
+/// Dispersion of the counts of lates over `batches` batches whose sizes differ by at most one; only batches with a late one are visited.
+fn dispersion(count: u64, late: &[u64], share: f64, batches: u64) -> f64 {
+    let first_of = |batch: u128| batch * u128::from(count) / u128::from(batches);
+    let empty = count as f64 * share / (1.0 - share);
+    late.chunk_by(|a, b| batch_of(count, batches, *a) == batch_of(count, batches, *b))
+        .fold(empty, |dispersion, chunk| {
+            let batch = batch_of(count, batches, chunk[0]);
+            let size = (first_of(batch + 1) - first_of(batch)) as f64;
+            let expected = size * share;
+            let excess = chunk.len() as f64 - expected;
+            dispersion + (excess * excess - expected * expected) / (expected * (1.0 - share))
+        })
+}
+
+/// How probable as many pairs of lates in one batch as were seen, or more, would be if lates were independent: about Poisson while they are few.
+fn chance_of_pairs(count: u64, late: &[u64], batches: u64) -> f64 {
+    let pairs_of = |number: f64| number * (number - 1.0) / 2.0;
+    let seen: f64 = late
+        .chunk_by(|a, b| batch_of(count, batches, *a) == batch_of(count, batches, *b))
+        .map(|chunk| pairs_of(chunk.len() as f64))
+        .sum();
+    let size = count as f64 / batches as f64;
+    let expected = pairs_of(late.len() as f64) * (size - 1.0) / (count as f64 - 1.0);
+    if seen < 1.0 {
+        return 1.0;
+    }
+    Poisson::new(expected).map_or(1.0, |poisson| poisson.sf(seen as u64 - 1))
+}
+
+/// Of the batch that holds a position: the last that begins at or before it.
+fn batch_of(count: u64, batches: u64, position: u64) -> u128 {
+    (((u128::from(position) + 1) * u128::from(batches) - 1) / u128::from(count))
+        .min(u128::from(batches) - 1)
+}
+
+/// (t at count - 1 / t at batches - 1)^2, at most one.
+fn student_ratio(count: u64, batches: u64) -> f64 {
+    let quantile = |freedom: u64| {
+        StudentsT::new(0.0, 1.0, freedom as f64)
+            .map_or(f64::NAN, |student| student.inverse_cdf(CONFIDENCE))
+    };
+    let ratio = (quantile(count - 1) / quantile(batches - 1)).powi(2);
+    if ratio.is_finite() {
+        ratio.min(1.0)
+    } else {
+        1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::Rng as _;
+
+    use super::*;
+    use crate::statistics::{LateShare, exact_bounds};
+
+    /// Late messages of a two-state Markov chain: in the long run `share` of all, in clusters of `length` on average.
+    fn markov(random: &mut Pcg64, count: u64, share: f64, length: f64) -> Vec<u64> {
+        let mut uniform = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let leave = 1.0 / length;
+        let enter = leave * share / (1.0 - share);
+        let mut late = uniform() < share;
+        (0..count)
+            .filter(|_| {
+                late = if late {
+                    uniform() >= leave
+                } else {
+                    uniform() < enter
+                };
+                late
+            })
+            .collect()
+    }
+
+    /// Shares of runs whose upper bound covers the true share: of the exact bound, of the widened one; and of runs that were widened.
+    fn coverage(share: f64, length: f64, count: u64) -> (f64, f64, f64) {
+        let runs = 1_000;
+        let mut random = Pcg64::new(2_026, 11);
+        let (mut exact, mut widened, mut wide) = (0, 0, 0);
+        for _ in 0..runs {
+            let late = markov(&mut random, count, share, length);
+            let found = LateShare::new(count, &late);
+            exact += u32::from(exact_bounds(late.len() as f64, count as f64).1 >= share);
+            widened += u32::from(found.rate.upper >= share);
+            wide += u32::from(found.rate.widened);
+        }
+        let of = f64::from(runs);
+        (
+            f64::from(exact) / of,
+            f64::from(widened) / of,
+            f64::from(wide) / of,
+        )
+    }
+
+    #[test]
+    fn clustered_lates_are_covered_by_the_widened_bound_and_not_by_the_exact_one() {
+        for length in [4.0, 10.0, 25.0] {
+            let (exact, widened, wide) = coverage(0.02, length, 10_000);
+            println!(
+                "clusters of {length}: exact {exact}, widened {widened}, in {wide} of the runs"
+            );
+            assert!(
+                exact < 0.90,
+                "clusters of {length}: the exact bound covers {exact}, so that this process shows nothing"
+            );
+            assert!(
+                widened >= 0.92,
+                "clusters of {length}: covered in {widened}"
+            );
+            assert!(wide > 0.9, "clusters of {length}: widened in {wide}");
+        }
+    }
+
+    #[test]
+    fn independent_lates_are_seldom_taken_for_clusters() {
+        for share in [0.0005, 0.02, 0.3] {
+            let (exact, widened, wide) = coverage(share, 1.0 / (1.0 - share), 10_000);
+            println!("share {share}: exact {exact}, widened {widened}, in {wide} of the runs");
+            assert!(exact >= 0.93 && widened >= exact);
+            assert!(wide < 0.15, "share {share}: widened in {wide}");
+        }
+    }
+
+    #[test]
+    fn one_cluster_is_worth_about_one_event() {
+        let late: Vec<u64> = (5_000..5_030).collect();
+        let found = clustering(10_000, &late).expect("thirty in a row");
+        assert!(
+            found.design_effect > 25.0 && found.design_effect < 35.0,
+            "{found:?}"
+        );
+        let share = LateShare::new(10_000, &late);
+        assert!(
+            share.rate.widened && share.rate.lower < 0.000_3 && share.rate.upper > 0.01,
+            "{share:?}"
+        );
+    }
+
+    #[test]
+    fn evenly_spread_lates_are_no_cluster() {
+        let late: Vec<u64> = (0..100).map(|index| index * 100 + 50).collect();
+        assert_eq!(clustering(10_000, &late), None);
+        assert_eq!(clustering(10_000, &[7]), None);
+        assert_eq!(clustering(10_000, &[]), None);
+        assert_eq!(clustering(39, &[7, 8]), None);
+        assert_eq!(clustering(50, &(0..50).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn dispersion_is_the_sum_over_all_batches() {
+        let (count, late) = (103_u64, [0_u64, 5, 6, 7, 51, 102]);
+        let share = 6.0 / 103.0;
+        for batches in [20, 40] {
+            let plain: f64 = (0..batches)
+                .map(|batch| {
+                    let (from, to) = (batch * count / batches, (batch + 1) * count / batches);
+                    let seen = late
+                        .iter()
+                        .filter(|&&position| (from..to).contains(&position))
+                        .count() as f64;
+                    let size = (to - from) as f64;
+                    (seen - size * share).powi(2) / (size * share * (1.0 - share))
+                })
+                .sum();
+            assert!((dispersion(count, &late, share, batches) - plain).abs() < 1e-9);
+        }
+    }
+}

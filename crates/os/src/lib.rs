@@ -1,5 +1,15 @@
 //! The only door to the kernel: clocks, poller, sockets and their stamps, packet taps, mapped files, scheduling, memory locking.
 
+pub mod clock;
+mod control;
+pub mod filter;
+pub mod mapped;
+pub mod memory;
+mod option;
 pub mod poller;
+pub mod schedule;
+pub mod socket;
+pub mod stamp;
+pub mod tap;
 pub mod tcp;
 pub mod wake;

@@ -1,0 +1,118 @@
+//! A file in memory that stays when its process is killed: what a hot loop writes into it is in the file without a system call.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use rustix::fs::FallocateFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A new file of fixed size, mapped for writing. Its room on the disk is taken and its pages are present, so that writing neither faults for long
+/// nor finds the disk full.
+#[derive(Debug)]
+pub struct MappedFile {
+    start: NonNull<u8>,
+    size_bytes: usize,
+    _file: File,
+}
+
+// SAFETY: the mapping belongs to this value alone and is not bound to a thread.
+unsafe impl Send for MappedFile {}
+// SAFETY: shared references only give shared slices.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Makes the file at `path`, which must not exist, of `size_bytes` zeros. The file is the caller's alone to write: no other process may
+    /// truncate it while it is mapped.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `StorageFull`, or what else the kernel answers; `InvalidInput` for a size of zero.
+    pub fn create(path: &Path, size_bytes: usize) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes as u64) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(size_bytes as u64)?,
+            Err(error) => return Err(error.into()),
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory; the file is as long as the mapping.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                size_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                &file,
+                0,
+            )?
+        };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut mapped = Self {
+            start,
+            size_bytes,
+            _file: file,
+        };
+        mapped.prefault();
+        Ok(mapped)
+    }
+
+    /// Dirties each page, so that the first record in it does not have to.
+    fn prefault(&mut self) {
+        for page in self.octets_mut().chunks_mut(PAGE_SIZE) {
+            page[0] = std::hint::black_box(0);
+        }
+    }
+
+    /// The file's octets.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        // SAFETY: the mapping is `size_bytes` long, lives as long as `self`, and is written only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size_bytes) }
+    }
+
+    /// The file's octets, to write.
+    #[must_use]
+    pub fn octets_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; `&mut self` makes it the only slice.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size_bytes) }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `create` with this address and size, and no slice of it outlives `self`.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.size_bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// The smallest page of the processors we run on; touching a larger one more than once does no harm.
+const PAGE_SIZE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_in_the_file_before_the_mapping_ends() {
+        let path = std::env::temp_dir().join(format!("deckwatch-mapped-{}", std::process::id()));
+        let mut mapped =
+            MappedFile::create(&path, 10_000).expect("the temporary folder can be written");
+        mapped.octets_mut()[9_999] = 7;
+        let read = std::fs::read(&path).expect("readable");
+        assert_eq!(read.len(), 10_000);
+        assert_eq!(read[9_999], 7);
+        assert!(read[..9_999].iter().all(|&octet| octet == 0));
+        let again = MappedFile::create(&path, 1);
+        assert_eq!(
+            again.expect_err("exists").kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        drop(mapped);
+        std::fs::remove_file(&path).expect("removed");
+    }
+}

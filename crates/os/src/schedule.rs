@@ -1,0 +1,174 @@
+//! Scheduling class, processors and processor time of the calling thread.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use rustix::thread::CpuSet;
+
+/// A scheduling class with its native priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// SCHED_OTHER, time sharing.
+    #[default]
+    Other,
+    /// SCHED_FIFO. For threads that block only: one that spins stops all below it on its processor.
+    Fifo(u8),
+    /// SCHED_RR.
+    RoundRobin(u8),
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other => f.write_str("SCHED_OTHER"),
+            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Self::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
+        }
+    }
+}
+
+/// Puts the calling thread into a scheduling class; threads that it makes begin in SCHED_OTHER.
+///
+/// # Errors
+/// `PermissionDenied` without CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO, `InvalidInput` for a priority outside 1..=99.
+pub fn set_class(class: Class) -> io::Result<()> {
+    let (policy, priority) = match class {
+        Class::Other => (libc::SCHED_OTHER, 0),
+        Class::Fifo(priority) => (libc::SCHED_FIFO, priority),
+        Class::RoundRobin(priority) => (libc::SCHED_RR, priority),
+    };
+    let parameters = libc::sched_param {
+        sched_priority: i32::from(priority),
+    };
+    // Without the flag a thread made by a real-time one is real-time too, whether it blocks or not.
+    let policy = policy | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the kernel reads one sched_param from a live reference; 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The class that the calling thread is in; one that is none of the three counts as SCHED_OTHER.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn class() -> io::Result<Class> {
+    // SAFETY: no memory is involved; 0 names the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel writes one sched_param to a live reference.
+    if unsafe { libc::sched_getparam(0, &raw mut parameters) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let priority = u8::try_from(parameters.sched_priority).unwrap_or(0);
+    Ok(match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_FIFO => Class::Fifo(priority),
+        libc::SCHED_RR => Class::RoundRobin(priority),
+        _ => Class::Other,
+    })
+}
+
+/// Binds the calling thread, and those it makes from now on, to processors.
+///
+/// # Errors
+/// `InvalidInput` where none of them exists or is permitted.
+pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        set.set(cpu);
+    }
+    rustix::thread::sched_setaffinity(None, &set)?;
+    Ok(())
+}
+
+/// The processors that the calling thread may run on.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn affinity() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .filter_map(|cpu| u32::try_from(cpu).ok())
+        .collect())
+}
+
+/// Has the kernel end the process when one of its real-time threads has run so long without blocking: a spinning thread then
+/// costs a run, not the machine.
+///
+/// # Errors
+/// `PermissionDenied` where the limit is already lower.
+pub fn limit_real_time(unblocked: Duration) -> io::Result<()> {
+    let microseconds = u64::try_from(unblocked.as_micros()).unwrap_or(u64::MAX);
+    let limit = libc::rlimit {
+        rlim_cur: microseconds,
+        rlim_max: microseconds,
+    };
+    // SAFETY: the kernel reads one rlimit from a live reference.
+    match unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_thread<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(run).join().expect("no panic")
+    }
+
+    #[test]
+    fn a_class_that_was_got_is_the_class_that_is_read() {
+        in_thread(|| {
+            for asked in [Class::Fifo(3), Class::RoundRobin(2), Class::Other] {
+                match set_class(asked) {
+                    Ok(()) => assert_eq!(class().expect("readable"), asked),
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_priority_that_no_class_has_is_refused_and_changes_nothing() {
+        in_thread(|| {
+            let error = set_class(Class::Fifo(100)).expect_err("1..=99");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(class().expect("readable"), Class::Other);
+        });
+    }
+
+    #[test]
+    fn threads_of_a_real_time_thread_are_not_real_time() {
+        let child = in_thread(|| {
+            if set_class(Class::Fifo(1)).is_err() {
+                deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+            }
+            in_thread(|| class().expect("readable"))
+        });
+        assert_eq!(child, Class::Other);
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_was_bound() {
+        in_thread(|| {
+            let all = affinity().expect("readable");
+            let one = [*all.last().expect("at least one")];
+            set_affinity(&one).expect("permitted");
+            assert_eq!(affinity().expect("readable"), one);
+            assert!(set_affinity(&[5_000]).is_err());
+            assert!(set_affinity(&[]).is_err());
+        });
+    }
+}

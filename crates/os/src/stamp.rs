@@ -1,0 +1,324 @@
+//! The kernel's stamps of what a socket sends and receives (SO_TIMESTAMPING, software), and what the kernel lost: SO_RXQ_OVFL, IP_RECVERR.
+//!
+//! A receive stamp comes with the octets. Transmit stamps and send errors come back through the socket's error queue, which
+//! [`take_report`] empties without waiting; each transmit stamp names the message by the kernel's own count (OPT_ID): of datagrams, or of octets of a stream.
+//! Stamps are CLOCK_REALTIME; [`crate::clock::ClockPair`] brings them to CLOCK_MONOTONIC.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::control;
+use crate::option;
+
+/// Has the kernel stamp what arrives, and count what a full receive buffer dropped.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
+    let fd = socket.as_fd();
+    option::set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+    set_stamping(
+        fd,
+        libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE,
+    )
+}
+
+/// Has the kernel stamp each datagram sent, when it enters the queueing discipline and when the driver takes it; datagrams count from 0.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn stamp_sent_datagrams(socket: impl AsFd) -> io::Result<()> {
+    restart(socket.as_fd(), TRANSMIT)
+}
+
+/// Has the kernel stamp the last octet of each send on a connection; octets count from 0 with the next send.
+///
+/// # Errors
+/// What the kernel answers; `InvalidInput` before the connection is made.
+pub fn stamp_sent_octets(socket: impl AsFd) -> io::Result<()> {
+    let fd = socket.as_fd();
+    // OPT_ID_TCP (Linux 6.2) counts from what was written; without it the count starts at what the peer has acknowledged, the same where nothing is under way.
+    restart(fd, TRANSMIT | libc::SOF_TIMESTAMPING_OPT_ID_TCP).or_else(|_| restart(fd, TRANSMIT))
+}
+
+/// Stamps again, counting from 0: whether a datagram that could not be sent was counted depends on the kernel, so a sender counts anew after one.
+fn restart(fd: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
+    set_stamping(fd, 0)?;
+    set_stamping(fd, flags)
+}
+
+fn set_stamping(fd: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
+    option::set_int(
+        fd,
+        libc::SOL_SOCKET,
+        libc::SO_TIMESTAMPING,
+        flags.cast_signed(),
+    )
+}
+
+const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SCHED
+    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+
+/// Has local drops (a full queueing discipline) and the network's refusals told to the sender; without it the kernel says that all was sent.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn report_send_errors(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
+    let (level, name) = if ipv6 {
+        (libc::SOL_IPV6, libc::IPV6_RECVERR)
+    } else {
+        (libc::SOL_IP, libc::IP_RECVERR)
+    };
+    option::set_int(socket.as_fd(), level, name, 1)
+}
+
+/// What one receive gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Octets put into the buffer; 0 at the end of a stream.
+    pub len: usize,
+    /// A datagram was longer than the buffer.
+    pub truncated: bool,
+    /// When the kernel had it, nanoseconds of CLOCK_REALTIME; for a stream, the last octet.
+    pub stamp_realtime_ns: Option<i64>,
+    /// Datagrams that a full receive buffer has dropped since the socket was made; told with each datagram once one was.
+    pub dropped: Option<u32>,
+}
+
+/// Receives a datagram or octets of a stream with their stamp, waiting as the socket's own timeout says.
+///
+/// # Errors
+/// What the kernel answers; `WouldBlock` when the timeout has passed.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> io::Result<Received> {
+    let control = control::receive(socket.as_fd(), into, None, 0)?;
+    Ok(Received {
+        len: control.len,
+        truncated: control.truncated,
+        stamp_realtime_ns: control.stamp_ns,
+        dropped: control.dropped,
+    })
+}
+
+/// One entry of a socket's error queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// A transmit stamp.
+    Stamp {
+        /// Which message: the count of datagrams before it, or of octets up to its last one, exclusive of that.
+        id: u32,
+        /// Where it was stamped.
+        point: StampPoint,
+        /// When, nanoseconds of CLOCK_REALTIME.
+        realtime_ns: i64,
+    },
+    /// A datagram sent before was refused, here or by the network.
+    Refused {
+        /// The error, as in `errno`.
+        errno: u32,
+        /// Refused on this host, not by the network.
+        local: bool,
+    },
+    /// Of no interest.
+    Other,
+}
+
+/// Where on its way a message was stamped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampPoint {
+    /// Before the queueing discipline.
+    Scheduled,
+    /// The driver has it.
+    Sent,
+}
+
+/// Takes the next entry of the error queue; none when it is empty. Never waits.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn take_report(socket: impl AsFd) -> io::Result<Option<Report>> {
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    let control = match control::receive(socket.as_fd(), &mut [], None, flags) {
+        Ok(control) => control,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some(error) = control.error else {
+        return Ok(Some(Report::Other));
+    };
+    Ok(Some(match (error.origin, error.info, control.stamp_ns) {
+        (libc::SO_EE_ORIGIN_TIMESTAMPING, SCM_TSTAMP_SND, Some(realtime_ns)) => Report::Stamp {
+            id: error.data,
+            point: StampPoint::Sent,
+            realtime_ns,
+        },
+        (libc::SO_EE_ORIGIN_TIMESTAMPING, SCM_TSTAMP_SCHED, Some(realtime_ns)) => Report::Stamp {
+            id: error.data,
+            point: StampPoint::Scheduled,
+            realtime_ns,
+        },
+        (libc::SO_EE_ORIGIN_TIMESTAMPING, ..) => Report::Other,
+        (origin, ..) => Report::Refused {
+            errno: error.errno,
+            local: origin == libc::SO_EE_ORIGIN_LOCAL,
+        },
+    }))
+}
+
+// linux/errqueue.h; not in libc.
+const SCM_TSTAMP_SND: u32 = 0;
+const SCM_TSTAMP_SCHED: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+    use crate::clock::ClockPair;
+
+    fn udp_pair() -> (UdpSocket, UdpSocket) {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        sender
+            .connect(receiver.local_addr().expect("bound"))
+            .expect("connects");
+        (sender, receiver)
+    }
+
+    fn reports(socket: &impl AsFd) -> Vec<Report> {
+        std::iter::from_fn(|| take_report(socket).expect("the queue can be read")).collect()
+    }
+
+    #[test]
+    fn stamps_of_a_datagram_stand_in_order_of_its_road() {
+        let (sender, receiver) = udp_pair();
+        stamp_received(&receiver).expect("stamps");
+        stamp_sent_datagrams(&sender).expect("stamps");
+        let mut buffer = [0; 64];
+        // The kernel begins to stamp a little after it was asked to; the first ones may be without.
+        let mut whole = 0;
+        for id in 0..200_u32 {
+            let before = ClockPair::read();
+            sender.send(&id.to_be_bytes()).expect("sent");
+            let received = receive(&receiver, &mut buffer).expect("received");
+            let after = ClockPair::read();
+            assert_eq!(received.len, 4);
+            let stamp = |point| {
+                move |report: &Report| match *report {
+                    Report::Stamp {
+                        id: of,
+                        point: at,
+                        realtime_ns,
+                    } if of == id && at == point => Some(realtime_ns),
+                    _ => None,
+                }
+            };
+            let reports = reports(&sender);
+            let scheduled = reports.iter().find_map(stamp(StampPoint::Scheduled));
+            let sent = reports.iter().find_map(stamp(StampPoint::Sent));
+            let (Some(scheduled), Some(sent), Some(arrived)) =
+                (scheduled, sent, received.stamp_realtime_ns)
+            else {
+                continue;
+            };
+            let road = [
+                before.realtime_ns,
+                scheduled,
+                sent,
+                arrived,
+                after.realtime_ns,
+            ];
+            assert!(road.is_sorted(), "{road:?}");
+            whole += 1;
+        }
+        assert!(whole > 100, "{whole} of 200 datagrams have all stamps");
+    }
+
+    #[test]
+    fn stamps_of_a_stream_name_the_last_octet_of_each_send() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let mut sender =
+            TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+        let (receiver, _) = listener.accept().expect("accepts");
+        stamp_sent_octets(&sender).expect("stamps");
+        stamp_received(&receiver).expect("stamps");
+        let mut buffer = [0; 100];
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            sender.write_all(&[7; 100]).expect("sent");
+            (&receiver).read_exact(&mut buffer).expect("received");
+            ids.extend(
+                reports(&sender)
+                    .into_iter()
+                    .filter_map(|report| match report {
+                        Report::Stamp {
+                            id,
+                            point: StampPoint::Sent,
+                            ..
+                        } => Some(id),
+                        _ => None,
+                    }),
+            );
+        }
+        assert_eq!(ids, [99, 199, 299, 399, 499]);
+    }
+
+    #[test]
+    fn a_full_receive_buffer_is_counted() {
+        let (sender, receiver) = udp_pair();
+        option::set_int(receiver.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 2048).expect("set");
+        stamp_received(&receiver).expect("stamps");
+        for _ in 0..50 {
+            sender.send(&[0; 500]).expect("sent");
+        }
+        receiver.set_nonblocking(true).expect("set");
+        let mut buffer = [0; 500];
+        let mut got = 0;
+        while receive(&receiver, &mut buffer).is_ok() {
+            got += 1;
+        }
+        // The counter is told with the next datagram that finds room.
+        sender.send(&[0; 500]).expect("sent");
+        let last = receive(&receiver, &mut buffer).expect("received");
+        assert_eq!(last.dropped, Some(50 - got));
+        assert!(got < 50);
+    }
+
+    #[test]
+    fn a_datagram_to_a_closed_port_is_reported_as_refused() {
+        let (sender, receiver) = udp_pair();
+        report_send_errors(&sender, false).expect("set");
+        drop(receiver);
+        sender.send(b"nobody").expect("the first is on its way");
+        let refused = reports(&sender);
+        let errno = libc::ECONNREFUSED.cast_unsigned();
+        assert_eq!(
+            refused,
+            [Report::Refused {
+                errno,
+                local: false
+            }]
+        );
+    }
+
+    #[test]
+    fn counting_anew_starts_at_zero() {
+        let (sender, _receiver) = udp_pair();
+        for _ in 0..2 {
+            stamp_sent_datagrams(&sender).expect("stamps");
+            sender.send(b"first").expect("sent");
+            let ids: Vec<u32> = reports(&sender)
+                .into_iter()
+                .filter_map(|report| match report {
+                    Report::Stamp { id, .. } => Some(id),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(ids, [0, 0]);
+        }
+    }
+}

@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blame;
+pub mod disturbance;
+pub mod judge;
 pub mod limits;
 pub mod pacing;
 pub mod result;

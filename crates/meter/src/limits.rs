@@ -29,3 +29,19 @@ pub const BATCHES_MIN: u64 = 20;
 
 /// A percentile is reported only with at least this many samples beyond it: with fewer its interval is wider than a third of an order of magnitude of the tail's share.
 pub const SAMPLES_BEYOND_MIN: u64 = 10;
+
+/// Share of a destination's judged messages of which a capture may have dropped the packets before the blame means nothing: below a thousandth, of a
+/// hundred late messages less than one is expected to be blamed wrongly, even if each takes several packets.
+pub const CAPTURE_DROPPED_SHARE_MAX: f64 = 0.001;
+
+/// Share of processor time stolen from which a warning is given: scheduler ticks are 1 to 10 ms, so that less is within their error on short runs.
+pub const STOLEN_SHARE_WARNED: f64 = 0.01;
+
+/// Share of the run in which runnable threads waited for a processor, from which a warning is given. Threads of one mission meet on few processors too: only more than this is noteworthy.
+pub const PRESSURE_SHARE_WARNED: f64 = 0.2;
+
+/// A message sent later than this part of its deadline, by the supplier's own fault, counts as one for which the schedule was not kept.
+pub const SENDER_DEADLINE_DIVISOR: u32 = 10;
+
+/// Share of such messages from which a warning is given.
+pub const SENDER_LATE_SHARE_WARNED: f64 = 0.01;

@@ -116,7 +116,7 @@ pub struct FlowResult {
 }
 
 /// Late messages a mission allows.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateBudget {
     /// At most this many late messages ...
     pub late: u64,

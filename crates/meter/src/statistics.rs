@@ -59,6 +59,45 @@ impl LateShare {
         }
     }
 
+    /// As if `excused` of the late ones had been in time; clustering is taken to be the same.
+    #[must_use]
+    pub fn without(&self, excused: u64) -> Self {
+        self.with_late(self.late.saturating_sub(excused))
+    }
+
+    /// As if so many had been late; clustering is taken to be the same.
+    #[must_use]
+    pub fn with_late(&self, late: u64) -> Self {
+        let late = late.min(self.count);
+        let estimate = if self.count == 0 {
+            0.0
+        } else {
+            late as f64 / self.count as f64
+        };
+        let exact = exact_bounds(late as f64, self.count as f64);
+        let wide = exact_bounds(estimate * self.effective_count, self.effective_count);
+        let rate = if self.rate.widened {
+            LateRate {
+                estimate,
+                lower: exact.0.min(wide.0),
+                upper: exact.1.max(wide.1),
+                widened: true,
+            }
+        } else {
+            LateRate {
+                estimate,
+                lower: exact.0,
+                upper: exact.1,
+                widened: false,
+            }
+        };
+        Self {
+            rate,
+            late,
+            ..*self
+        }
+    }
+
     /// Messages still to be sent before the budget is proved, if none of them is late, and if as large a share of them as now.
     #[must_use]
     pub fn messages_needed(&self, budget: LateBudget) -> MessagesNeeded {

@@ -1,0 +1,138 @@
+//! Which layer a late message lost its time in.
+//!
+//! **The parts.** The way of a message from due to received is cut at its stamps. Between two of them all belongs to the layer that lies there, with two exceptions:
+//! what the consumer spent on earlier messages after the kernel had this one is the *application's*; and what the supplier spent, after this message was due, in
+//! calls for earlier ones is charged to each such call's own largest layer ([`calls`]), so that a chain of held-up calls leads back to the one that began it. A missing stamp leaves the
+//! layers around it together: their time goes to the first of them, and [`Road::merged`] says so. The parts of a message always add up to its latency.
+//!
+//! **The blame.** A message is late because some layer took longer than it usually does: the one with the largest *excess over its median* is blamed. A network that always takes 40 of 50 ms
+//! is not to blame for the one message that a sleeping consumer delayed by 20 more. Only where the usual way (the sum of the medians) is itself longer than the
+//! deadline does the excess say nothing; then the *largest part* is blamed.
+//!
+//! **A lost message** is blamed on the layer after its furthest stamp.
+
+mod split;
+mod timeline;
+
+pub use split::{Parts, Splitter, calls, excess_layer, largest_layer, medians};
+pub use timeline::Timeline;
+
+use crate::sample::{Layer, NO_STAMP, Sample};
+
+/// The way that a carrier's messages take, and which of its stamps there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Road {
+    /// Between the send call and the kernel lies a middleware.
+    pub middleware: bool,
+    /// Messages pass an event channel, in a process of its own.
+    pub channel: bool,
+}
+
+/// A stamp on the road and the layer whose end it marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Milestone {
+    pub(crate) stamp_ns: i64,
+    pub(crate) layer: Layer,
+}
+
+impl Road {
+    /// The road of a carrier by its name in mission files: `udp` and `tcp` have no middleware, `event` has a channel.
+    #[must_use]
+    pub fn of_carrier(carrier: &str) -> Self {
+        Self {
+            middleware: !matches!(carrier, "udp" | "tcp"),
+            channel: carrier == "event",
+        }
+    }
+
+    /// The layer between the send call and the kernel's transmit stamp.
+    #[must_use]
+    pub const fn send_layer(self) -> Layer {
+        if self.middleware {
+            Layer::Middleware
+        } else {
+            Layer::Stack
+        }
+    }
+
+    /// The stamps after due, in order of the road.
+    pub(crate) fn milestones(self, sample: &Sample) -> impl Iterator<Item = Milestone> {
+        let all = [
+            (sample.sent_ns, Layer::Sender),
+            (sample.kernel_transmit_ns, self.send_layer()),
+            (sample.channel_receive_ns, Layer::Network),
+            (sample.channel_transmit_ns, Layer::Channel),
+            (sample.kernel_receive_ns, Layer::Network),
+            (sample.received_ns, Layer::WakeUp),
+        ];
+        let channel = self.channel;
+        all.into_iter()
+            .enumerate()
+            .filter(move |(index, _)| channel || !matches!(index, 2 | 3))
+            .map(|(_, (stamp_ns, layer))| Milestone { stamp_ns, layer })
+    }
+
+    /// Layers that no received message of `samples` tells apart, each group as one name, such as "network and wake-up".
+    #[must_use]
+    pub fn merged(self, samples: &[Sample]) -> Vec<String> {
+        self.groups(samples)
+            .into_iter()
+            .filter(|group| group.len() > 1)
+            .map(|group| join(&group))
+            .collect()
+    }
+
+    /// The name under which a layer's time is reported: its own, or that of the group which it leads.
+    #[must_use]
+    pub fn names(self, samples: &[Sample]) -> [String; Layer::ALL.len()] {
+        let groups = self.groups(samples);
+        Layer::ALL.map(|layer| {
+            groups
+                .iter()
+                .find(|group| group[0] == layer)
+                .map_or_else(|| layer.name().to_owned(), |group| join(group))
+        })
+    }
+
+    /// The road's layers in order, those between which no received message has a stamp together.
+    fn groups(self, samples: &[Sample]) -> Vec<Vec<Layer>> {
+        let mut seen: Vec<(Layer, bool)> = Vec::new();
+        for sample in samples
+            .iter()
+            .filter(|sample| sample.received_ns != NO_STAMP)
+        {
+            for (index, milestone) in self.milestones(sample).enumerate() {
+                let stamped = milestone.stamp_ns != NO_STAMP;
+                match seen.get_mut(index) {
+                    Some((_, seen)) => *seen |= stamped,
+                    None => seen.push((milestone.layer, stamped)),
+                }
+            }
+        }
+        let mut groups = vec![Vec::new()];
+        for (layer, stamped) in seen {
+            if let Some(group) = groups
+                .last_mut()
+                .filter(|group: &&mut Vec<Layer>| !group.contains(&layer))
+            {
+                group.push(layer);
+            }
+            if stamped {
+                groups.push(Vec::new());
+            }
+        }
+        groups.retain(|group| !group.is_empty());
+        groups
+    }
+}
+
+fn join(group: &[Layer]) -> String {
+    group
+        .iter()
+        .map(|layer| layer.name())
+        .collect::<Vec<_>>()
+        .join(" and ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,305 @@
+use super::*;
+use crate::sample::SampleFlags;
+
+pub(crate) const MS: i64 = 1_000_000;
+
+/// A message due at `sequence` times 50 ms that spends 1 ms in each layer of a road without a channel, and is handled for 1 ms; its call comes back at its transmission.
+pub(crate) fn prompt(sequence: u64) -> Sample {
+    let due_ns = i64::try_from(sequence).expect("small") * 50 * MS;
+    Sample {
+        flow: 0,
+        destination: 0,
+        sequence,
+        due_ns,
+        sent_ns: due_ns + MS,
+        returned_ns: due_ns + 2 * MS,
+        channel_receive_ns: NO_STAMP,
+        channel_transmit_ns: NO_STAMP,
+        kernel_transmit_ns: due_ns + 2 * MS,
+        kernel_receive_ns: due_ns + 3 * MS,
+        received_ns: due_ns + 4 * MS,
+        handled_ns: due_ns + 5 * MS,
+        flags: SampleFlags::default(),
+        blame: None,
+    }
+}
+
+/// Moves the stamps from `Sender` (sent) on, or from a later one on, back by some time.
+pub(crate) fn hold_up(sample: &mut Sample, layer: Layer, ns: i64) {
+    let later = [
+        (Layer::Sender, &mut sample.sent_ns),
+        (Layer::Stack, &mut sample.returned_ns),
+        (Layer::Stack, &mut sample.kernel_transmit_ns),
+        (Layer::Network, &mut sample.kernel_receive_ns),
+        (Layer::WakeUp, &mut sample.received_ns),
+        (Layer::Application, &mut sample.handled_ns),
+    ];
+    for (_, stamp_ns) in later.into_iter().filter(|(of, _)| *of >= layer) {
+        *stamp_ns += ns;
+    }
+}
+
+const RAW: Road = Road {
+    middleware: false,
+    channel: false,
+};
+
+fn split(samples: &[Sample], index: usize) -> Parts {
+    let calls = calls(RAW, samples.iter());
+    Splitter::new(RAW, samples, &calls).split(&samples[index])
+}
+
+fn ms(parts: &Parts) -> [i64; 7] {
+    Layer::ALL.map(|layer| parts.of(layer) / MS)
+}
+
+#[test]
+fn each_layer_has_the_time_between_its_stamps() {
+    assert_eq!(ms(&split(&[prompt(0)], 0)), [1, 0, 1, 1, 0, 1, 0]);
+    for (layer, expected) in [
+        (Layer::Sender, [8, 0, 1, 1, 0, 1, 0]),
+        (Layer::Stack, [1, 0, 8, 1, 0, 1, 0]),
+        (Layer::Network, [1, 0, 1, 8, 0, 1, 0]),
+        (Layer::WakeUp, [1, 0, 1, 1, 0, 8, 0]),
+    ] {
+        let mut sample = prompt(0);
+        hold_up(&mut sample, layer, 7 * MS);
+        assert_eq!(ms(&split(&[sample], 0)), expected);
+    }
+}
+
+#[test]
+fn a_channel_stands_between_two_hops_of_the_network() {
+    let road = Road::of_carrier("event");
+    let sample = Sample {
+        channel_receive_ns: 5 * MS,
+        channel_transmit_ns: 11 * MS,
+        kernel_receive_ns: 14 * MS,
+        received_ns: 15 * MS,
+        ..prompt(0)
+    };
+    let parts = Splitter::new(road, &[sample], &Timeline::default()).split(&sample);
+    assert_eq!(ms(&parts), [1, 1, 0, 3 + 3, 6, 1, 0]);
+}
+
+#[test]
+fn waiting_behind_the_previous_handling_is_the_applications() {
+    let mut first = prompt(0);
+    first.handled_ns = 90 * MS;
+    let mut second = prompt(1);
+    (second.received_ns, second.handled_ns) = (91 * MS, 92 * MS);
+    // In the kernel at 53, the servant busy until 90, woken at 91.
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1, 0, 1, 37]);
+}
+
+#[test]
+fn a_send_held_up_by_the_call_before_is_charged_to_what_held_up_that_call() {
+    let mut first = prompt(0);
+    hold_up(&mut first, Layer::Stack, 98 * MS);
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Sender, 52 * MS);
+    // Due at 50, the call before came back at 100, sent at 103.
+    assert_eq!((first.returned_ns / MS, second.sent_ns / MS), (100, 103));
+    assert_eq!(ms(&split(&[first, second], 1)), [3, 0, 1 + 50, 1, 0, 1, 0]);
+}
+
+#[test]
+fn a_chain_of_held_up_calls_leads_back_to_the_one_that_began_it() {
+    // Call 0 takes until 400 in the network; 1 to 4 go out one after the other, each a prompt two-way call of 2 ms.
+    let mut samples: Vec<Sample> = (0..5).map(prompt).collect();
+    for (index, sample) in samples.iter_mut().enumerate() {
+        let late_ns = if index == 0 {
+            0
+        } else {
+            400 * MS + (i64::try_from(index).expect("small") - 1) * 6 * MS - sample.sent_ns
+        };
+        hold_up(sample, Layer::Sender, late_ns);
+        sample.returned_ns = sample.handled_ns + MS;
+    }
+    hold_up(&mut samples[0], Layer::Network, 394 * MS);
+    samples[0].returned_ns = 400 * MS;
+    let parts = split(&samples, 4);
+    assert_eq!(samples[4].sent_ns / MS, 418);
+    assert_eq!(
+        parts.of(Layer::Network) / MS,
+        200 + 1,
+        "from due at 200 until call 0 came back, and its own"
+    );
+    assert_eq!(parts.sum(), samples[4].received_ns - samples[4].due_ns);
+}
+
+#[test]
+fn a_two_way_call_held_up_by_its_servant_is_charged_to_the_application() {
+    let mut first = prompt(0);
+    (first.handled_ns, first.returned_ns) = (200 * MS, 201 * MS);
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Sender, 151 * MS);
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 1, 1, 0, 1, 151]);
+}
+
+#[test]
+fn a_missing_stamp_leaves_layers_together_under_the_first() {
+    let sample = Sample {
+        kernel_transmit_ns: NO_STAMP,
+        ..prompt(0)
+    };
+    assert_eq!(ms(&split(&[sample], 0)), [1, 0, 2, 0, 0, 1, 0]);
+    assert_eq!(RAW.merged(&[sample]), ["stack and network"]);
+    let bare = Sample {
+        kernel_receive_ns: NO_STAMP,
+        ..sample
+    };
+    assert_eq!(ms(&split(&[bare], 0)), [1, 0, 3, 0, 0, 0, 0]);
+    assert_eq!(RAW.merged(&[bare]), ["stack and network and wake-up"]);
+    assert_eq!(
+        RAW.names(&[bare])[Layer::Stack as usize],
+        "stack and network and wake-up"
+    );
+    assert_eq!(
+        RAW.names(&[bare])[Layer::Application as usize],
+        "application"
+    );
+    // One message with the stamp is enough to know the layers apart.
+    assert!(RAW.merged(&[bare, prompt(1)]).is_empty());
+}
+
+#[test]
+fn stamps_that_run_back_are_held_to_the_one_before() {
+    let sample = Sample {
+        kernel_transmit_ns: 3 * MS + 100,
+        ..prompt(0)
+    };
+    let parts = split(&[sample], 0);
+    assert_eq!(parts.of(Layer::Network), 0);
+    assert_eq!(parts.sum(), 4 * MS);
+}
+
+#[test]
+fn lost_messages_are_blamed_on_the_layer_after_their_furthest_stamp() {
+    let lost = Sample {
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..prompt(1)
+    };
+    let cases = [
+        (lost, Layer::WakeUp),
+        (
+            Sample {
+                kernel_receive_ns: NO_STAMP,
+                ..lost
+            },
+            Layer::Network,
+        ),
+        (
+            Sample {
+                kernel_receive_ns: NO_STAMP,
+                kernel_transmit_ns: NO_STAMP,
+                ..lost
+            },
+            Layer::Stack,
+        ),
+        (
+            Sample {
+                kernel_receive_ns: NO_STAMP,
+                kernel_transmit_ns: NO_STAMP,
+                sent_ns: NO_STAMP,
+                returned_ns: NO_STAMP,
+                ..lost
+            },
+            Layer::Sender,
+        ),
+    ];
+    for (lost, layer) in cases {
+        let samples = [prompt(0), lost];
+        let calls = calls(RAW, samples.iter());
+        assert_eq!(
+            Splitter::new(RAW, &samples, &calls).lost_in(&lost, 50 * MS),
+            layer
+        );
+    }
+}
+
+#[test]
+fn a_message_lost_while_the_consumer_is_busy_is_the_applications() {
+    let busy = Sample {
+        handled_ns: NO_STAMP,
+        ..prompt(1)
+    };
+    let lost = Sample {
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..prompt(2)
+    };
+    let samples = [prompt(0), busy, lost];
+    let splitter_calls = calls(RAW, samples.iter());
+    assert_eq!(
+        Splitter::new(RAW, &samples, &splitter_calls).lost_in(&lost, 50 * MS),
+        Layer::Application
+    );
+}
+
+#[test]
+fn a_message_never_sent_behind_a_call_that_never_came_back_is_charged_to_that_call() {
+    let stuck = Sample {
+        returned_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..prompt(1)
+    };
+    let unsent = Sample {
+        sent_ns: NO_STAMP,
+        returned_ns: NO_STAMP,
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..prompt(2)
+    };
+    let samples = [prompt(0), stuck, unsent];
+    let calls = calls(RAW, samples.iter());
+    assert_eq!(
+        Splitter::new(RAW, &samples, &calls).lost_in(&unsent, 50 * MS),
+        Layer::Network
+    );
+}
+
+#[test]
+fn a_layer_that_always_takes_long_is_not_blamed_for_the_one_that_once_took_longer() {
+    let mut typical = Parts::default();
+    typical.add(Layer::Network, 40 * MS);
+    typical.add(Layer::WakeUp, MS);
+    let mut late = typical;
+    late.add(Layer::WakeUp, 20 * MS);
+    assert_eq!(excess_layer(&late, &typical, 50 * MS), Layer::WakeUp);
+    assert_eq!(
+        excess_layer(&late, &typical, 30 * MS),
+        Layer::Network,
+        "the usual way is itself too long"
+    );
+    assert_eq!(largest_layer(&late), Layer::Network);
+    assert_eq!(largest_layer(&Parts::default()), Layer::Sender);
+}
+
+#[test]
+fn medians_are_taken_layer_by_layer() {
+    let all: Vec<Parts> = [(1, 9), (2, 7), (3, 8)]
+        .into_iter()
+        .map(|(sender, network)| {
+            let mut parts = Parts::default();
+            parts.add(Layer::Sender, sender);
+            parts.add(Layer::Network, network);
+            parts
+        })
+        .collect();
+    let found = medians(&all);
+    assert_eq!(
+        (
+            found.of(Layer::Sender),
+            found.of(Layer::Network),
+            found.of(Layer::Stack)
+        ),
+        (2, 8, 0)
+    );
+    assert_eq!(medians(&[]), Parts::default());
+}

@@ -1,0 +1,358 @@
+//! From samples to a verdict: which messages were late, by which rule, through which layer, and whether that is within the mission's budget.
+
+mod marks;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use marks::mark;
+pub use verdict::{Evidence, verdict, worst};
+
+use crate::blame::{Parts, Road, Splitter, Timeline, calls, excess_layer, medians};
+use crate::disturbance::Disturbance;
+use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
+use crate::pacing::Arrivals;
+use crate::result::{Counts, DestinationResult, LateBudget, Verdict, Warning};
+use crate::sample::{Layer, NO_STAMP, Sample};
+use crate::statistics::{LateShare, percentiles};
+
+/// What a flow promised, and how its messages travel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// A message received more than this after it was due is late.
+    pub deadline: Duration,
+    /// Late messages allowed.
+    pub budget: LateBudget,
+    /// The arrival process of the schedule.
+    pub arrivals: Arrivals,
+    /// The way that the carrier's messages take.
+    pub road: Road,
+    /// The mission itself disturbs the supplier's host: a load, a stopped process. Then what the supplier sends late counts; otherwise it
+    /// makes a run INVALID whose verdict hangs on it.
+    pub supplier_disturbed: bool,
+}
+
+/// The samples of one flow (over one carrier) at one destination.
+#[derive(Debug)]
+pub struct Destination<'a> {
+    /// Index within the flow.
+    pub index: u16,
+    /// Destination host, for the result and for sentences.
+    pub host: String,
+    /// One sample for each message of the schedule, with stamps and duplicates filled in; judging sorts them by sequence number and fills in the rest.
+    pub samples: &'a mut [Sample],
+    /// Local send errors.
+    pub send_errors: u64,
+    /// Messages dropped by a full receive buffer.
+    pub receive_overflows: u64,
+}
+
+/// What was found about a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowJudgement {
+    /// In the order given.
+    pub destinations: Vec<DestinationResult>,
+    /// The worst of them.
+    pub verdict: Verdict,
+    /// Layers that the stamps do not tell apart, of all destinations.
+    pub merged_layers: Vec<String>,
+    /// What the reader should know; each names its destination.
+    pub warnings: Vec<Warning>,
+}
+
+/// Judges one flow: all destinations that one thread supplies, since a call for one of them holds up the sends for the others.
+#[must_use]
+pub fn judge(
+    destinations: &mut [Destination<'_>],
+    terms: &Terms,
+    disturbance: &Disturbance,
+) -> FlowJudgement {
+    for destination in destinations.iter_mut() {
+        mark(destination.samples, terms);
+    }
+    let supplier = calls(
+        terms.road,
+        destinations
+            .iter()
+            .flat_map(|destination| destination.samples.iter()),
+    );
+    let mut flow = FlowJudgement {
+        destinations: Vec::new(),
+        verdict: worst(&[]),
+        merged_layers: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for destination in destinations {
+        let road = Layers::find(destination, terms, &supplier);
+        let (result, warnings) = conclude(destination, terms, disturbance, &road);
+        flow.destinations.push(result);
+        flow.warnings.extend(warnings);
+        for name in terms.road.merged(destination.samples) {
+            if !flow.merged_layers.contains(&name) {
+                flow.merged_layers.push(name);
+            }
+        }
+    }
+    flow.verdict = worst(&flow.destinations);
+    flow
+}
+
+/// What the layers took at one destination.
+struct Layers {
+    names: [String; Layer::ALL.len()],
+    /// Medians over all judged messages that came.
+    typical: Parts,
+    /// Mean over late ones that came.
+    late_mean: Parts,
+    /// Judged messages that the supplier by its own fault sent later than a part of the deadline.
+    sent_late: u64,
+}
+
+impl Layers {
+    /// Splits the messages and blames the late ones.
+    fn find(destination: &mut Destination<'_>, terms: &Terms, supplier: &Timeline) -> Self {
+        let deadline_ns = nanoseconds(terms.deadline);
+        let splitter = Splitter::new(terms.road, destination.samples, supplier);
+        let received: Vec<(usize, Parts)> = (0..)
+            .zip(destination.samples.iter())
+            .filter(|(_, sample)| !sample.flags.warm_up && sample.received_ns != NO_STAMP)
+            .map(|(index, sample)| (index, splitter.split(sample)))
+            .collect();
+        let all: Vec<Parts> = received.iter().map(|(_, parts)| *parts).collect();
+        let typical = medians(&all);
+        let sender_limit_ns = deadline_ns / i64::from(SENDER_DEADLINE_DIVISOR);
+        let sent_late = all
+            .iter()
+            .filter(|parts| parts.of(Layer::Sender) > sender_limit_ns)
+            .count() as u64;
+        let mut late = Vec::new();
+        for (index, parts) in received {
+            let sample = &mut destination.samples[index];
+            if sample.flags.late {
+                sample.blame = Some(excess_layer(&parts, &typical, deadline_ns));
+                late.push(parts);
+            }
+        }
+        for index in 0..destination.samples.len() {
+            let sample = destination.samples[index];
+            if sample.flags.lost {
+                destination.samples[index].blame = Some(splitter.lost_in(&sample, deadline_ns));
+            }
+        }
+        blame_overflows(destination, &splitter);
+        let names = terms.road.names(destination.samples);
+        Self {
+            names,
+            typical,
+            late_mean: mean(&late),
+            sent_late,
+        }
+    }
+
+    fn by_name(&self, parts: &Parts) -> BTreeMap<String, u64> {
+        let mut map = BTreeMap::new();
+        for layer in Layer::ALL {
+            if let Ok(ns @ 1..) = u64::try_from(parts.of(layer)) {
+                map.insert(self.names[layer as usize].clone(), ns);
+            }
+        }
+        map
+    }
+}
+
+/// A receive buffer that overflows drops messages which have no receive stamp, as if the network had lost them. The buffer was fullest
+/// where the message before waited longest in it: as many as were dropped are taken from the network's account there.
+fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
+    let mut candidates = Vec::new();
+    let mut before: Option<Sample> = None;
+    for (index, sample) in destination.samples.iter().enumerate() {
+        if sample.received_ns != NO_STAMP {
+            before = (sample.kernel_receive_ns != NO_STAMP).then_some(*sample);
+        } else if sample.blame == Some(Layer::Network)
+            && let Some(before) = before
+        {
+            candidates.push((
+                before.received_ns.saturating_sub(before.kernel_receive_ns),
+                index,
+                before,
+            ));
+        }
+    }
+    candidates.sort_by_key(|&(waited_ns, index, _)| (std::cmp::Reverse(waited_ns), index));
+    let dropped = usize::try_from(destination.receive_overflows).unwrap_or(usize::MAX);
+    for &(_, index, before) in candidates.iter().take(dropped) {
+        let parts = splitter.split(&before);
+        let layer = if parts.of(Layer::Application) > parts.of(Layer::WakeUp) {
+            Layer::Application
+        } else {
+            Layer::WakeUp
+        };
+        destination.samples[index].blame = Some(layer);
+    }
+}
+
+fn conclude(
+    destination: &Destination<'_>,
+    terms: &Terms,
+    disturbance: &Disturbance,
+    layers: &Layers,
+) -> (DestinationResult, Vec<Warning>) {
+    let judged: Vec<&Sample> = destination
+        .samples
+        .iter()
+        .filter(|sample| !sample.flags.warm_up)
+        .collect();
+    let counts = count(destination, &judged);
+    let late: Vec<u64> = (0..)
+        .zip(&judged)
+        .filter(|(_, sample)| sample.flags.late)
+        .map(|(position, _)| position)
+        .collect();
+    let share = LateShare::new(counts.due, &late);
+    let latencies: Vec<i64> = judged
+        .iter()
+        .filter(|sample| !sample.flags.lost)
+        .map(|sample| sample.received_ns.saturating_sub(sample.due_ns))
+        .collect();
+    let evidence = Evidence {
+        terms,
+        disturbance,
+        counts: &counts,
+        share: &share,
+        latencies: &latencies,
+        sender_blamed: judged
+            .iter()
+            .filter(|sample| sample.blame == Some(Layer::Sender))
+            .count() as u64,
+    };
+    let mut blame = BTreeMap::new();
+    for layer in judged.iter().filter_map(|sample| sample.blame) {
+        *blame
+            .entry(layers.names[layer as usize].clone())
+            .or_insert(0) += 1;
+    }
+    let gaps = marks::gaps(destination.samples);
+    let result = DestinationResult {
+        index: destination.index,
+        host: destination.host.clone(),
+        counts,
+        late_rate: share.rate,
+        latency_ns: distribution(&latencies, counts.lost),
+        inter_arrival_ns: distribution(&gaps, 0),
+        blame,
+        late_layers_ns: layers.by_name(&layers.late_mean),
+        layers_ns: layers.by_name(&layers.typical),
+        verdict: verdict(&evidence),
+    };
+    let warnings = warnings(destination, terms, &counts, layers.sent_late);
+    (result, warnings)
+}
+
+fn count(destination: &Destination<'_>, judged: &[&Sample]) -> Counts {
+    let of =
+        |holds: fn(&Sample) -> bool| judged.iter().filter(|sample| holds(sample)).count() as u64;
+    Counts {
+        due: judged.len() as u64,
+        received: of(|sample| sample.received_ns != NO_STAMP),
+        late: of(|sample| sample.flags.late),
+        lost: of(|sample| sample.flags.lost),
+        late_by_inter_arrival: of(|sample| sample.flags.late_by_inter_arrival),
+        out_of_order: of(|sample| sample.flags.out_of_order),
+        duplicates: judged
+            .iter()
+            .map(|sample| u64::from(sample.flags.duplicates))
+            .sum(),
+        send_errors: destination.send_errors,
+        receive_overflows: destination.receive_overflows,
+        warm_up: (destination.samples.len() - judged.len()) as u64,
+    }
+}
+
+/// Percentiles that the sample supports, least and largest; what came before it was due counts as 0.
+fn distribution(values: &[i64], lost: u64) -> BTreeMap<String, u64> {
+    let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
+    let ends = [("min", values.iter().min()), ("max", values.iter().max())];
+    let ends = ends
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), unsigned(*value?))));
+    percentiles(values, lost)
+        .into_iter()
+        .map(|percentile| (percentile.name.to_owned(), unsigned(percentile.value)))
+        .chain(ends)
+        .collect()
+}
+
+fn mean(all: &[Parts]) -> Parts {
+    let mut mean = Parts::default();
+    for layer in Layer::ALL {
+        let sum: i128 = all.iter().map(|parts| i128::from(parts.of(layer))).sum();
+        mean.add(
+            layer,
+            i64::try_from(sum / (all.len().max(1) as i128)).unwrap_or(i64::MAX),
+        );
+    }
+    mean
+}
+
+fn warnings(
+    destination: &Destination<'_>,
+    terms: &Terms,
+    counts: &Counts,
+    sent_late: u64,
+) -> Vec<Warning> {
+    let host = &destination.host;
+    let mut warnings = Vec::new();
+    let mut warn = |kind: &str, text: String| {
+        warnings.push(Warning {
+            kind: kind.to_owned(),
+            text,
+        })
+    };
+    if sent_late as f64 > counts.due as f64 * SENDER_LATE_SHARE_WARNED {
+        let part = terms.deadline / SENDER_DEADLINE_DIVISOR;
+        warn(
+            "schedule-not-kept",
+            format!(
+                "To {host}, {sent_late} of {} messages were sent more than {part:?} after they were due, by the supplier's own fault.",
+                counts.due
+            ),
+        );
+    }
+    if counts.send_errors > 0 {
+        warn(
+            "send-errors",
+            format!(
+                "To {host}, {} sends failed at the supplier's own host.",
+                counts.send_errors
+            ),
+        );
+    }
+    if counts.receive_overflows > 0 {
+        warn(
+            "receive-overflow",
+            format!(
+                "At {host}, {} messages found the receive buffer full.",
+                counts.receive_overflows
+            ),
+        );
+    }
+    let merged = terms.road.merged(destination.samples);
+    if !merged.is_empty() {
+        warn(
+            "merged-layers",
+            format!(
+                "At {host}, stamps are missing; these are reported together: {}.",
+                merged.join(", ")
+            ),
+        );
+    }
+    warnings
+}
+
+pub(crate) fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! What each sample shows by itself and against its neighbours: late, lost, out of order, late by the gap before it.
+
+use super::{Terms, nanoseconds};
+use crate::sample::{NO_STAMP, Sample, SampleFlags};
+
+/// Sorts samples by sequence number and fills in their flags, all but `warm_up` and `duplicates`, which are given. The warm-up is not judged: its messages get no flag, and
+/// no blame; but they are the arrivals before the first that is judged.
+///
+/// *Late*: received more than the deadline after due, or lost. *Late by inter-arrival* (periodic flows only): the gap to the arrival before is greater than
+/// period plus deadline (Talbert and Weaver, 2002, section V). *Out of order*: a message with a higher sequence number came before.
+pub fn mark(samples: &mut [Sample], terms: &Terms) {
+    samples.sort_by_key(|sample| sample.sequence);
+    let deadline_ns = nanoseconds(terms.deadline);
+    for sample in samples.iter_mut() {
+        let SampleFlags {
+            warm_up,
+            duplicates,
+            ..
+        } = sample.flags;
+        let lost = !warm_up && sample.received_ns == NO_STAMP;
+        let late =
+            !warm_up && (lost || sample.received_ns.saturating_sub(sample.due_ns) > deadline_ns);
+        sample.flags = SampleFlags {
+            warm_up,
+            duplicates,
+            lost,
+            late,
+            ..SampleFlags::default()
+        };
+        sample.blame = None;
+    }
+    let gap_max_ns = terms
+        .arrivals
+        .period()
+        .map(|period| nanoseconds(period).saturating_add(deadline_ns));
+    let mut before: Option<(u64, i64)> = None;
+    for index in in_order_of_arrival(samples) {
+        let sample = &mut samples[index];
+        if let Some((highest, before_ns)) = before
+            && !sample.flags.warm_up
+        {
+            sample.flags.out_of_order = sample.sequence < highest;
+            let gap_ns = sample.received_ns.saturating_sub(before_ns);
+            sample.flags.late_by_inter_arrival =
+                gap_max_ns.is_some_and(|gap_max_ns| gap_ns > gap_max_ns);
+        }
+        let highest = before.map_or(sample.sequence, |(highest, _)| highest.max(sample.sequence));
+        before = Some((highest, sample.received_ns));
+    }
+}
+
+/// The gaps between arrivals that end in a judged one, in order of arrival.
+pub(super) fn gaps(samples: &[Sample]) -> Vec<i64> {
+    let order = in_order_of_arrival(samples);
+    let pairs = order
+        .iter()
+        .zip(order.iter().skip(1))
+        .map(|(before, after)| (&samples[*before], &samples[*after]));
+    pairs
+        .filter(|(_, after)| !after.flags.warm_up)
+        .map(|(before, after)| after.received_ns.saturating_sub(before.received_ns))
+        .collect()
+}
+
+/// Positions of the samples received, first arrival first; of one instant, lower sequence number first.
+fn in_order_of_arrival(samples: &[Sample]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..samples.len())
+        .filter(|index| samples[*index].received_ns != NO_STAMP)
+        .collect();
+    order.sort_by_key(|index| (samples[*index].received_ns, samples[*index].sequence));
+    order
+}

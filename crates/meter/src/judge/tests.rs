@@ -1,0 +1,492 @@
+use super::*;
+use crate::blame::tests::{MS, hold_up, prompt};
+use crate::result::VerdictKind;
+
+fn terms() -> Terms {
+    Terms {
+        deadline: Duration::from_millis(50),
+        budget: LateBudget {
+            late: 3,
+            of: 10_000,
+        },
+        arrivals: Arrivals::Periodic {
+            period: Duration::from_millis(50),
+        },
+        road: Road::of_carrier("udp"),
+        supplier_disturbed: false,
+    }
+}
+
+fn at(host: &str, samples: &mut [Sample], found: impl FnOnce(DestinationResult)) {
+    let flow = judge(
+        &mut [destination(host, samples)],
+        &terms(),
+        &Disturbance::default(),
+    );
+    found(
+        flow.destinations
+            .into_iter()
+            .next()
+            .expect("one destination"),
+    );
+}
+
+fn destination<'a>(host: &str, samples: &'a mut [Sample]) -> Destination<'a> {
+    Destination {
+        index: 0,
+        host: host.to_owned(),
+        samples,
+        send_errors: 0,
+        receive_overflows: 0,
+    }
+}
+
+fn lose(sample: &mut Sample) {
+    (
+        sample.kernel_receive_ns,
+        sample.received_ns,
+        sample.handled_ns,
+    ) = (NO_STAMP, NO_STAMP, NO_STAMP);
+}
+
+#[test]
+fn known_late_messages_are_counted_and_blamed_on_the_layer_that_held_them_up() {
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for (count, layer) in [
+        (2_usize, Layer::Sender),
+        (3, Layer::Stack),
+        (4, Layer::Network),
+        (5, Layer::WakeUp),
+    ] {
+        for index in 0..count {
+            hold_up(&mut samples[100 * count + 20 * index], layer, 48 * MS);
+        }
+    }
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            (
+                result.counts.due,
+                result.counts.received,
+                result.counts.late,
+                result.counts.lost
+            ),
+            (1_000, 1_000, 14, 0)
+        );
+        let expected = [("network", 4), ("sender", 2), ("stack", 3), ("wake-up", 5)];
+        assert_eq!(
+            result
+                .blame
+                .iter()
+                .map(|(layer, count)| (layer.as_str(), *count))
+                .collect::<Vec<_>>(),
+            expected
+        );
+        assert_eq!(
+            result.layers_ns.values().copied().collect::<Vec<_>>(),
+            [1_000_000; 4]
+        );
+        assert_eq!(result.verdict.kind, VerdictKind::Fail);
+    });
+    assert_eq!(
+        samples.iter().filter(|sample| sample.flags.late).count(),
+        14
+    );
+    assert!(
+        samples
+            .iter()
+            .all(|sample| sample.flags.late == sample.blame.is_some())
+    );
+}
+
+#[test]
+fn exactly_the_deadline_is_in_time() {
+    let mut samples: Vec<Sample> = (0..2).map(prompt).collect();
+    hold_up(&mut samples[0], Layer::Network, 46 * MS);
+    hold_up(&mut samples[1], Layer::Network, 46 * MS + 1);
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(result.counts.late, 1)
+    });
+    assert!(samples[1].flags.late);
+}
+
+#[test]
+fn a_lost_message_is_late_and_blamed_by_its_furthest_stamp() {
+    let mut samples: Vec<Sample> = (0..10).map(prompt).collect();
+    lose(&mut samples[3]);
+    lose(&mut samples[9]);
+    samples[9].kernel_transmit_ns = NO_STAMP;
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            (
+                result.counts.received,
+                result.counts.late,
+                result.counts.lost
+            ),
+            (8, 2, 2)
+        );
+        assert_eq!(
+            result.blame,
+            BTreeMap::from([("network".to_owned(), 1), ("stack".to_owned(), 1)])
+        );
+    });
+}
+
+#[test]
+fn the_inter_arrival_rule_counts_gaps_beyond_period_and_deadline() {
+    let mut samples: Vec<Sample> = (0..10).map(prompt).collect();
+    lose(&mut samples[3]);
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            result.counts.late_by_inter_arrival, 0,
+            "one lost makes a gap of just twice the period"
+        )
+    });
+    lose(&mut samples[4]);
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(result.counts.late_by_inter_arrival, 1);
+        assert_eq!(result.inter_arrival_ns["max"], 150_000_000);
+    });
+    assert!(
+        samples[5].flags.late_by_inter_arrival,
+        "the arrival that ends the gap"
+    );
+    let poisson = Terms {
+        arrivals: Arrivals::Poisson {
+            mean_period: Duration::from_millis(50),
+            seed: 1,
+        },
+        ..terms()
+    };
+    let flow = judge(
+        &mut [destination("SONAR", &mut samples)],
+        &poisson,
+        &Disturbance::default(),
+    );
+    assert_eq!(
+        flow.destinations[0].counts.late_by_inter_arrival, 0,
+        "a flow that is not periodic has no such rule"
+    );
+}
+
+#[test]
+fn order_and_duplicates_are_counted_by_arrival() {
+    let mut samples: Vec<Sample> = (0..6).map(prompt).collect();
+    samples[2].received_ns = samples[4].received_ns + 1;
+    samples[3].flags.duplicates = 2;
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            (result.counts.out_of_order, result.counts.duplicates),
+            (1, 2)
+        )
+    });
+    assert!(samples[2].flags.out_of_order);
+}
+
+#[test]
+fn the_warm_up_is_not_judged_but_its_arrivals_are_seen() {
+    let mut samples: Vec<Sample> = (0..10).map(prompt).collect();
+    for sample in &mut samples[..4] {
+        sample.flags.warm_up = true;
+        hold_up(sample, Layer::Network, 90 * MS);
+    }
+    hold_up(&mut samples[4], Layer::Network, 45 * MS);
+    samples.reverse();
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            (
+                result.counts.due,
+                result.counts.warm_up,
+                result.counts.late,
+                result.counts.out_of_order
+            ),
+            (6, 4, 0, 0)
+        );
+        assert_eq!(
+            result.inter_arrival_ns["min"], 5_000_000,
+            "from the last of the warm-up"
+        );
+    });
+    assert!(
+        samples[..4]
+            .iter()
+            .all(|sample| !sample.flags.late && sample.blame.is_none())
+    );
+    assert!(samples.is_sorted_by_key(|sample| sample.sequence));
+}
+
+#[test]
+fn the_budget_decides_between_pass_and_unproven() {
+    let mut samples: Vec<Sample> = (0..10_000).map(prompt).collect();
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            (result.verdict.kind, result.verdict.messages_needed),
+            (VerdictKind::Pass, None)
+        );
+        assert_eq!(
+            result.verdict.reasons,
+            [
+                "0 of 10000 messages were late (0 of them lost); at most 2.995e-4 at 95% confidence, within the budget of 3 in 10000."
+            ]
+        );
+    });
+    at("SONAR", &mut samples[..400], |result| {
+        assert_eq!(
+            (result.verdict.kind, result.verdict.messages_needed),
+            (VerdictKind::Unproven, Some(9_585))
+        );
+        assert_eq!(
+            result.verdict.reasons[1],
+            "9585 messages more would prove it, if none of them is late."
+        );
+    });
+}
+
+#[test]
+fn the_worst_destination_decides_for_the_flow_and_says_so() {
+    let mut good: Vec<Sample> = (0..400).map(prompt).collect();
+    let mut bad = good.clone();
+    for sample in bad.iter_mut().skip(7).step_by(3) {
+        hold_up(sample, Layer::Network, 60 * MS);
+    }
+    let mut destinations = [
+        destination("SONAR", &mut good),
+        Destination {
+            index: 1,
+            ..destination("HELM", &mut bad)
+        },
+    ];
+    let flow = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(flow.verdict.kind, VerdictKind::Fail);
+    assert!(
+        flow.verdict.reasons[0].starts_with("HELM: 131 of 400 messages were late"),
+        "{:?}",
+        flow.verdict.reasons
+    );
+    assert_eq!(flow.destinations[1].index, 1);
+}
+
+#[test]
+fn a_call_for_one_destination_is_charged_when_it_delays_the_send_to_another() {
+    let mut first: Vec<Sample> = (0..20).map(prompt).collect();
+    let mut second: Vec<Sample> = (0..20).map(prompt).collect();
+    first[10].kernel_transmit_ns += 70 * MS;
+    first[10].returned_ns += 70 * MS;
+    hold_up(&mut first[10], Layer::Network, 70 * MS);
+    for sample in &mut second {
+        hold_up(sample, Layer::Sender, 2 * MS);
+    }
+    hold_up(&mut second[10], Layer::Sender, 70 * MS);
+    let mut destinations = [
+        destination("SONAR", &mut first),
+        destination("HELM", &mut second),
+    ];
+    let flow = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(
+        flow.destinations[1].blame,
+        BTreeMap::from([("stack".to_owned(), 1)])
+    );
+}
+
+#[test]
+fn overflowing_receive_buffers_are_not_the_networks_fault() {
+    let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
+    // A servant busy from 40 on; 41 waits behind it, 42 to 44 find the buffer full; 70 is lost on the way.
+    samples[40].handled_ns += 300 * MS;
+    samples[41].received_ns = samples[40].handled_ns + MS;
+    samples[41].handled_ns = samples[41].received_ns + MS;
+    for index in [42, 43, 44, 70] {
+        lose(&mut samples[index]);
+    }
+    let mut destinations = [Destination {
+        receive_overflows: 3,
+        ..destination("SONAR", &mut samples)
+    }];
+    let flow = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(
+        flow.destinations[0].blame,
+        BTreeMap::from([("application".to_owned(), 4), ("network".to_owned(), 1)])
+    );
+    assert!(
+        flow.warnings
+            .iter()
+            .any(|warning| warning.kind == "receive-overflow")
+    );
+    assert_eq!(samples[70].blame, Some(Layer::Network));
+}
+
+fn kind_under(
+    samples: &[Sample],
+    terms: &Terms,
+    disturbance: &Disturbance,
+) -> (VerdictKind, Vec<String>) {
+    let mut samples = samples.to_vec();
+    let verdict = judge(
+        &mut [destination("SONAR", &mut samples)],
+        terms,
+        disturbance,
+    )
+    .verdict;
+    (verdict.kind, verdict.reasons)
+}
+
+fn held_up(layer: Layer, every: usize) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = (0..1_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(every) {
+        hold_up(sample, layer, 60 * MS);
+    }
+    samples
+}
+
+#[test]
+fn an_undeclared_failure_of_the_supplier_invalidates_and_a_declared_one_counts() {
+    let samples = held_up(Layer::Sender, 50);
+    let (kind, reasons) = kind_under(&samples, &terms(), &Disturbance::default());
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(
+        reasons[0].contains("The schedule was not kept: 20 messages"),
+        "{reasons:?}"
+    );
+    let declared = Terms {
+        supplier_disturbed: true,
+        ..terms()
+    };
+    assert_eq!(
+        kind_under(&samples, &declared, &Disturbance::default()).0,
+        VerdictKind::Fail
+    );
+    assert_eq!(
+        kind_under(
+            &held_up(Layer::Network, 50),
+            &terms(),
+            &Disturbance::default()
+        )
+        .0,
+        VerdictKind::Fail
+    );
+}
+
+#[test]
+fn stolen_time_invalidates_only_what_it_can_explain() {
+    let samples = held_up(Layer::WakeUp, 50);
+    let stolen = |ms| Disturbance {
+        stolen: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(40)).0,
+        VerdictKind::Fail,
+        "less than the slack delays nothing beyond its deadline"
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &stolen(100)).0,
+        VerdictKind::Fail,
+        "four messages do not explain twenty"
+    );
+    let (kind, reasons) = kind_under(&samples, &terms(), &stolen(2_000));
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(
+        reasons[0].contains("stolen by the hypervisor"),
+        "{reasons:?}"
+    );
+    let prompt_ones: Vec<Sample> = (0..10_000).map(prompt).collect();
+    assert_eq!(
+        kind_under(&prompt_ones, &terms(), &stolen(20_000)).0,
+        VerdictKind::Pass,
+        "a disturbance makes no message early"
+    );
+}
+
+#[test]
+fn clocks_that_decide_what_is_late_invalidate() {
+    let mut samples: Vec<Sample> = (0..10_000).map(prompt).collect();
+    for sample in samples.iter_mut().skip(3).step_by(50) {
+        hold_up(sample, Layer::Network, 40 * MS);
+    }
+    let error = |ms| Disturbance {
+        clock_error: Duration::from_millis(ms),
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(0)).0,
+        VerdictKind::Pass
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &error(5)).0,
+        VerdictKind::Pass
+    );
+    let (kind, reasons) = kind_under(&samples, &terms(), &error(7));
+    assert_eq!(kind, VerdictKind::Invalid);
+    assert!(reasons[0].contains("larger than the slack"), "{reasons:?}");
+}
+
+#[test]
+fn a_capture_that_dropped_packets_or_a_run_without_messages_is_invalid() {
+    let samples: Vec<Sample> = (0..10_000).map(prompt).collect();
+    let dropped = |packets| Disturbance {
+        capture_dropped: packets,
+        ..Disturbance::default()
+    };
+    assert_eq!(
+        kind_under(&samples, &terms(), &dropped(10)).0,
+        VerdictKind::Pass
+    );
+    assert_eq!(
+        kind_under(&samples, &terms(), &dropped(11)).0,
+        VerdictKind::Invalid
+    );
+    assert_eq!(
+        kind_under(&[], &terms(), &Disturbance::default()),
+        (
+            VerdictKind::Invalid,
+            vec!["SONAR: No message was judged.".to_owned()]
+        )
+    );
+    assert_eq!(
+        judge(&mut [], &terms(), &Disturbance::default())
+            .verdict
+            .kind,
+        VerdictKind::Invalid
+    );
+}
+
+#[test]
+fn percentiles_are_those_that_the_sample_supports() {
+    let mut samples: Vec<Sample> = (0..400).map(prompt).collect();
+    at("SONAR", &mut samples, |result| {
+        assert_eq!(
+            result
+                .latency_ns
+                .keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+            ["max", "min", "p50", "p90", "p95"]
+        );
+        assert_eq!(result.latency_ns["p50"], 4_000_000);
+    });
+}
+
+#[test]
+fn missing_stamps_are_reported_as_merged_layers_with_a_warning() {
+    let mut samples: Vec<Sample> = (0..20).map(prompt).collect();
+    for sample in &mut samples {
+        (sample.kernel_transmit_ns, sample.kernel_receive_ns) = (NO_STAMP, NO_STAMP);
+    }
+    hold_up(&mut samples[9], Layer::WakeUp, 60 * MS);
+    let flow = judge(
+        &mut [destination("SONAR", &mut samples)],
+        &terms(),
+        &Disturbance::default(),
+    );
+    assert_eq!(flow.merged_layers, ["stack and network and wake-up"]);
+    assert_eq!(
+        flow.destinations[0].blame,
+        BTreeMap::from([("stack and network and wake-up".to_owned(), 1)])
+    );
+    assert_eq!(
+        flow.warnings
+            .iter()
+            .map(|warning| warning.kind.as_str())
+            .collect::<Vec<_>>(),
+        ["merged-layers"]
+    );
+}

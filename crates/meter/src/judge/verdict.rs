@@ -1,0 +1,252 @@
+//! PASS, FAIL, UNPROVEN or INVALID.
+//!
+//! A disturbance that the mission did not declare can make messages late, never early: a PASS stands in spite of it. Any other verdict becomes INVALID where it would have been
+//! another one without the messages that the disturbance can have made late.
+
+use std::time::Duration;
+
+use super::{Terms, nanoseconds};
+use crate::disturbance::Disturbance;
+use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
+use crate::result::{Counts, DestinationResult, Verdict, VerdictKind};
+use crate::statistics::{LateShare, MessagesNeeded, allowed_share};
+
+/// What a verdict is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// What was promised.
+    pub terms: &'a Terms,
+    /// What was not declared.
+    pub disturbance: &'a Disturbance,
+    /// Counts of the judged part.
+    pub counts: &'a Counts,
+    /// The share that was late.
+    pub share: &'a LateShare,
+    /// Latencies of the messages that came, from due to received, nanoseconds.
+    pub latencies: &'a [i64],
+    /// Late messages blamed on the supplier itself.
+    pub sender_blamed: u64,
+}
+
+/// The verdict on one destination.
+#[must_use]
+pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
+    let invalid = invalid_reasons(evidence);
+    let kind = kind_of(evidence.share, evidence.terms);
+    if !invalid.is_empty() {
+        return Verdict {
+            kind: VerdictKind::Invalid,
+            reasons: invalid,
+            messages_needed: None,
+        };
+    }
+    let mut reasons = vec![share_sentence(evidence, kind)];
+    let mut messages_needed = None;
+    if kind == VerdictKind::Unproven {
+        let needed = evidence.share.messages_needed(evidence.terms.budget);
+        messages_needed = needed.at_present_rate.or(needed.if_none_late);
+        reasons.push(needed_sentence(needed));
+    }
+    Verdict {
+        kind,
+        reasons,
+        messages_needed,
+    }
+}
+
+/// The worst of the destinations' verdicts, with the reasons of each that is as bad; the most messages needed. Of none: INVALID.
+#[must_use]
+pub fn worst(destinations: &[DestinationResult]) -> Verdict {
+    let Some(kind) = destinations
+        .iter()
+        .map(|destination| destination.verdict.kind)
+        .max()
+    else {
+        return Verdict {
+            kind: VerdictKind::Invalid,
+            reasons: vec!["There is no destination to judge.".to_owned()],
+            messages_needed: None,
+        };
+    };
+    let as_bad = || {
+        destinations
+            .iter()
+            .filter(|destination| destination.verdict.kind == kind)
+    };
+    let reasons = as_bad()
+        .flat_map(|destination| {
+            destination
+                .verdict
+                .reasons
+                .iter()
+                .map(|reason| format!("{}: {reason}", destination.host))
+        })
+        .collect();
+    let needed: Option<Vec<u64>> = as_bad()
+        .map(|destination| destination.verdict.messages_needed)
+        .collect();
+    Verdict {
+        kind,
+        reasons,
+        messages_needed: needed.and_then(|needed| needed.into_iter().max()),
+    }
+}
+
+fn kind_of(share: &LateShare, terms: &Terms) -> VerdictKind {
+    let allowed = allowed_share(terms.budget);
+    if share.rate.upper <= allowed {
+        VerdictKind::Pass
+    } else if share.rate.lower > allowed {
+        VerdictKind::Fail
+    } else {
+        VerdictKind::Unproven
+    }
+}
+
+fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
+    let Evidence {
+        terms,
+        disturbance,
+        counts,
+        share,
+        ..
+    } = *evidence;
+    if counts.due == 0 {
+        return vec!["No message was judged.".to_owned()];
+    }
+    let mut reasons = Vec::new();
+    let kind = kind_of(share, terms);
+    let would_differ = |excused: u64| {
+        excused > 0 && kind != VerdictKind::Pass && kind_of(&share.without(excused), terms) != kind
+    };
+    if !terms.supplier_disturbed && would_differ(evidence.sender_blamed) {
+        reasons.push(format!(
+            "The schedule was not kept: {} messages are late by the supplier's own fault, although the mission declares no disturbance of its host.",
+            evidence.sender_blamed
+        ));
+    }
+    let excusable = excusable_by_withheld(evidence);
+    if would_differ(excusable) {
+        reasons.push(format!(
+            "Processor time was withheld ({:?} stolen by the hypervisor, {:?} by throttling), enough to have made {excusable} messages late.",
+            disturbance.stolen, disturbance.throttled
+        ));
+    }
+    if clocks_decide(evidence) {
+        reasons.push(format!("The clocks' error, up to {:?}, is larger than the slack: it decides which messages are late.", disturbance.clock_error));
+    }
+    if disturbance.capture_dropped as f64 > counts.due as f64 * CAPTURE_DROPPED_SHARE_MAX {
+        reasons.push(format!(
+            "The capture dropped {} packets: which layer took the time cannot be said.",
+            disturbance.capture_dropped
+        ));
+    }
+    reasons
+}
+
+/// The most late messages that came which the withheld processor time can account for. To delay a message beyond its deadline takes at least its slack (deadline less median latency); a
+/// hold-up of that length delays one, and each further period of it one more.
+fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
+    let Evidence {
+        terms,
+        disturbance,
+        counts,
+        latencies,
+        ..
+    } = *evidence;
+    let slack_ns = nanoseconds(terms.deadline).saturating_sub(median(latencies));
+    let withheld_ns = nanoseconds(disturbance.withheld());
+    if slack_ns <= 0 || withheld_ns < slack_ns {
+        return 0;
+    }
+    let one_each = withheld_ns as f64 / slack_ns as f64;
+    let further =
+        Duration::from_nanos(withheld_ns.unsigned_abs()).as_secs_f64() * terms.arrivals.rate_hz();
+    ((one_each + further) as u64).min(counts.late.saturating_sub(counts.lost))
+}
+
+/// Whether the verdict would be another one if all latencies were as much shorter, or longer, as the clocks may err.
+fn clocks_decide(evidence: &Evidence<'_>) -> bool {
+    let error_ns = nanoseconds(evidence.disturbance.clock_error);
+    if error_ns == 0 {
+        return false;
+    }
+    let deadline_ns = nanoseconds(evidence.terms.deadline);
+    let kind_at = |deadline_ns: i64| {
+        let late = evidence
+            .latencies
+            .iter()
+            .filter(|latency| **latency > deadline_ns)
+            .count() as u64
+            + evidence.counts.lost;
+        kind_of(&evidence.share.with_late(late), evidence.terms)
+    };
+    kind_at(deadline_ns.saturating_sub(error_ns)) != kind_at(deadline_ns.saturating_add(error_ns))
+}
+
+fn median(latencies: &[i64]) -> i64 {
+    let mut sorted = latencies.to_vec();
+    let middle = sorted.len().saturating_sub(1) / 2;
+    if sorted.is_empty() {
+        i64::MAX
+    } else {
+        *sorted.select_nth_unstable(middle).1
+    }
+}
+
+fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
+    let Evidence {
+        counts,
+        share,
+        terms,
+        ..
+    } = *evidence;
+    let rate = share.rate;
+    let (which, bound) = if kind == VerdictKind::Fail {
+        ("at least", rate.lower)
+    } else {
+        ("at most", rate.upper)
+    };
+    let widened = if rate.widened {
+        ", widened because lates cluster"
+    } else {
+        ""
+    };
+    let relation = match kind {
+        VerdictKind::Pass => "within",
+        VerdictKind::Fail => "more than",
+        VerdictKind::Unproven | VerdictKind::Invalid => "which does not yet prove",
+    };
+    format!(
+        "{} of {} messages were late ({} of them lost); {which} {bound:.3e} at 95% confidence{widened}, {relation} the budget of {} in {}.",
+        counts.late, counts.due, counts.lost, terms.budget.late, terms.budget.of
+    )
+}
+
+fn needed_sentence(needed: MessagesNeeded) -> String {
+    match needed {
+        MessagesNeeded {
+            at_present_rate: Some(at_present_rate),
+            if_none_late: Some(if_none_late),
+        } if at_present_rate == if_none_late => {
+            format!("{if_none_late} messages more would prove it, if none of them is late.")
+        }
+        MessagesNeeded {
+            at_present_rate: Some(at_present_rate),
+            if_none_late: Some(if_none_late),
+        } => {
+            format!(
+                "{at_present_rate} messages more would prove it at the present rate, {if_none_late} if none of them is late."
+            )
+        }
+        MessagesNeeded {
+            at_present_rate: None,
+            if_none_late: Some(if_none_late),
+        } => {
+            format!(
+                "At the present rate it will never be proved; if none of them is late, {if_none_late} messages more would do."
+            )
+        }
+        _ => "No number of messages that a run can have would prove it.".to_owned(),
+    }
+}

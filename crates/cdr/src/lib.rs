@@ -1,3 +1,47 @@
-//! CDR over borrowed slices, TypeCode and Any; no I/O, no clock.
+//! CDR, the Common Data Representation (CORBA 3.3 part 2, clause 9.3), over borrowed slices; TypeCode and Any.
+//!
+//! A [`Reader`] walks a slice and never copies what it can lend; a [`Writer`] appends to a caller's buffer and allocates
+//! only where that buffer's capacity ends. Neither does I/O nor reads a clock. What a peer's octets can cost is bounded
+//! by [`limits`]; what can be wrong with them is a [`DecodeFact`] at an offset.
+//!
+//! ```
+//! use deckwatch_cdr::{ByteOrder, Parse, Reader, Write, Writer};
+//! let mut buffer = Vec::new();
+//! (7_u16, 0.5_f64).0.write(&mut Writer::new(&mut buffer))?;
+//! let mut reader = Reader::new(&buffer, ByteOrder::NATIVE);
+//! assert_eq!(u16::parse(&mut reader)?, 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+
+mod array;
+mod bounded;
+mod bounded_string;
+mod character;
+mod codec;
+mod error;
+mod fixed;
+pub mod limits;
+mod order;
+mod primitive;
+mod reader;
+mod sequence;
+mod text;
+mod traits;
+pub mod typecode;
+mod typed;
+mod writer;
+
+pub use bounded::BoundedVec;
+pub use bounded_string::BoundedString;
+pub use character::{Char, LongDouble};
+pub use codec::{CharSet, Codec, Version, WideSet};
+pub use error::{DecodeError, DecodeFact, EncodeError};
+pub use fixed::{Fixed, FixedError};
+pub use order::ByteOrder;
+pub use reader::Reader;
+pub use text::WString;
+pub use traits::{Parse, Typed, UserException, Write};
+pub use typecode::TypeCode;
+pub use writer::Writer;

@@ -1,0 +1,28 @@
+//! Every bound of this crate, with its reason.
+
+/// Most octets one writer may produce unless told otherwise: 64 MiB, far above any mission message and far below
+/// what would exhaust a small host.
+pub const MESSAGE_SIZE_MAX: usize = 64 << 20;
+
+/// How deep sequences of constructed values, Any values and TypeCodes may nest. IDL written by hand stays under 20; each
+/// level costs a few hundred octets of stack, so that the deepest hostile value costs well under 64 KiB of it.
+pub const NESTING_MAX: u8 = 64;
+
+/// Octets by which a writer's window grows while a slice is written: large enough that growth is rare, small
+/// enough that zeroing it is free beside the copy.
+pub const WINDOW_STEP: usize = 1024;
+
+/// Largest bound of a string kept inline. Longer bounded strings are `String`, checked when written and read.
+pub const INLINE_STRING_MAX: usize = 255;
+
+/// Most decimal digits of a `fixed` (CORBA 3.3 part 1, clause 7.11.3.4).
+pub const FIXED_DIGITS_MAX: u16 = 31;
+
+/// Most nodes of one TypeCode. The largest of the OMG's own interfaces has about two hundred.
+pub const TYPE_CODE_NODES_MAX: usize = 4096;
+
+/// Most members, cases and enumerators in one TypeCode altogether: several times the largest mission type seen.
+pub const TYPE_CODE_MEMBERS_MAX: usize = 16384;
+
+/// Longest path of types within types in one TypeCode, indirections followed; bounds the stack of the walks over it.
+pub const TYPE_CODE_PATH_MAX: usize = 256;

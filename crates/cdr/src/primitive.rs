@@ -1,0 +1,213 @@
+//! Numbers, octets, booleans and characters: one aligned read or write each, and whole slices at once.
+
+use crate::{Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, Reader, Write, Writer};
+use std::borrow::Cow;
+use zerocopy::{FromBytes, IntoBytes, TryFromBytes};
+
+macro_rules! number {
+    ($($type:ty, $bits:ty;)*) => { $(
+        impl Write for $type {
+            #[inline]
+            fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+                let bits = <$bits>::from_ne_bytes(self.to_ne_bytes());
+                w.write_aligned(if w.order().is_native() { bits } else { bits.swap_bytes() }.to_ne_bytes())
+            }
+
+            #[inline]
+            fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+                if slice.is_empty() {
+                    return Ok(());
+                }
+                w.align(size_of::<Self>())?;
+                if w.order().is_native() {
+                    return w.write_octets(slice.as_bytes());
+                }
+                w.windowed(size_of_val(slice), |w| slice.iter().try_for_each(|element| element.write(w)))
+            }
+        }
+
+        impl<'a> Parse<'a> for $type {
+            const SIZE_MIN: usize = size_of::<Self>();
+
+            #[inline]
+            fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+                let bits = <$bits>::from_ne_bytes(r.read_aligned()?);
+                Ok(Self::from_ne_bytes(if r.order().is_native() { bits } else { bits.swap_bytes() }.to_ne_bytes()))
+            }
+
+            #[inline]
+            fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
+                if count == 0 {
+                    return Ok(Vec::new());
+                }
+                const SIZE: usize = size_of::<$type>();
+                r.align(SIZE);
+                let octets = r.read_octets(count.saturating_mul(SIZE))?.as_chunks::<SIZE>().0;
+                Ok(if r.order().is_native() {
+                    octets.iter().map(|octets| Self::from_ne_bytes(*octets)).collect()
+                } else {
+                    let swapped = |octets: &[u8; SIZE]| <$bits>::from_ne_bytes(*octets).swap_bytes().to_ne_bytes();
+                    octets.iter().map(|octets| Self::from_ne_bytes(swapped(octets))).collect()
+                })
+            }
+        }
+    )* };
+}
+
+number! {
+    i16, u16;
+    u16, u16;
+    i32, u32;
+    u32, u32;
+    i64, u64;
+    u64, u64;
+    f32, u32;
+    f64, u64;
+}
+
+impl Write for u8 {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_u8(*self)
+    }
+
+    #[inline]
+    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_octets(slice)
+    }
+}
+
+impl<'a> Parse<'a> for u8 {
+    const SIZE_MIN: usize = 1;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        r.read_u8()
+    }
+
+    #[inline]
+    fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
+        r.read_octets(count).map(<[u8]>::to_vec)
+    }
+
+    #[inline]
+    fn parse_cow(r: &mut Reader<'a>, count: usize) -> Result<Cow<'a, [Self]>, DecodeError> {
+        r.read_octets(count).map(Cow::Borrowed)
+    }
+}
+
+/// A slice that can be lent straight from the octets: `octet`, `char` and `boolean` elements.
+fn lend<'a, T: TryFromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned>(
+    r: &mut Reader<'a>,
+    count: usize,
+    fact: DecodeFact,
+) -> Result<&'a [T], DecodeError> {
+    let start = r.position();
+    let octets = r.read_octets(count)?;
+    <[T]>::try_ref_from_bytes(octets).map_err(|_| DecodeError::new(fact, start))
+}
+
+impl Write for bool {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_u8(u8::from(*self))
+    }
+
+    #[inline]
+    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_octets(slice.as_bytes())
+    }
+}
+
+impl<'a> Parse<'a> for bool {
+    const SIZE_MIN: usize = 1;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match r.read_u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::new(
+                DecodeFact::BooleanNotZeroOrOne,
+                r.position() - 1,
+            )),
+        }
+    }
+
+    #[inline]
+    fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
+        lend(r, count, DecodeFact::BooleanNotZeroOrOne).map(<[bool]>::to_vec)
+    }
+
+    #[inline]
+    fn parse_cow(r: &mut Reader<'a>, count: usize) -> Result<Cow<'a, [Self]>, DecodeError> {
+        lend(r, count, DecodeFact::BooleanNotZeroOrOne).map(Cow::Borrowed)
+    }
+}
+
+impl Write for Char {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_u8(self.0)
+    }
+
+    #[inline]
+    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_octets(slice.as_bytes())
+    }
+}
+
+impl<'a> Parse<'a> for Char {
+    const SIZE_MIN: usize = 1;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        r.read_u8().map(Self)
+    }
+
+    #[inline]
+    fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
+        Self::parse_cow(r, count).map(Cow::into_owned)
+    }
+
+    #[inline]
+    fn parse_cow(r: &mut Reader<'a>, count: usize) -> Result<Cow<'a, [Self]>, DecodeError> {
+        let octets = r.read_octets(count)?;
+        // Any octet is a `Char`, so the cast cannot fail; the empty slice only satisfies the types.
+        Ok(Cow::Borrowed(
+            <[Self]>::ref_from_bytes(octets).unwrap_or_default(),
+        ))
+    }
+}
+
+impl Write for LongDouble {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.align(8)?;
+        w.write_octets(&if w.order().is_native() {
+            self.0.to_ne_bytes()
+        } else {
+            self.0.swap_bytes().to_ne_bytes()
+        })
+    }
+}
+
+impl<'a> Parse<'a> for LongDouble {
+    const SIZE_MIN: usize = 16;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        r.align(8);
+        let octets = r.read_octets(16)?;
+        let bits = u128::from_ne_bytes(
+            *octets
+                .first_chunk()
+                .ok_or_else(|| r.error(DecodeFact::Truncated))?,
+        );
+        Ok(Self(if r.order().is_native() {
+            bits
+        } else {
+            bits.swap_bytes()
+        }))
+    }
+}

@@ -1,0 +1,304 @@
+//! A cursor over CDR octets (CORBA 3.3 part 2, clause 9.3).
+
+use crate::limits::NESTING_MAX;
+use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Parse};
+
+/// Reads CDR from a slice. Positions, and the offsets of errors, count from the start of that slice; alignment counts from
+/// an origin that is the start of the slice unless set otherwise. Cheap to copy: a copy is a place to come back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    /// Added to `position` before aligning: the negated origin, modulo 8.
+    phase: u8,
+    order: ByteOrder,
+    codec: Codec,
+    depth_left: u8,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `bytes`, where alignment counts from too.
+    #[must_use]
+    #[inline]
+    pub const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self {
+            bytes,
+            position: 0,
+            phase: 0,
+            order,
+            codec: Codec::DEFAULT,
+            depth_left: NESTING_MAX,
+        }
+    }
+
+    /// This reader with other code sets or another GIOP version.
+    #[must_use]
+    #[inline]
+    pub const fn with_codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// This reader at `position` of its slice; past its end every read fails.
+    #[must_use]
+    #[inline]
+    pub const fn at_position(mut self, position: usize) -> Self {
+        self.position = position;
+        self
+    }
+
+    /// This reader with alignment counted from `origin` of its slice.
+    #[must_use]
+    #[inline]
+    pub const fn with_origin(mut self, origin: usize) -> Self {
+        self.phase = (origin.wrapping_neg() & 7) as u8;
+        self
+    }
+
+    /// This reader with the first octet of its slice at alignment `phase` modulo 8.
+    #[must_use]
+    #[inline]
+    pub const fn with_phase(mut self, phase: usize) -> Self {
+        self.phase = (phase & 7) as u8;
+        self
+    }
+
+    /// Byte order of multi-octet values.
+    #[must_use]
+    #[inline]
+    pub const fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// GIOP version and code sets.
+    #[must_use]
+    #[inline]
+    pub const fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Octets from the start of the slice.
+    #[must_use]
+    #[inline]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Alignment of the present position: octets from the origin, modulo 8.
+    #[must_use]
+    #[inline]
+    pub const fn phase(&self) -> usize {
+        self.position.wrapping_add(self.phase as usize) & 7
+    }
+
+    /// The whole slice.
+    #[must_use]
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Octets not yet read.
+    #[must_use]
+    #[inline]
+    pub const fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.position)
+    }
+
+    /// An error at the present position.
+    #[must_use]
+    #[cold]
+    pub fn error(&self, fact: DecodeFact) -> DecodeError {
+        DecodeError::new(fact, self.position)
+    }
+
+    /// Skips padding up to a multiple of `alignment` (1, 2, 4 or 8). Padding past the end of the slice is an error only for
+    /// the value after it, so a body that ends in padding is whole.
+    #[inline]
+    pub const fn align(&mut self, alignment: usize) {
+        self.position = self.aligned(alignment);
+    }
+
+    #[inline]
+    const fn aligned(&self, alignment: usize) -> usize {
+        let from_origin = self.position.wrapping_add(self.phase as usize);
+        self.position
+            .wrapping_add(from_origin.wrapping_neg() & (alignment - 1))
+    }
+
+    /// Reads `N` octets after aligning to `N`.
+    #[inline]
+    pub(crate) fn read_aligned<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let start = self.aligned(N);
+        match self.bytes.get(start..).and_then(<[u8]>::first_chunk::<N>) {
+            Some(octets) => {
+                self.position = start + N;
+                Ok(*octets)
+            }
+            None => Err(self.error(DecodeFact::Truncated)),
+        }
+    }
+
+    /// Reads an octet.
+    ///
+    /// # Errors
+    /// [`DecodeFact::Truncated`].
+    #[inline]
+    pub fn read_u8(&mut self) -> Result<u8, DecodeError> {
+        let [octet] = self.read_aligned()?;
+        Ok(octet)
+    }
+
+    /// Reads an `unsigned long`.
+    ///
+    /// # Errors
+    /// [`DecodeFact::Truncated`].
+    #[inline]
+    pub fn read_u32(&mut self) -> Result<u32, DecodeError> {
+        u32::parse(self)
+    }
+
+    /// Lends the next `count` octets.
+    ///
+    /// # Errors
+    /// [`DecodeFact::LengthExceedsMessage`].
+    #[inline]
+    pub fn read_octets(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        match self
+            .bytes
+            .get(self.position..)
+            .and_then(|rest| rest.get(..count))
+        {
+            Some(octets) => {
+                self.position += count;
+                Ok(octets)
+            }
+            None => Err(self.error(DecodeFact::LengthExceedsMessage)),
+        }
+    }
+
+    /// Reads a count of elements, each of at least `size_min` octets (at least 1), and checks it against what remains.
+    ///
+    /// # Errors
+    /// [`DecodeFact::Truncated`], [`DecodeFact::LengthExceedsMessage`].
+    #[inline]
+    pub fn read_count(&mut self, size_min: usize) -> Result<usize, DecodeError> {
+        let count = self.read_u32()? as usize;
+        match count.checked_mul(size_min.max(1)) {
+            Some(size) if size <= self.remaining() => Ok(count),
+            _ => Err(DecodeError::new(
+                DecodeFact::LengthExceedsMessage,
+                self.position - 4,
+            )),
+        }
+    }
+
+    /// `count` again, if that many elements of `T` can be in what remains.
+    ///
+    /// # Errors
+    /// [`DecodeFact::LengthExceedsMessage`].
+    #[inline]
+    pub fn admissible<T: Parse<'a>>(&self, count: usize) -> Result<usize, DecodeError> {
+        match count.checked_mul(T::SIZE_MIN.max(1)) {
+            Some(size) if size <= self.remaining() => Ok(count),
+            _ => Err(self.error(DecodeFact::LengthExceedsMessage)),
+        }
+    }
+
+    /// Lends a `sequence<octet>`.
+    ///
+    /// # Errors
+    /// [`DecodeFact::Truncated`], [`DecodeFact::LengthExceedsMessage`].
+    #[inline]
+    pub fn read_octet_sequence(&mut self) -> Result<&'a [u8], DecodeError> {
+        let count = self.read_count(1)?;
+        self.read_octets(count)
+    }
+
+    /// Lends the octets of a `string` without the terminating null, in whatever code set they are.
+    ///
+    /// # Errors
+    /// [`DecodeFact::Truncated`], [`DecodeFact::LengthExceedsMessage`], [`DecodeFact::StringLengthZero`],
+    /// [`DecodeFact::StringNotTerminated`].
+    #[inline]
+    pub fn read_string_octets(&mut self) -> Result<&'a [u8], DecodeError> {
+        let octets = self.read_octet_sequence()?;
+        match octets.split_last() {
+            Some((0, text)) => Ok(text),
+            Some(_) => Err(DecodeError::new(
+                DecodeFact::StringNotTerminated,
+                self.position - 1,
+            )),
+            None => Err(DecodeError::new(
+                DecodeFact::StringLengthZero,
+                self.position - 4,
+            )),
+        }
+    }
+
+    /// Runs `read` one level deeper, on a copy of the cursor that a loop can keep in registers.
+    ///
+    /// # Errors
+    /// [`DecodeFact::NestingTooDeep`], and those of `read`.
+    #[inline]
+    pub fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let mut inner = *self;
+        match inner.depth_left.checked_sub(1) {
+            Some(depth_left) => inner.depth_left = depth_left,
+            None => return Err(self.error(DecodeFact::NestingTooDeep)),
+        }
+        let value = read(&mut inner)?;
+        self.position = inner.position;
+        Ok(value)
+    }
+
+    /// Reads an encapsulation (clause 9.3.3): a reader over its octets, with its own byte order and alignment, one level
+    /// deeper. This reader stands behind it.
+    ///
+    /// # Errors
+    /// Those of [`Reader::read_octet_sequence`], [`DecodeFact::EncapsulationEmpty`], [`DecodeFact::ByteOrderUnknown`],
+    /// [`DecodeFact::NestingTooDeep`].
+    pub fn read_encapsulation(&mut self) -> Result<Self, DecodeError> {
+        let octets = self.read_octet_sequence()?;
+        let start = self.position - octets.len();
+        let inner = Self {
+            bytes: &self.bytes[..self.position],
+            position: start,
+            ..*self
+        };
+        inner.into_encapsulation()
+    }
+
+    /// Takes the rest of the slice as the content of an encapsulation: byte order first, alignment from here.
+    ///
+    /// # Errors
+    /// [`DecodeFact::EncapsulationEmpty`], [`DecodeFact::ByteOrderUnknown`], [`DecodeFact::NestingTooDeep`].
+    pub fn into_encapsulation(self) -> Result<Self, DecodeError> {
+        let mut inner = self.with_origin(self.position);
+        let Ok(flag) = inner.read_u8() else {
+            return Err(self.error(DecodeFact::EncapsulationEmpty));
+        };
+        inner.order =
+            ByteOrder::from_flag(flag).ok_or_else(|| self.error(DecodeFact::ByteOrderUnknown))?;
+        inner.depth_left = self
+            .depth_left
+            .checked_sub(1)
+            .ok_or_else(|| self.error(DecodeFact::NestingTooDeep))?;
+        Ok(inner)
+    }
+
+    /// Succeeds where everything was read.
+    ///
+    /// # Errors
+    /// [`DecodeFact::OctetsLeftOver`].
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        if self.remaining() == 0 {
+            Ok(())
+        } else {
+            Err(self.error(DecodeFact::OctetsLeftOver))
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Sequences: a count and the elements.
+
+use crate::{DecodeError, EncodeError, Parse, Reader, Write, Writer};
+use std::borrow::Cow;
+
+impl<T: Write> Write for [T] {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_count(self.len())?;
+        T::write_slice(self, w)
+    }
+}
+
+impl<T: Write> Write for Vec<T> {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.as_slice().write(w)
+    }
+}
+
+impl<T: Write + Clone> Write for Cow<'_, [T]> {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        (**self).write(w)
+    }
+}
+
+impl<'a, T: Parse<'a>> Parse<'a> for Vec<T> {
+    const SIZE_MIN: usize = 4;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let count = r.read_count(T::SIZE_MIN)?;
+        T::parse_vec(r, count)
+    }
+}
+
+impl<'a, T: Parse<'a> + Clone> Parse<'a> for Cow<'a, [T]> {
+    const SIZE_MIN: usize = 4;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let count = r.read_count(T::SIZE_MIN)?;
+        T::parse_cow(r, count)
+    }
+}

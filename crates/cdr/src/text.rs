@@ -1,0 +1,248 @@
+//! `string` and `wstring`.
+
+use crate::{CharSet, DecodeError, DecodeFact, EncodeError, Parse, Reader, Version, Write, Writer};
+use std::borrow::Cow;
+use std::ops::Deref;
+
+impl Write for str {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if w.codec().chars == CharSet::Utf8 || self.is_ascii() {
+            return w.write_string_octets(self.as_bytes());
+        }
+        write_latin1(self, w)
+    }
+}
+
+/// Writes text beyond ASCII in ISO 8859-1.
+#[cold]
+fn write_latin1(text: &str, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    w.write_count(text.chars().count().saturating_add(1))?;
+    for character in text.chars() {
+        match u8::try_from(character) {
+            Ok(0) => return Err(EncodeError::StringHoldsNull),
+            Ok(octet) => w.write_u8(octet)?,
+            Err(_) => return Err(EncodeError::NotInCodeSet),
+        }
+    }
+    w.write_u8(0)
+}
+
+impl Write for String {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.as_str().write(w)
+    }
+}
+
+impl Write for Cow<'_, str> {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        (**self).write(w)
+    }
+}
+
+/// Text of `octets`, which stand at `offset` of the reader's slice: borrowed where they are ASCII or UTF-8.
+pub(crate) fn decode_text<'a>(
+    r: &Reader<'a>,
+    octets: &'a [u8],
+) -> Result<Cow<'a, str>, DecodeError> {
+    let offset = r.position().saturating_sub(octets.len() + 1);
+    if let Some(null) = octets.iter().position(|octet| *octet == 0) {
+        return Err(DecodeError::new(DecodeFact::StringHoldsNull, offset + null));
+    }
+    match std::str::from_utf8(octets) {
+        Ok(text) if r.codec().chars == CharSet::Utf8 || text.is_ascii() => Ok(Cow::Borrowed(text)),
+        Err(error) if r.codec().chars == CharSet::Utf8 => Err(DecodeError::new(
+            DecodeFact::NotInCodeSet,
+            offset + error.valid_up_to(),
+        )),
+        _ => Ok(Cow::Owned(
+            octets.iter().map(|octet| char::from(*octet)).collect(),
+        )),
+    }
+}
+
+impl<'a> Parse<'a> for Cow<'a, str> {
+    const SIZE_MIN: usize = 5;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let octets = r.read_string_octets()?;
+        decode_text(r, octets)
+    }
+}
+
+impl<'a> Parse<'a> for String {
+    const SIZE_MIN: usize = 5;
+
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Cow::<str>::parse(r).map(Cow::into_owned)
+    }
+}
+
+/// IDL `wstring`: UTF-8 inside, UTF-16 on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WString(pub String);
+
+impl Deref for WString {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for WString {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for WString {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl std::fmt::Display for WString {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Write for WString {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if self.0.contains('\0') {
+            return Err(EncodeError::StringHoldsNull);
+        }
+        let units = self.0.encode_utf16();
+        match w.codec().version {
+            Version::V1_0 => Err(EncodeError::WideInGiop10),
+            Version::V1_1 => {
+                w.write_count(units.clone().count() + 1)?;
+                units.chain([0]).try_for_each(|unit| unit.write(w))
+            }
+            Version::V1_2 => {
+                w.write_count((units.clone().count() + mark(units.clone().next()).len()) * 2)?;
+                write_utf16(units, w)
+            }
+        }
+    }
+}
+
+/// The byte order mark that must go before text which begins with what would be taken for one.
+fn mark(first: Option<u16>) -> &'static [u16] {
+    match first {
+        Some(0xFEFF | 0xFFFE) => &[0xFEFF],
+        _ => &[],
+    }
+}
+
+/// UTF-16 of GIOP 1.2: big-endian, and without a byte order mark where that is plain.
+fn write_utf16(
+    units: impl Iterator<Item = u16> + Clone,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let marks = mark(units.clone().next()).iter().copied();
+    marks
+        .chain(units)
+        .try_for_each(|unit| w.write_octets(&unit.to_be_bytes()))
+}
+
+impl<'a> Parse<'a> for WString {
+    const SIZE_MIN: usize = 4;
+
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        match r.codec().version {
+            Version::V1_0 => Err(r.error(DecodeFact::WideInGiop10)),
+            Version::V1_1 => parse_wide_units(r),
+            Version::V1_2 => {
+                let octets = r.read_octet_sequence()?;
+                let text = decode_utf16(octets, r.position() - octets.len())?;
+                if text.contains('\0') {
+                    return Err(DecodeError::new(
+                        DecodeFact::StringHoldsNull,
+                        r.position() - octets.len(),
+                    ));
+                }
+                Ok(Self(text))
+            }
+        }
+    }
+}
+
+/// GIOP 1.1: a count of units with a terminating null, each in the message's byte order.
+fn parse_wide_units(r: &mut Reader<'_>) -> Result<WString, DecodeError> {
+    let count = r.read_count(2)?;
+    let start = r.position();
+    let units = u16::parse_vec(r, count)?;
+    match units.split_last() {
+        None => Err(DecodeError::new(DecodeFact::StringLengthZero, start - 4)),
+        Some((0, text)) if text.contains(&0) => {
+            Err(DecodeError::new(DecodeFact::StringHoldsNull, start))
+        }
+        Some((0, text)) => String::from_utf16(text)
+            .map(WString)
+            .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, start)),
+        Some(_) => Err(DecodeError::new(
+            DecodeFact::StringNotTerminated,
+            r.position() - 2,
+        )),
+    }
+}
+
+/// UTF-16 octets of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
+fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
+    let (pairs, odd) = octets.as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err(DecodeError::new(DecodeFact::WideLengthOdd, offset));
+    }
+    let (pairs, from_bytes): (_, fn([u8; 2]) -> u16) = match pairs {
+        [[0xFE, 0xFF], rest @ ..] => (rest, u16::from_be_bytes),
+        [[0xFF, 0xFE], rest @ ..] => (rest, u16::from_le_bytes),
+        all => (all, u16::from_be_bytes),
+    };
+    char::decode_utf16(pairs.iter().map(|pair| from_bytes(*pair)))
+        .collect::<Result<_, _>>()
+        .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, offset))
+}
+
+/// `wchar`.
+impl Write for char {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let mut units = [0; 2];
+        let units = self.encode_utf16(&mut units);
+        match w.codec().version {
+            Version::V1_0 => Err(EncodeError::WideInGiop10),
+            Version::V1_1 => match units {
+                [unit] => unit.write(w),
+                _ => Err(EncodeError::NotInCodeSet),
+            },
+            Version::V1_2 => {
+                w.write_u8(((units.len() + mark(units.first().copied()).len()) * 2) as u8)?;
+                write_utf16(units.iter().copied(), w)
+            }
+        }
+    }
+}
+
+/// `wchar`.
+impl<'a> Parse<'a> for char {
+    const SIZE_MIN: usize = 2;
+
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let start = r.position();
+        match r.codec().version {
+            Version::V1_0 => return Err(r.error(DecodeFact::WideInGiop10)),
+            Version::V1_1 => char::from_u32(u32::from(u16::parse(r)?)),
+            Version::V1_2 => {
+                let len = r.read_u8()?;
+                let text = decode_utf16(r.read_octets(usize::from(len))?, start)?;
+                let mut characters = text.chars();
+                characters.next().filter(|_| characters.next().is_none())
+            }
+        }
+        .ok_or_else(|| DecodeError::new(DecodeFact::NotInCodeSet, start))
+    }
+}

@@ -1,0 +1,101 @@
+//! The traits that generated code stands on (`spec/mapping.md`).
+
+use crate::{DecodeError, EncodeError, Reader, Writer};
+use std::borrow::Cow;
+
+/// A value that can be written as CDR.
+pub trait Write {
+    /// Appends the value.
+    ///
+    /// # Errors
+    /// When the value cannot be carried: see [`EncodeError`].
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError>;
+
+    /// Appends the elements of a slice, without a count. Types whose slices can be copied whole do so.
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    #[inline]
+    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError>
+    where
+        Self: Sized,
+    {
+        w.windowed(size_of_val(slice), |w| {
+            slice.iter().try_for_each(|element| element.write(w))
+        })
+    }
+}
+
+/// A value that can be read from CDR, and may borrow from it.
+pub trait Parse<'a>: Sized {
+    /// Fewest octets a value can take on the wire; bounds what a length field may claim. At least 1.
+    const SIZE_MIN: usize;
+
+    /// Reads the value.
+    ///
+    /// # Errors
+    /// When the octets are no such value: see [`crate::DecodeFact`].
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError>;
+
+    /// Reads `count` elements into one exactly sized block. The caller has checked `count` against what remains
+    /// ([`Reader::read_count`]).
+    ///
+    /// # Errors
+    /// As [`Parse::parse`]; also when sequences nest deeper than [`crate::limits::NESTING_MAX`].
+    #[inline]
+    fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
+        r.nested(|r| {
+            let mut elements = Vec::with_capacity(r.admissible::<Self>(count)?);
+            for _ in 0..count {
+                elements.push(Self::parse(r)?);
+            }
+            Ok(elements)
+        })
+    }
+
+    /// Reads `count` elements, borrowed where their octets are their memory (`octet`, `char`, `boolean`).
+    ///
+    /// # Errors
+    /// As [`Parse::parse_vec`].
+    #[inline]
+    fn parse_cow(r: &mut Reader<'a>, count: usize) -> Result<Cow<'a, [Self]>, DecodeError>
+    where
+        Self: Clone,
+    {
+        Self::parse_vec(r, count).map(Cow::Owned)
+    }
+}
+
+/// A type with a TypeCode.
+pub trait Typed {
+    /// The TypeCode; cheap after the first call where the type caches it.
+    fn type_code() -> crate::TypeCode;
+}
+
+/// An exception declared in IDL. `write` writes the members only; the repository id goes before them.
+pub trait UserException: Write + std::error::Error {
+    /// For instance `IDL:omg.org/CosNaming/NamingContext/NotFound:1.0`.
+    const REPOSITORY_ID: &'static str;
+}
+
+impl<T: Write + ?Sized> Write for &T {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        (**self).write(w)
+    }
+}
+
+impl<T: Write> Write for Box<T> {
+    #[inline]
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        (**self).write(w)
+    }
+}
+
+impl<'a, T: Parse<'a>> Parse<'a> for Box<T> {
+    const SIZE_MIN: usize = T::SIZE_MIN;
+    #[inline]
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        r.nested(T::parse).map(Box::new)
+    }
+}

@@ -1,0 +1,123 @@
+//! The fewest octets a value of each node takes: what a length field of its sequence may claim is checked against it, and
+//! types without end or without octets are found by it.
+//!
+//! Every member and element takes at least one octet, so walking a value costs no more steps than it has octets, times the depth.
+
+use super::{Kind, Node};
+use crate::DecodeFact;
+use crate::fixed::packed_size;
+use crate::limits::TYPE_CODE_PATH_MAX;
+
+/// What was found of a node so far.
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    New,
+    Open,
+    Done(u32),
+}
+
+/// The size of a node that consists of no other, else 0.
+pub(super) fn leaf_size(node: &Node) -> u32 {
+    match node {
+        Node::Simple(kind) => match kind {
+            Kind::Boolean | Kind::Char | Kind::Octet => 1,
+            Kind::Short | Kind::UShort | Kind::WChar => 2,
+            Kind::Double | Kind::LongLong | Kind::ULongLong => 8,
+            Kind::LongDouble => 16,
+            Kind::Null | Kind::Void => 0,
+            _ => 4,
+        },
+        Node::String { .. } => 5,
+        Node::WString { .. } | Node::Enum { .. } => 4,
+        Node::Fixed { digits, .. } => packed_size(*digits) as u32,
+        // An object reference: a type id and a count of profiles.
+        Node::Named { .. } => 9,
+        _ => 0,
+    }
+}
+
+/// Sizes of nodes that were parsed, or what is wrong with them.
+pub(super) fn sizes(nodes: &[Node]) -> Result<Vec<u32>, DecodeFact> {
+    let mut marks = vec![Mark::New; nodes.len()];
+    for index in 0..nodes.len() as u32 {
+        visit(nodes, &mut marks, index, 0)?;
+    }
+    Ok(marks
+        .iter()
+        .map(|mark| {
+            if let Mark::Done(size) = mark {
+                *size
+            } else {
+                0
+            }
+        })
+        .collect())
+}
+
+/// Sizes of nodes that were built here. Where the type is wrong (a program's mistake) every size is the largest, so that no value of it parses.
+pub(super) fn built_sizes(nodes: &[Node]) -> Vec<u32> {
+    sizes(nodes).unwrap_or_else(|_| vec![u32::MAX; nodes.len()])
+}
+
+fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result<u32, DecodeFact> {
+    match marks[index as usize] {
+        Mark::Done(size) => return Ok(size),
+        Mark::Open => return Err(DecodeFact::TypeCodeEndless),
+        Mark::New => {}
+    }
+    if depth > TYPE_CODE_PATH_MAX {
+        return Err(DecodeFact::NestingTooDeep);
+    }
+    marks[index as usize] = Mark::Open;
+    let mut part = |part: u32| match visit(nodes, marks, part, depth + 1)? {
+        0 => Err(DecodeFact::TypeCodeMisplaced),
+        size => Ok(size),
+    };
+    let size = match &nodes[index as usize] {
+        // A sequence may hold what contains it; its elements are measured on their own turn.
+        Node::Sequence { .. } | Node::Recursive { .. } => 4,
+        Node::Value { .. } | Node::Alias { boxed: true, .. } => 4,
+        Node::Array { len: 0, .. } => return Err(DecodeFact::TypeCodeMisplaced),
+        Node::Array { element, len } => part(*element)?.saturating_mul(*len),
+        Node::Alias { content, .. } => part(*content)?,
+        Node::Struct {
+            members, exception, ..
+        } => {
+            let mut total = 0_u32;
+            for member in members {
+                total = total.saturating_add(part(member.node)?);
+            }
+            // An exception's value begins with its repository id.
+            if *exception {
+                total.saturating_add(5)
+            } else {
+                total
+            }
+        }
+        Node::Union {
+            discriminator,
+            cases,
+            ..
+        } => {
+            for case in cases {
+                part(case.node)?;
+            }
+            part(*discriminator)?
+        }
+        leaf => leaf_size(leaf),
+    };
+    marks[index as usize] = Mark::Done(size);
+    Ok(size)
+}
+
+/// Sequences whose elements take no octets, which `sizes` cannot see while it measures.
+pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), DecodeFact> {
+    let empty = nodes.iter().any(
+        |node| matches!(node, Node::Sequence { element, .. } if sizes[*element as usize] == 0),
+    );
+    if empty {
+        Err(DecodeFact::TypeCodeMisplaced)
+    } else {
+        Ok(())
+    }
+}

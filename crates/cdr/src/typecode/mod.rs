@@ -1,0 +1,219 @@
+//! TypeCodes: descriptions of IDL types that travel (CORBA 3.3 part 1, clause 8.11).
+//!
+//! A TypeCode is an arena of nodes and the index of its root: a clone is a reference count, a member shares its whole's arena,
+//! and recursion is an index pointing back, so that no cycle of references can leak.
+
+mod build;
+mod equal;
+mod kind;
+mod measure;
+mod node;
+mod parse;
+mod write;
+
+pub use kind::Kind;
+pub(crate) use node::Node;
+pub use node::{Case, Member};
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The description of an IDL type. Cheap to clone. `==` is structural equality (`equal` of the standard); see also
+/// [`TypeCode::equivalent`].
+#[derive(Clone)]
+pub struct TypeCode {
+    arena: Arc<Arena>,
+    root: u32,
+}
+
+/// The nodes of a TypeCode and of all it consists of.
+pub(crate) struct Arena {
+    nodes: Vec<Node>,
+    /// Fewest octets a value of each node takes, without padding; saturating.
+    sizes: Vec<u32>,
+}
+
+impl TypeCode {
+    /// Which kind of type this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.node().kind()
+    }
+
+    /// The repository id, where the kind has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.node().id()
+    }
+
+    /// The type's name, where the kind has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.node().name()
+    }
+
+    /// How many members a struct, exception, union or value has, or enumerators an enum.
+    #[must_use]
+    pub fn member_count(&self) -> usize {
+        self.node().member_count()
+    }
+
+    /// The name of a member or enumerator.
+    #[must_use]
+    pub fn member_name(&self, index: usize) -> Option<&str> {
+        match self.node() {
+            Node::Enum { enumerators, .. } => enumerators.get(index).map(|name| &**name),
+            Node::Struct { members, .. } | Node::Value { members, .. } => {
+                members.get(index).map(|member| &*member.name)
+            }
+            Node::Union { cases, .. } => cases.get(index).map(|case| &*case.name),
+            _ => None,
+        }
+    }
+
+    /// The type of a struct's, exception's, union's or value's member.
+    #[must_use]
+    pub fn member_type(&self, index: usize) -> Option<Self> {
+        match self.node() {
+            Node::Struct { members, .. } | Node::Value { members, .. } => {
+                members.get(index).map(|member| self.at(member.node))
+            }
+            Node::Union { cases, .. } => cases.get(index).map(|case| self.at(case.node)),
+            _ => None,
+        }
+    }
+
+    /// The label of a union's member, as the discriminator's number; the default member has none.
+    #[must_use]
+    pub fn member_label(&self, index: usize) -> Option<i64> {
+        match self.node() {
+            Node::Union { cases, default, .. } if *default != Some(index as u32) => {
+                cases.get(index).map(|case| case.label)
+            }
+            _ => None,
+        }
+    }
+
+    /// The type of a union's discriminator.
+    #[must_use]
+    pub fn discriminator_type(&self) -> Option<Self> {
+        match self.node() {
+            Node::Union { discriminator, .. } => Some(self.at(*discriminator)),
+            _ => None,
+        }
+    }
+
+    /// The index of a union's default member.
+    #[must_use]
+    pub fn default_index(&self) -> Option<usize> {
+        match self.node() {
+            Node::Union { default, .. } => default.map(|index| index as usize),
+            _ => None,
+        }
+    }
+
+    /// The bound of a string or sequence (0: none), the length of an array.
+    #[must_use]
+    pub fn length(&self) -> Option<u32> {
+        match *self.node() {
+            Node::String { bound } | Node::WString { bound } | Node::Sequence { bound, .. } => {
+                Some(bound)
+            }
+            Node::Array { len, .. } => Some(len),
+            _ => None,
+        }
+    }
+
+    /// The element type of a sequence or array, the original type of an alias or boxed value.
+    #[must_use]
+    pub fn content_type(&self) -> Option<Self> {
+        match *self.node() {
+            Node::Sequence { element, .. } | Node::Array { element, .. } => Some(self.at(element)),
+            Node::Alias { content, .. } => Some(self.at(content)),
+            _ => None,
+        }
+    }
+
+    /// Digits and scale of a `fixed`.
+    #[must_use]
+    pub fn fixed_digits_scale(&self) -> Option<(u16, i16)> {
+        match *self.node() {
+            Node::Fixed { digits, scale } => Some((digits, scale)),
+            _ => None,
+        }
+    }
+
+    /// This type without aliases in front.
+    #[must_use]
+    pub fn unaliased(&self) -> Self {
+        self.at(self.arena.unaliased(self.root))
+    }
+
+    /// Fewest octets a value takes, without padding.
+    #[must_use]
+    pub fn size_min(&self) -> usize {
+        self.arena.size_min(self.root)
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        self.arena.node(self.root)
+    }
+
+    pub(crate) fn at(&self, root: u32) -> Self {
+        Self {
+            arena: Arc::clone(&self.arena),
+            root,
+        }
+    }
+}
+
+impl Arena {
+    pub(crate) fn node(&self, index: u32) -> &Node {
+        &self.nodes[index as usize]
+    }
+
+    pub(crate) fn size_min(&self, index: u32) -> usize {
+        self.sizes[index as usize] as usize
+    }
+
+    /// The node behind any aliases. A chain of aliases ends: `measure` refused an endless one.
+    pub(crate) fn unaliased(&self, mut index: u32) -> u32 {
+        while let Node::Alias {
+            boxed: false,
+            content,
+            ..
+        } = self.node(index)
+        {
+            index = *content;
+        }
+        index
+    }
+}
+
+impl fmt::Debug for TypeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// As in IDL: the name of a named type, else the type itself.
+impl fmt::Display for TypeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name().filter(|name| !name.is_empty()).or(self.id()) {
+            return f.write_str(name);
+        }
+        match *self.node() {
+            Node::String { bound: 0 } => f.write_str("string"),
+            Node::String { bound } => write!(f, "string<{bound}>"),
+            Node::WString { bound: 0 } => f.write_str("wstring"),
+            Node::WString { bound } => write!(f, "wstring<{bound}>"),
+            Node::Fixed { digits, scale } => write!(f, "fixed<{digits},{scale}>"),
+            Node::Sequence { element, bound: 0 } => write!(f, "sequence<{}>", self.at(element)),
+            Node::Sequence { element, bound } => {
+                write!(f, "sequence<{},{bound}>", self.at(element))
+            }
+            Node::Array { element, len } => write!(f, "{}[{len}]", self.at(element)),
+            ref node => f.write_str(node.kind().idl_name()),
+        }
+    }
+}

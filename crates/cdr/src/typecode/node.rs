@@ -1,0 +1,185 @@
+//! One node of a TypeCode's arena.
+
+use super::Kind;
+
+/// What a node describes; other types are indices into the same arena.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// A kind without parameters.
+    Simple(Kind),
+    /// `string<bound>`; 0 is unbounded.
+    String { bound: u32 },
+    /// `wstring<bound>`; 0 is unbounded.
+    WString { bound: u32 },
+    /// `fixed<digits, scale>`.
+    Fixed { digits: u16, scale: i16 },
+    /// `sequence<element, bound>`; 0 is unbounded.
+    Sequence { element: u32, bound: u32 },
+    /// `element[len]`.
+    Array { element: u32, len: u32 },
+    /// A kind with a repository id and a name alone: interfaces, native, component, home.
+    Named {
+        kind: Kind,
+        id: Box<str>,
+        name: Box<str>,
+    },
+    /// A struct, or an exception.
+    Struct {
+        exception: bool,
+        id: Box<str>,
+        name: Box<str>,
+        members: Box<[Field]>,
+    },
+    /// A union. `default` is the index of the default case.
+    Union {
+        id: Box<str>,
+        name: Box<str>,
+        discriminator: u32,
+        default: Option<u32>,
+        cases: Box<[UnionCase]>,
+    },
+    /// An enumeration.
+    Enum {
+        id: Box<str>,
+        name: Box<str>,
+        enumerators: Box<[Box<str>]>,
+    },
+    /// A typedef, or a boxed value.
+    Alias {
+        boxed: bool,
+        id: Box<str>,
+        name: Box<str>,
+        content: u32,
+    },
+    /// A value type or event type; `visibility` is each member's.
+    Value {
+        kind: Kind,
+        id: Box<str>,
+        name: Box<str>,
+        modifier: i16,
+        base: u32,
+        members: Box<[Field]>,
+        visibility: Box<[i16]>,
+    },
+    /// Stands for the type of this repository id until that is built around it.
+    Recursive { id: Box<str> },
+}
+
+/// A member of a struct, exception or value.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: Box<str>,
+    pub(crate) node: u32,
+}
+
+/// A case of a union.
+#[derive(Clone, Debug)]
+pub(crate) struct UnionCase {
+    pub(crate) label: i64,
+    pub(crate) name: Box<str>,
+    pub(crate) node: u32,
+}
+
+/// A member's name and type, to build a struct or exception of.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'m> {
+    /// The member's name.
+    pub name: &'m str,
+    /// The member's type.
+    pub type_code: &'m super::TypeCode,
+}
+
+/// A case to build a union of. A member with several labels is several cases.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'m> {
+    /// The label as the discriminator's number (an enumerator's ordinal, a character's code); `None` is the default case.
+    pub label: Option<i64>,
+    /// The member's name.
+    pub name: &'m str,
+    /// The member's type.
+    pub type_code: &'m super::TypeCode,
+}
+
+impl Node {
+    pub(crate) const fn kind(&self) -> Kind {
+        match self {
+            Self::Simple(kind) | Self::Named { kind, .. } | Self::Value { kind, .. } => *kind,
+            Self::String { .. } => Kind::String,
+            Self::WString { .. } => Kind::WString,
+            Self::Fixed { .. } => Kind::Fixed,
+            Self::Sequence { .. } => Kind::Sequence,
+            Self::Array { .. } => Kind::Array,
+            Self::Struct {
+                exception: false, ..
+            }
+            | Self::Recursive { .. } => Kind::Struct,
+            Self::Struct {
+                exception: true, ..
+            } => Kind::Except,
+            Self::Union { .. } => Kind::Union,
+            Self::Enum { .. } => Kind::Enum,
+            Self::Alias { boxed: false, .. } => Kind::Alias,
+            Self::Alias { boxed: true, .. } => Kind::ValueBox,
+        }
+    }
+
+    pub(crate) fn id(&self) -> Option<&str> {
+        match self {
+            Self::Named { id, .. }
+            | Self::Struct { id, .. }
+            | Self::Union { id, .. }
+            | Self::Enum { id, .. }
+            | Self::Alias { id, .. }
+            | Self::Value { id, .. }
+            | Self::Recursive { id } => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named { name, .. }
+            | Self::Struct { name, .. }
+            | Self::Union { name, .. }
+            | Self::Enum { name, .. }
+            | Self::Alias { name, .. }
+            | Self::Value { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn member_count(&self) -> usize {
+        match self {
+            Self::Struct { members, .. } | Self::Value { members, .. } => members.len(),
+            Self::Union { cases, .. } => cases.len(),
+            Self::Enum { enumerators, .. } => enumerators.len(),
+            _ => 0,
+        }
+    }
+
+    /// Calls `visit` with every index in this node.
+    pub(crate) fn for_each_index(&mut self, mut visit: impl FnMut(&mut u32)) {
+        match self {
+            Self::Sequence { element, .. } | Self::Array { element, .. } => visit(element),
+            Self::Alias { content, .. } => visit(content),
+            Self::Struct { members, .. } => members
+                .iter_mut()
+                .for_each(|member| visit(&mut member.node)),
+            Self::Union {
+                discriminator,
+                cases,
+                ..
+            } => {
+                visit(discriminator);
+                cases.iter_mut().for_each(|case| visit(&mut case.node));
+            }
+            Self::Value { base, members, .. } => {
+                visit(base);
+                members
+                    .iter_mut()
+                    .for_each(|member| visit(&mut member.node));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! TypeCodes to octets (CORBA 3.3 part 2, clause 9.3.5.1).
+//!
+//! What was written before in the same TypeCode is written again as an indirection: recursive types need it, and a type that shares parts
+//! stays as small as it is.
+
+use super::parse::INDIRECTION;
+use super::{Kind, Node, TypeCode};
+use crate::{EncodeError, Write, Writer};
+
+impl Write for TypeCode {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if let Node::Simple(kind) = self.node() {
+            return w.write_u32(*kind as u32);
+        }
+        Emitter {
+            code: self,
+            written: Vec::new(),
+        }
+        .node(self.root, w)
+    }
+}
+
+struct Emitter<'t> {
+    code: &'t TypeCode,
+    /// Nodes written, and where in the buffer.
+    written: Vec<(u32, usize)>,
+}
+
+impl Emitter<'_> {
+    fn node(&mut self, index: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let node = self.code.arena.node(index);
+        if let Some((_, position)) = self.written.iter().find(|(written, _)| *written == index) {
+            w.write_u32(INDIRECTION)?;
+            let offset = *position as i64 - w.position() as i64;
+            return i32::try_from(offset)
+                .map_err(|_| EncodeError::LengthTooLarge)?
+                .write(w);
+        }
+        w.align(4)?;
+        let position = w.position();
+        w.write_u32(node.kind() as u32)?;
+        match node {
+            Node::Simple(_) => Ok(()),
+            Node::String { bound } | Node::WString { bound } => w.write_u32(*bound),
+            Node::Fixed { digits, scale } => {
+                digits.write(w)?;
+                scale.write(w)
+            }
+            Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
+            complex => {
+                self.written.push((index, position));
+                w.write_encapsulation(|w| self.parameters(complex, w))
+            }
+        }
+    }
+
+    fn parameters(&mut self, node: &Node, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if let (Some(id), Some(name)) = (node.id(), node.name()) {
+            id.write(w)?;
+            name.write(w)?;
+        }
+        match node {
+            Node::Sequence {
+                element,
+                bound: len,
+            }
+            | Node::Array { element, len } => {
+                self.node(*element, w)?;
+                w.write_u32(*len)
+            }
+            Node::Alias { content, .. } => self.node(*content, w),
+            Node::Enum { enumerators, .. } => {
+                w.write_count(enumerators.len())?;
+                enumerators.iter().try_for_each(|name| (**name).write(w))
+            }
+            Node::Struct { members, .. } => {
+                w.write_count(members.len())?;
+                for member in members {
+                    (*member.name).write(w)?;
+                    self.node(member.node, w)?;
+                }
+                Ok(())
+            }
+            Node::Union {
+                discriminator,
+                default,
+                cases,
+                ..
+            } => {
+                self.node(*discriminator, w)?;
+                let kind = self
+                    .code
+                    .arena
+                    .node(self.code.arena.unaliased(*discriminator))
+                    .kind();
+                default.map_or(-1, u32::cast_signed).write(w)?;
+                w.write_count(cases.len())?;
+                for case in cases {
+                    write_discriminator(kind, case.label, w)?;
+                    (*case.name).write(w)?;
+                    self.node(case.node, w)?;
+                }
+                Ok(())
+            }
+            Node::Value {
+                modifier,
+                base,
+                members,
+                visibility,
+                ..
+            } => {
+                modifier.write(w)?;
+                self.node(*base, w)?;
+                w.write_count(members.len())?;
+                for (member, visibility) in members.iter().zip(visibility) {
+                    (*member.name).write(w)?;
+                    self.node(member.node, w)?;
+                    visibility.write(w)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes a discriminator or label of this kind.
+pub(crate) fn write_discriminator(
+    kind: Kind,
+    number: i64,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    const UNKNOWN: EncodeError = EncodeError::EnumeratorUnknown;
+    match kind {
+        Kind::Short => i16::try_from(number).map_err(|_| UNKNOWN)?.write(w),
+        Kind::UShort => u16::try_from(number).map_err(|_| UNKNOWN)?.write(w),
+        Kind::Long => i32::try_from(number).map_err(|_| UNKNOWN)?.write(w),
+        Kind::ULong | Kind::Enum => u32::try_from(number).map_err(|_| UNKNOWN)?.write(w),
+        Kind::LongLong => number.write(w),
+        Kind::ULongLong => number.cast_unsigned().write(w),
+        Kind::Boolean => u8::try_from(number)
+            .ok()
+            .filter(|number| *number < 2)
+            .ok_or(UNKNOWN)?
+            .write(w),
+        Kind::Char | Kind::Octet => u8::try_from(number).map_err(|_| UNKNOWN)?.write(w),
+        Kind::WChar => u32::try_from(number)
+            .ok()
+            .and_then(char::from_u32)
+            .ok_or(UNKNOWN)?
+            .write(w),
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}

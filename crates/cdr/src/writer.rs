@@ -1,0 +1,332 @@
+//! Appends CDR octets to a caller's buffer (CORBA 3.3 part 2, clause 9.3).
+
+use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP};
+use crate::{ByteOrder, Codec, EncodeError};
+
+/// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
+///
+/// The octets behind `position` are zero: padding is skipped, not written. They exist only inside [`Writer::windowed`],
+/// where a slice is written with one test an element member; elsewhere the buffer ends at `position`.
+#[derive(Debug)]
+pub struct Writer<'b> {
+    buffer: &'b mut Vec<u8>,
+    position: usize,
+    /// Index in the buffer from which alignment counts.
+    origin: usize,
+    /// Largest index the buffer may end at.
+    end_max: usize,
+    order: ByteOrder,
+    codec: Codec,
+    windowed: bool,
+}
+
+impl<'b> Writer<'b> {
+    /// A writer at the end of `buffer`, where alignment counts from; native byte order, and at most
+    /// [`MESSAGE_SIZE_MAX`] octets.
+    #[must_use]
+    #[inline]
+    pub fn new(buffer: &'b mut Vec<u8>) -> Self {
+        let position = buffer.len();
+        Self {
+            buffer,
+            position,
+            origin: position,
+            end_max: position.saturating_add(MESSAGE_SIZE_MAX),
+            order: ByteOrder::NATIVE,
+            codec: Codec::DEFAULT,
+            windowed: false,
+        }
+    }
+
+    /// This writer with another byte order.
+    #[must_use]
+    #[inline]
+    pub const fn with_order(mut self, order: ByteOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// This writer with other code sets or another GIOP version.
+    #[must_use]
+    #[inline]
+    pub const fn with_codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// This writer with alignment counted from index `origin` of the buffer.
+    #[must_use]
+    #[inline]
+    pub const fn with_origin(mut self, origin: usize) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// This writer refusing to make the buffer longer than `octets`, what stood in it before included.
+    #[must_use]
+    #[inline]
+    pub const fn with_limit(mut self, octets: usize) -> Self {
+        self.end_max = octets;
+        self
+    }
+
+    /// Byte order of multi-octet values.
+    #[must_use]
+    #[inline]
+    pub const fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// GIOP version and code sets.
+    #[must_use]
+    #[inline]
+    pub const fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Index in the buffer where the next octet goes.
+    #[must_use]
+    #[inline]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Alignment of the present position: octets from the origin, modulo 8.
+    #[must_use]
+    #[inline]
+    pub const fn phase(&self) -> usize {
+        self.position.wrapping_sub(self.origin) & 7
+    }
+
+    /// A writer that continues here on a shorter borrow; this one must not be used until [`Writer::resume`] is told where it stopped.
+    #[inline]
+    fn reborrow(&mut self) -> Writer<'_> {
+        Writer {
+            buffer: self.buffer,
+            position: self.position,
+            origin: self.origin,
+            end_max: self.end_max,
+            order: self.order,
+            codec: self.codec,
+            windowed: self.windowed,
+        }
+    }
+
+    #[inline]
+    const fn aligned(&self, alignment: usize) -> usize {
+        let from_origin = self.position.wrapping_sub(self.origin);
+        self.position
+            .wrapping_add(from_origin.wrapping_neg() & (alignment - 1))
+    }
+
+    /// Pads with zeros up to a multiple of `alignment` (1, 2, 4 or 8).
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn align(&mut self, alignment: usize) -> Result<(), EncodeError> {
+        let start = self.aligned(alignment);
+        if start > self.buffer.len() {
+            self.grow(start)?;
+        }
+        self.position = start;
+        Ok(())
+    }
+
+    /// Makes the buffer reach `end`, and some octets further inside a window.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, end: usize) -> Result<(), EncodeError> {
+        if end > self.end_max {
+            return Err(EncodeError::MessageTooLarge);
+        }
+        let len = if self.windowed {
+            end.saturating_add(WINDOW_STEP).min(self.end_max)
+        } else {
+            end
+        };
+        self.buffer.resize(len, 0);
+        Ok(())
+    }
+
+    /// Writes `N` octets after aligning to `N`.
+    #[inline]
+    pub(crate) fn write_aligned<const N: usize>(
+        &mut self,
+        octets: [u8; N],
+    ) -> Result<(), EncodeError> {
+        let start = self.aligned(N);
+        let end = start.wrapping_add(N);
+        if end > self.buffer.len() {
+            self.grow(end)?;
+        }
+        if let Some(slot) = self
+            .buffer
+            .get_mut(start..)
+            .and_then(<[u8]>::first_chunk_mut::<N>)
+        {
+            *slot = octets;
+        }
+        self.position = end;
+        Ok(())
+    }
+
+    /// Appends octets as they are, without alignment or count.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        let end = self.position.saturating_add(octets.len());
+        if end > self.end_max {
+            return Err(EncodeError::MessageTooLarge);
+        }
+        if self.position == self.buffer.len() {
+            self.buffer.extend_from_slice(octets);
+        } else {
+            if end > self.buffer.len() {
+                self.grow(end)?;
+            }
+            self.buffer[self.position..end].copy_from_slice(octets);
+        }
+        self.position = end;
+        Ok(())
+    }
+
+    /// Appends the first `len` octets of `block`, whose octets behind `len` are zero: one copy of a size known to the compiler.
+    #[inline]
+    pub(crate) fn write_block<const N: usize>(
+        &mut self,
+        block: &[u8; N],
+        len: usize,
+    ) -> Result<(), EncodeError> {
+        if let Some(slot) = self
+            .buffer
+            .get_mut(self.position..)
+            .and_then(<[u8]>::first_chunk_mut::<N>)
+        {
+            *slot = *block;
+            self.position += len;
+            return Ok(());
+        }
+        self.write_octets(&block[..len])
+    }
+
+    /// Appends an octet.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_u8(&mut self, value: u8) -> Result<(), EncodeError> {
+        self.write_aligned([value])
+    }
+
+    /// Appends an `unsigned long`.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_u32(&mut self, value: u32) -> Result<(), EncodeError> {
+        let value = if self.order.is_native() {
+            value
+        } else {
+            value.swap_bytes()
+        };
+        self.write_aligned(value.to_ne_bytes())
+    }
+
+    /// Appends a count of elements.
+    ///
+    /// # Errors
+    /// [`EncodeError::LengthTooLarge`], [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_count(&mut self, count: usize) -> Result<(), EncodeError> {
+        self.write_u32(u32::try_from(count).map_err(|_| EncodeError::LengthTooLarge)?)
+    }
+
+    /// Appends a `sequence<octet>`.
+    ///
+    /// # Errors
+    /// [`EncodeError::LengthTooLarge`], [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_octet_sequence(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        self.write_count(octets.len())?;
+        self.write_octets(octets)
+    }
+
+    /// Appends a `string` whose octets are already in the transmission code set; adds the null.
+    ///
+    /// # Errors
+    /// [`EncodeError::StringHoldsNull`], [`EncodeError::LengthTooLarge`], [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_string_octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        if octets.contains(&0) {
+            return Err(EncodeError::StringHoldsNull);
+        }
+        self.write_count(octets.len().saturating_add(1))?;
+        self.write_octets(octets)?;
+        self.write_u8(0)
+    }
+
+    /// Overwrites the `unsigned long` at index `at` of the buffer, which was written before.
+    ///
+    /// # Panics
+    /// When `at` is not at least four octets before the present position: our own fault.
+    pub fn patch_u32(&mut self, at: usize, value: u32) {
+        let value = if self.order.is_native() {
+            value
+        } else {
+            value.swap_bytes()
+        };
+        assert!(
+            at + 4 <= self.position,
+            "only what was written can be patched"
+        );
+        self.buffer[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    /// Runs `write` with room for about `size_hint` octets opened ahead, so that it need not ask for each value's.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    #[inline]
+    pub fn windowed(
+        &mut self,
+        size_hint: usize,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        if self.windowed {
+            return write(self);
+        }
+        let end = self.position.saturating_add(size_hint).min(self.end_max);
+        self.buffer.resize(end.max(self.position), 0);
+        let mut inner = self.reborrow();
+        inner.windowed = true;
+        let result = write(&mut inner);
+        let position = inner.position;
+        self.buffer.truncate(position);
+        self.position = position;
+        result
+    }
+
+    /// Writes an encapsulation (clause 9.3.3): its length, its byte order (this writer's) and what `write` adds, aligned from
+    /// its own start.
+    ///
+    /// # Errors
+    /// Those of `write`, [`EncodeError::LengthTooLarge`], [`EncodeError::MessageTooLarge`].
+    pub fn write_encapsulation(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        self.write_u32(0)?;
+        let start = self.position;
+        let mut inner = self.reborrow().with_origin(start);
+        inner.write_u8(inner.order.flag())?;
+        let result = write(&mut inner);
+        self.position = inner.position;
+        result?;
+        let len = u32::try_from(self.position - start).map_err(|_| EncodeError::LengthTooLarge)?;
+        self.patch_u32(start - 4, len);
+        Ok(())
+    }
+}

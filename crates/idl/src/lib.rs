@@ -1,3 +1,30 @@
 //! OMG IDL: parse, check, the runtime type model, and Rust generated from it.
 
 #![forbid(unsafe_code)]
+
+mod ast;
+mod check;
+mod check_constant;
+mod check_interface;
+mod condition;
+mod diagnostic;
+mod fixed;
+mod lexer;
+pub mod limits;
+mod literal;
+pub mod model;
+mod parse_type;
+mod parser;
+mod preprocess;
+mod repository_id;
+mod scope;
+mod source;
+mod value;
+mod words;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use fixed::Decimal;
+pub use model::Model;
+pub use preprocess::Options;
+pub use source::{FileId, Location, SourceFile, Sources, Span};
+pub use value::Value;

@@ -1,0 +1,663 @@
+//! From the text's shape to the model: every name looked up, every rule of the language that needs names checked.
+
+use crate::ast::{
+    Declarator, Item, ItemKind, Member as AstMember, Name, ScopedName, TypeKind, TypeSpec,
+};
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::fixed::DIGITS_MAX;
+use crate::limits::{DEFINITIONS_MAX, DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
+use crate::model::{
+    Basic, DefId, Definition, DefinitionKind, Flavour, Interface, Member, Structure, Type,
+};
+use crate::repository_id::{Pragma, pragma, repository_id, with_version};
+use crate::scope::{ScopeId, Scopes, Target};
+use crate::source::{Sources, Span};
+
+/// Checks the definitions of a compilation. Where there are errors, they go to the reporter and the result is partial.
+pub(crate) fn check(
+    sources: &Sources,
+    items: &[Item],
+    reporter: &mut Reporter,
+) -> (Vec<Definition>, Vec<DefId>) {
+    let mut checker = Checker {
+        sources,
+        reporter,
+        definitions: Vec::new(),
+        roots: Vec::new(),
+        scopes: Scopes::new(),
+        scope: Scopes::ROOT,
+        prefix: String::new(),
+        file_prefixes: Vec::new(),
+    };
+    checker.items(items);
+    checker.incomplete();
+    (checker.definitions, checker.roots)
+}
+
+pub(crate) struct Checker<'a> {
+    sources: &'a Sources,
+    reporter: &'a mut Reporter,
+    pub(crate) definitions: Vec<Definition>,
+    roots: Vec<DefId>,
+    pub(crate) scopes: Scopes,
+    /// Where we are.
+    pub(crate) scope: ScopeId,
+    /// The `#pragma prefix` in force.
+    prefix: String,
+    /// The prefixes of the files that include this one.
+    file_prefixes: Vec<String>,
+}
+
+impl Checker<'_> {
+    pub(crate) fn error(&mut self, error: Diagnostic) {
+        self.reporter.report(error);
+    }
+
+    pub(crate) fn definition(&self, id: DefId) -> &Definition {
+        &self.definitions[id.0 as usize]
+    }
+
+    pub(crate) fn kind_mut(&mut self, id: DefId) -> &mut DefinitionKind {
+        &mut self.definitions[id.0 as usize].kind
+    }
+
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            if self.reporter.is_full() {
+                return;
+            }
+            if self.definitions.len() >= DEFINITIONS_MAX {
+                return self.error(Diagnostic::new(
+                    item.span,
+                    format!("there are more than {DEFINITIONS_MAX} definitions"),
+                ));
+            }
+            self.item(item);
+        }
+    }
+
+    /// One definition outside of interfaces, or a type inside of one.
+    pub(crate) fn item(&mut self, item: &Item) {
+        match &item.kind {
+            ItemKind::Module { name, items } => self.module(name, item.span, items),
+            ItemKind::Interface {
+                name,
+                flavour,
+                bases,
+                items,
+            } => {
+                self.interface(name, item.span, *flavour, bases, items);
+            }
+            ItemKind::InterfaceForward { name, flavour } => {
+                self.declare_interface(name, item.span, *flavour);
+            }
+            ItemKind::Value {
+                name,
+                bases,
+                supports,
+                items,
+            } => self.value(name, item.span, bases, supports, items),
+            ItemKind::ValueForward { name } => {
+                self.declare_value(name, item.span);
+            }
+            ItemKind::ValueBox { name, ty } => {
+                self.type_of(ty);
+                self.declare_value(name, item.span);
+            }
+            ItemKind::Struct { .. } | ItemKind::Union { .. } | ItemKind::Enum { .. } => {
+                self.constructed(item);
+            }
+            ItemKind::StructForward { name } => {
+                self.declare_structure(name, item.span, false);
+            }
+            ItemKind::UnionForward { name } => {
+                self.declare_union(name, item.span);
+            }
+            ItemKind::Typedef { ty, declarators } => self.typedef(ty, declarators, item.span),
+            ItemKind::Const { ty, name, value } => self.constant(ty, name, value, item.span),
+            ItemKind::Exception { name, members } => self.exception(name, item.span, members),
+            ItemKind::Native { name } => {
+                self.define(name, item.span, DefinitionKind::Native);
+            }
+            ItemKind::Pragma => self.pragma(item.span),
+            ItemKind::FileStart => self.file_prefixes.push(std::mem::take(&mut self.prefix)),
+            ItemKind::FileEnd => self.prefix = self.file_prefixes.pop().unwrap_or_default(),
+            ItemKind::TypeId { name, id } => self.set_id(name, id.clone()),
+            ItemKind::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
+            ItemKind::Operation(_) | ItemKind::Attribute(_) | ItemKind::State { .. } => {}
+        }
+    }
+
+    /// Makes a definition in the current scope; one with an error is made too, but under no name.
+    pub(crate) fn define(&mut self, name: &Name, whole: Span, kind: DefinitionKind) -> DefId {
+        let id = DefId(self.definitions.len() as u32);
+        let parent = self.scopes.owner(self.scope);
+        let scoped_name = match parent {
+            Some(parent) => format!("{}::{}", self.definition(parent).scoped_name, name.text),
+            None => name.text.clone(),
+        };
+        if let Err(error) =
+            self.scopes
+                .declare(self.scope, name, Target::Definition(id), &self.definitions)
+        {
+            self.error(error);
+        }
+        let repository_id = repository_id(&self.prefix, &scoped_name);
+        self.definitions.push(Definition {
+            name: name.text.clone(),
+            scoped_name,
+            repository_id,
+            parent,
+            span: name.span,
+            whole,
+            kind,
+            depth: 0,
+            nodes: 1,
+        });
+        self.enlist(parent, id);
+        id
+    }
+
+    fn enlist(&mut self, parent: Option<DefId>, id: DefId) {
+        let Some(parent) = parent else {
+            return self.roots.push(id);
+        };
+        match self.kind_mut(parent) {
+            DefinitionKind::Module(members) => members.push(id),
+            DefinitionKind::Interface(interface) => interface.members.push(id),
+            DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
+                structure.nested.push(id)
+            }
+            DefinitionKind::Union(union) => union.nested.push(id),
+            _ => {}
+        }
+    }
+
+    /// Runs `inside` in the scope of a definition; a `#pragma prefix` in there ends with it.
+    pub(crate) fn within<T>(&mut self, owner: DefId, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let (scope, prefix) = (self.scope, self.prefix.clone());
+        self.scope = self.scopes.open(scope, owner);
+        let result = inside(self);
+        self.scope = scope;
+        self.prefix = prefix;
+        result
+    }
+
+    fn own(&self, name: &Name) -> Option<DefId> {
+        match self.scopes.own(self.scope, &name.text) {
+            Some(Target::Definition(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn module(&mut self, name: &Name, whole: Span, items: &[Item]) {
+        let known = self
+            .own(name)
+            .filter(|&id| matches!(self.definition(id).kind, DefinitionKind::Module(_)));
+        let id =
+            known.unwrap_or_else(|| self.define(name, whole, DefinitionKind::Module(Vec::new())));
+        self.within(id, |checker| checker.items(items));
+    }
+
+    /// An interface's name, as a forward declaration or at the start of a definition.
+    pub(crate) fn declare_interface(
+        &mut self,
+        name: &Name,
+        whole: Span,
+        flavour: Flavour,
+    ) -> DefId {
+        if let Some(id) = self.own(name)
+            && let DefinitionKind::Interface(earlier) = &self.definition(id).kind
+        {
+            if earlier.flavour != flavour {
+                let text = format!(
+                    "`{}` is declared with another kind of interface before",
+                    name.text
+                );
+                let error = Diagnostic::new(name.span, text).note(self.definition(id).span, "here");
+                self.error(error);
+            }
+            return id;
+        }
+        let interface = Interface {
+            flavour,
+            bases: Vec::new(),
+            ancestors: Vec::new(),
+            members: Vec::new(),
+            operations: Vec::new(),
+            defined: false,
+        };
+        self.define(name, whole, DefinitionKind::Interface(interface))
+    }
+
+    pub(crate) fn declare_value(&mut self, name: &Name, whole: Span) -> DefId {
+        let known = self
+            .own(name)
+            .filter(|&id| matches!(self.definition(id).kind, DefinitionKind::Value));
+        known.unwrap_or_else(|| self.define(name, whole, DefinitionKind::Value))
+    }
+
+    pub(crate) fn declare_structure(&mut self, name: &Name, whole: Span, exception: bool) -> DefId {
+        let known = self
+            .own(name)
+            .filter(|&id| match &self.definition(id).kind {
+                DefinitionKind::Struct(structure) => !exception && !structure.defined,
+                _ => false,
+            });
+        let structure = Structure {
+            members: Vec::new(),
+            nested: Vec::new(),
+            defined: false,
+        };
+        let kind = if exception {
+            DefinitionKind::Exception(structure)
+        } else {
+            DefinitionKind::Struct(structure)
+        };
+        known.unwrap_or_else(|| self.define(name, whole, kind))
+    }
+
+    pub(crate) fn declare_union(&mut self, name: &Name, whole: Span) -> DefId {
+        let known = self
+            .own(name)
+            .filter(|&id| match &self.definition(id).kind {
+                DefinitionKind::Union(union) => !union.defined,
+                _ => false,
+            });
+        let discriminator = Type::Basic(Basic::Long);
+        let union = crate::model::Union {
+            discriminator,
+            cases: Vec::new(),
+            nested: Vec::new(),
+            defined: false,
+        };
+        known.unwrap_or_else(|| self.define(name, whole, DefinitionKind::Union(union)))
+    }
+
+    /// A struct, union or enum.
+    pub(crate) fn constructed(&mut self, item: &Item) -> Option<DefId> {
+        match &item.kind {
+            ItemKind::Struct { name, members } => {
+                let id = self.declare_structure(name, item.span, false);
+                self.structure(id, item.span, members);
+                if members.is_empty() {
+                    self.error(Diagnostic::new(
+                        name.span,
+                        "a struct has at least one member",
+                    ));
+                }
+                Some(id)
+            }
+            ItemKind::Union {
+                name,
+                discriminator,
+                cases,
+            } => Some(self.union(name, item.span, discriminator, cases)),
+            ItemKind::Enum { name, enumerators } => {
+                Some(self.enumeration(name, item.span, enumerators))
+            }
+            ItemKind::StructForward { name } => {
+                Some(self.declare_structure(name, item.span, false))
+            }
+            ItemKind::UnionForward { name } => Some(self.declare_union(name, item.span)),
+            _ => None,
+        }
+    }
+
+    fn exception(&mut self, name: &Name, whole: Span, members: &[AstMember]) {
+        let id = self.declare_structure(name, whole, true);
+        self.structure(id, whole, members);
+    }
+
+    fn structure(&mut self, id: DefId, whole: Span, members: &[AstMember]) {
+        let mut checked = Vec::new();
+        self.within(id, |checker| {
+            for member in members {
+                let ty = checker.complete_type(&member.ty);
+                for declarator in &member.declarators {
+                    if let Some(member) = checker.member(&ty, declarator) {
+                        checked.push(member);
+                    }
+                }
+            }
+        });
+        let types: Vec<Type> = checked.iter().map(|member| member.ty.clone()).collect();
+        if let DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) =
+            self.kind_mut(id)
+        {
+            structure.members = checked;
+            structure.defined = true;
+        }
+        self.finish(id, whole, &types);
+    }
+
+    /// Declares a member's name and makes its type of the specifier's and the dimensions.
+    pub(crate) fn member(&mut self, ty: &Option<Type>, declarator: &Declarator) -> Option<Member> {
+        let name = &declarator.name;
+        if let Err(error) = self.scopes.declare(
+            self.scope,
+            name,
+            Target::Other("a member"),
+            &self.definitions,
+        ) {
+            self.error(error);
+        }
+        let ty = self.dimensioned(ty.clone()?, declarator)?;
+        Some(Member {
+            name: name.text.clone(),
+            ty,
+            span: name.span,
+        })
+    }
+
+    /// Notes how deep a finished type nests, and how large its TypeCode is.
+    pub(crate) fn finish(&mut self, id: DefId, whole: Span, parts: &[Type]) {
+        let depth = parts.iter().map(|ty| self.depth(ty)).max().unwrap_or(0) + 1;
+        let nodes = parts
+            .iter()
+            .fold(1, |sum: usize, ty| sum.saturating_add(self.nodes(ty)));
+        if depth > TYPE_DEPTH_MAX {
+            self.error(Diagnostic::new(
+                whole,
+                format!("types nest deeper than {TYPE_DEPTH_MAX} in this one"),
+            ));
+        }
+        if nodes > TYPE_NODES_MAX {
+            self.error(Diagnostic::new(
+                whole,
+                format!("this type is made of more than {TYPE_NODES_MAX} parts"),
+            ));
+        }
+        let definition = &mut self.definitions[id.0 as usize];
+        definition.whole = whole;
+        definition.depth = depth;
+        definition.nodes = nodes;
+    }
+
+    fn depth(&self, ty: &Type) -> usize {
+        match ty {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,
+            Type::Named(id) => self.definition(*id).depth,
+            _ => 0,
+        }
+    }
+
+    fn nodes(&self, ty: &Type) -> usize {
+        match ty {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.nodes(element).saturating_add(1)
+            }
+            Type::Named(id) => self.definition(*id).nodes,
+            _ => 1,
+        }
+    }
+
+    fn enumeration(&mut self, name: &Name, whole: Span, enumerators: &[Name]) -> DefId {
+        let names = enumerators
+            .iter()
+            .map(|name| (name.text.clone(), name.span))
+            .collect();
+        let id = self.define(name, whole, DefinitionKind::Enum(names));
+        for (index, enumerator) in enumerators.iter().enumerate() {
+            let target = Target::Enumerator(id, index as u32);
+            if let Err(error) =
+                self.scopes
+                    .declare(self.scope, enumerator, target, &self.definitions)
+            {
+                self.error(error);
+            }
+        }
+        id
+    }
+
+    fn typedef(&mut self, ty: &TypeSpec, declarators: &[Declarator], whole: Span) {
+        let ty = self.type_of(ty);
+        for declarator in declarators {
+            let target = ty.clone().and_then(|ty| self.dimensioned(ty, declarator));
+            // A name is defined even where its type is wrong, so that its uses are not errors too.
+            let target = target.unwrap_or(Type::Basic(Basic::Long));
+            let id = self.define(
+                &declarator.name,
+                whole,
+                DefinitionKind::Alias(target.clone()),
+            );
+            self.finish(id, whole, &[target]);
+        }
+    }
+
+    /// The type with the declarator's dimensions around it, the first outermost.
+    fn dimensioned(&mut self, ty: Type, declarator: &Declarator) -> Option<Type> {
+        if declarator.dimensions.len() > DIMENSIONS_MAX {
+            let text = format!("an array has at most {DIMENSIONS_MAX} dimensions");
+            self.error(Diagnostic::new(declarator.name.span, text));
+            return None;
+        }
+        let mut ty = ty;
+        if !declarator.dimensions.is_empty() && !self.is_complete(&ty) {
+            self.error(Diagnostic::new(
+                declarator.name.span,
+                "the type of these elements is not complete yet",
+            ));
+            return None;
+        }
+        for dimension in declarator.dimensions.iter().rev() {
+            let length = self.positive(dimension)?;
+            ty = Type::Array {
+                element: Box::new(ty),
+                length,
+            };
+        }
+        Some(ty)
+    }
+
+    /// A type that must be known in whole; `None` after an error.
+    pub(crate) fn complete_type(&mut self, spec: &TypeSpec) -> Option<Type> {
+        let ty = self.type_of(spec)?;
+        if !self.is_complete(&ty) {
+            let help = "a type may contain itself through a sequence alone: `sequence<Type>`";
+            self.error(Diagnostic::new(spec.span, "this type is not complete yet").help(help));
+            return None;
+        }
+        Some(ty)
+    }
+
+    fn is_complete(&self, ty: &Type) -> bool {
+        match crate::model::resolve(&self.definitions, ty) {
+            Type::Named(id) => match &self.definition(*id).kind {
+                DefinitionKind::Struct(structure) => structure.defined,
+                DefinitionKind::Union(union) => union.defined,
+                _ => true,
+            },
+            Type::Array { element, .. } => self.is_complete(element),
+            _ => true,
+        }
+    }
+
+    /// A type where it is used; `None` after an error.
+    pub(crate) fn type_of(&mut self, spec: &TypeSpec) -> Option<Type> {
+        Some(match &spec.kind {
+            TypeKind::Basic(basic) => Type::Basic(*basic),
+            TypeKind::String(bound) => Type::String(self.bound(bound.as_deref())?),
+            TypeKind::WideString(bound) => Type::WideString(self.bound(bound.as_deref())?),
+            TypeKind::Fixed(size) => {
+                let Some(size) = size else {
+                    let error = Diagnostic::new(
+                        spec.span,
+                        "`fixed` without digits and scale is for constants alone",
+                    );
+                    self.error(error.help("write `fixed<digits, scale>`"));
+                    return None;
+                };
+                self.fixed(spec.span, &size.0, &size.1)?
+            }
+            TypeKind::Sequence(element, bound) => {
+                let element = self.type_of(element);
+                let bound = self.bound(bound.as_deref())?;
+                Type::Sequence {
+                    element: Box::new(element?),
+                    bound,
+                }
+            }
+            TypeKind::Named(name) => self.named(name)?,
+            TypeKind::Defined(item) => Type::Named(self.constructed(item)?),
+        })
+    }
+
+    fn bound(&mut self, bound: Option<&crate::ast::Expr>) -> Option<Option<u32>> {
+        match bound {
+            None => Some(None),
+            Some(bound) => self.positive(bound).map(Some),
+        }
+    }
+
+    fn fixed(
+        &mut self,
+        span: Span,
+        digits: &crate::ast::Expr,
+        scale: &crate::ast::Expr,
+    ) -> Option<Type> {
+        let digits = self.unsigned(digits)?;
+        let scale = self.unsigned(scale)?;
+        if digits == 0 || digits > DIGITS_MAX || scale > digits {
+            let text = format!(
+                "a fixed-point type has 1 to {DIGITS_MAX} digits, and a scale no greater than that"
+            );
+            self.error(Diagnostic::new(span, text));
+            return None;
+        }
+        Some(Type::Fixed {
+            digits: digits as u16,
+            scale: scale as u16,
+        })
+    }
+
+    /// A name that must be a type's.
+    fn named(&mut self, name: &ScopedName) -> Option<Type> {
+        let id = match self.find(name)? {
+            Found::Target(Target::Definition(id)) => id,
+            Found::TypeCode => return Some(Type::Basic(Basic::TypeCode)),
+            Found::Target(_) => {
+                self.error(Diagnostic::new(
+                    name.span,
+                    format!("`{name}` is an enumerator, not a type"),
+                ));
+                return None;
+            }
+        };
+        let what = match &self.definition(id).kind {
+            DefinitionKind::Module(_) => "a module",
+            DefinitionKind::Exception(_) => "an exception",
+            DefinitionKind::Constant(..) => "a constant",
+            _ => return Some(Type::Named(id)),
+        };
+        let error = Diagnostic::new(name.span, format!("`{name}` is {what}, not a type"));
+        self.error(error.note(self.definition(id).span, "it is defined here"));
+        None
+    }
+
+    /// What a name stands for; after an error, which is reported, nothing.
+    pub(crate) fn find(&mut self, name: &ScopedName) -> Option<Found> {
+        match self.scopes.lookup(self.scope, name, &self.definitions) {
+            Ok(target) => Some(Found::Target(target)),
+            Err(_) if self.is_type_code(name) => Some(Found::TypeCode),
+            Err(error) => {
+                self.error(error);
+                None
+            }
+        }
+    }
+
+    /// `CORBA::TypeCode` is a type without a definition, known to every compiler; inside module CORBA by its name alone.
+    fn is_type_code(&self, name: &ScopedName) -> bool {
+        let parts: Vec<&str> = name.parts.iter().map(|part| part.text.as_str()).collect();
+        match parts[..] {
+            ["CORBA", "TypeCode"] => true,
+            ["TypeCode"] => {
+                let owner = self
+                    .scopes
+                    .owner(self.scope)
+                    .map(|id| self.definition(id).scoped_name.as_str());
+                owner.is_some_and(|owner| owner == "CORBA" || owner.starts_with("CORBA::"))
+            }
+            _ => false,
+        }
+    }
+
+    fn pragma(&mut self, span: Span) {
+        match pragma(self.sources.text(span), span) {
+            Ok(Pragma::Prefix(prefix)) => self.prefix = prefix,
+            Ok(Pragma::Id(name, id)) => self.set_id(&name, id),
+            Ok(Pragma::Version(name, version)) => {
+                if let Some(Found::Target(Target::Definition(id))) = self.find(&name) {
+                    let definition = &mut self.definitions[id.0 as usize];
+                    definition.repository_id = with_version(&definition.repository_id, &version);
+                }
+            }
+            Ok(Pragma::Other) => {}
+            Err(message) => self.error(Diagnostic::new(span, message)),
+        }
+    }
+
+    fn set_id(&mut self, name: &ScopedName, id: String) {
+        match self.find(name) {
+            Some(Found::Target(Target::Definition(def))) => {
+                self.definitions[def.0 as usize].repository_id = id;
+            }
+            Some(_) => self.error(Diagnostic::new(
+                name.span,
+                "this has no repository id of its own",
+            )),
+            None => {}
+        }
+    }
+
+    fn type_prefix(&mut self, name: &ScopedName, prefix: &str) {
+        let Some(Found::Target(Target::Definition(scope))) = self.find(name) else {
+            return;
+        };
+        let scope = self.definition(scope).scoped_name.clone();
+        let inside = format!("{scope}::");
+        for definition in &mut self.definitions {
+            if definition.scoped_name == scope || definition.scoped_name.starts_with(&inside) {
+                definition.repository_id = repository_id(prefix, &definition.scoped_name);
+            }
+        }
+        let here = self
+            .scopes
+            .owner(self.scope)
+            .map(|id| &self.definition(id).scoped_name);
+        if here.is_some_and(|here| *here == scope || here.starts_with(&inside)) {
+            self.prefix = prefix.to_owned();
+        }
+    }
+
+    /// Structs and unions that were declared and never defined.
+    fn incomplete(&mut self) {
+        let open = |definition: &Definition| match &definition.kind {
+            DefinitionKind::Struct(structure) => !structure.defined,
+            DefinitionKind::Union(union) => !union.defined,
+            _ => false,
+        };
+        let errors: Vec<Diagnostic> = (self
+            .definitions
+            .iter()
+            .filter(|definition| open(definition)))
+        .map(|definition| {
+            Diagnostic::new(
+                definition.span,
+                format!("`{}` is declared, but never defined", definition.name),
+            )
+        })
+        .collect();
+        for error in errors {
+            self.error(error);
+        }
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    Target(Target),
+    TypeCode,
+}

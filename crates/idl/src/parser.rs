@@ -1,0 +1,812 @@
+//! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error it goes on behind
+//! the next `;` or before the closing brace, so that one run tells of several.
+
+use crate::ast::{
+    Attribute, Case, Declarator, Item, ItemKind, Member, Name, Operation, Parameter, ScopedName,
+};
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::lexer::{Kind, describe};
+use crate::limits::NESTING_MAX;
+use crate::model::{Flavour, Mode};
+use crate::preprocess::Token;
+use crate::source::{FileId, Sources, Span};
+use crate::words::{self, Word};
+
+/// The error has been reported.
+pub(crate) struct Reported;
+
+pub(crate) type Parsed<T> = Result<T, Reported>;
+
+pub(crate) struct Parser<'a> {
+    pub(crate) sources: &'a Sources,
+    reporter: &'a mut Reporter,
+    tokens: &'a [Token],
+    /// The token under inspection, never a pragma or an edge of a file.
+    pub(crate) token: Token,
+    /// The one before it.
+    previous: Span,
+    at: usize,
+    /// Pragmas and edges of files passed since the last definition.
+    passed: Vec<Item>,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    /// The tokens end with [`Kind::End`].
+    pub(crate) fn new(
+        sources: &'a Sources,
+        tokens: &'a [Token],
+        reporter: &'a mut Reporter,
+    ) -> Self {
+        let start = Span {
+            file: FileId::MAIN,
+            start: 0,
+            end: 0,
+        };
+        let token = Token {
+            kind: Kind::End,
+            span: start,
+        };
+        let mut parser = Self {
+            sources,
+            reporter,
+            tokens,
+            token,
+            previous: start,
+            at: 0,
+            passed: Vec::new(),
+            depth: 0,
+        };
+        parser.advance();
+        parser
+    }
+
+    /// All definitions.
+    pub(crate) fn specification(mut self) -> Vec<Item> {
+        let mut items = Vec::new();
+        loop {
+            self.items(&mut items, Place::Module);
+            if self.token.kind == Kind::End {
+                items.append(&mut self.passed);
+                return items;
+            }
+            self.report("a definition");
+            self.advance();
+        }
+    }
+
+    // Tokens.
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.sources.text(self.token.span)
+    }
+
+    pub(crate) fn advance(&mut self) -> Span {
+        let span = self.token.span;
+        self.previous = span;
+        while let Some(&token) = self.tokens.get(self.at) {
+            self.token = token;
+            if token.kind == Kind::End {
+                break;
+            }
+            self.at += 1;
+            let kind = match token.kind {
+                Kind::Pragma => ItemKind::Pragma,
+                Kind::FileStart => ItemKind::FileStart,
+                Kind::FileEnd => ItemKind::FileEnd,
+                _ => break,
+            };
+            self.passed.push(Item {
+                kind,
+                span: token.span,
+            });
+        }
+        span
+    }
+
+    /// Splits `>>` where one `>` is wanted, as in `sequence<sequence<long>>`.
+    pub(crate) fn split_shift(&mut self) {
+        if self.token.kind == Kind::ShiftRight {
+            let span = self.token.span;
+            self.previous = Span {
+                end: span.start + 1,
+                ..span
+            };
+            self.token = Token {
+                kind: Kind::AngleClose,
+                span: Span {
+                    start: span.start + 1,
+                    ..span
+                },
+            };
+        } else {
+            self.advance();
+        }
+    }
+
+    pub(crate) fn eat(&mut self, kind: Kind) -> bool {
+        let there = self.token.kind == kind;
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    pub(crate) fn at_word(&self, word: Word) -> bool {
+        self.token.kind == Kind::Word && words::keyword(self.text()) == Some(word)
+    }
+
+    pub(crate) fn eat_word(&mut self, word: Word) -> bool {
+        let there = self.at_word(word);
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    pub(crate) fn expect(&mut self, kind: Kind) -> Parsed<Span> {
+        if self.token.kind == kind {
+            Ok(self.advance())
+        } else {
+            Err(self.report(describe(kind)))
+        }
+    }
+
+    /// Reports that something else stands where `expected` should.
+    pub(crate) fn report(&mut self, expected: &str) -> Reported {
+        let found = match self.token.kind {
+            Kind::End => "the end of the file".to_owned(),
+            _ => format!("`{}`", self.text().chars().take(40).collect::<String>()),
+        };
+        // What is missing belongs behind what is there.
+        let missing = matches!(
+            expected,
+            "`;`" | "`)`" | "`}`" | "`,` or `)`" | "`,` or `}`"
+        );
+        let span = if missing {
+            self.previous.after()
+        } else {
+            self.token.span
+        };
+        self.error(Diagnostic::new(
+            span,
+            format!("expected {expected}, found {found}"),
+        ))
+    }
+
+    pub(crate) fn error(&mut self, error: Diagnostic) -> Reported {
+        self.reporter.report(error);
+        Reported
+    }
+
+    /// Runs a parser one level deeper.
+    pub(crate) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= NESTING_MAX {
+            let span = self.token.span;
+            // Nothing sensible follows: what is inside would be taken for what is outside.
+            self.at = self.tokens.len() - 1;
+            self.advance();
+            return Err(self.error(Diagnostic::new(
+                span,
+                format!("this nests deeper than {NESTING_MAX} levels"),
+            )));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Goes behind the next `;` of this level, or before what closes it.
+    fn recover(&mut self) {
+        let mut braces = 0_usize;
+        loop {
+            match self.token.kind {
+                Kind::End => return,
+                Kind::BraceOpen => braces += 1,
+                Kind::BraceClose if braces == 0 => return,
+                Kind::BraceClose => braces -= 1,
+                Kind::Semicolon if braces == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    // Definitions.
+
+    /// Definitions up to what cannot start one: a closing brace, or the end.
+    fn items(&mut self, items: &mut Vec<Item>, place: Place) {
+        loop {
+            items.append(&mut self.passed);
+            if self.reporter.is_full() {
+                self.at = self.tokens.len() - 1;
+                self.advance();
+            }
+            match self.token.kind {
+                Kind::End | Kind::BraceClose => return,
+                Kind::Semicolon => {
+                    // An empty definition: no grammar has it, every compiler takes it.
+                    self.advance();
+                }
+                _ => {
+                    let before = (self.at, self.token.span);
+                    match self.item(place) {
+                        Ok(item) => items.extend(item),
+                        Err(Reported) => self.recover(),
+                    }
+                    if (self.at, self.token.span) == before {
+                        self.advance();
+                    }
+                }
+            }
+        }
+    }
+
+    /// `{ ... }` of a module, interface or valuetype.
+    fn body(&mut self, place: Place) -> Parsed<Vec<Item>> {
+        self.expect(Kind::BraceOpen)?;
+        self.nested(|parser| {
+            let mut items = Vec::new();
+            parser.items(&mut items, place);
+            parser.expect(Kind::BraceClose)?;
+            Ok(items)
+        })
+    }
+
+    /// One definition; `None` where it means nothing to us.
+    fn item(&mut self, place: Place) -> Parsed<Option<Item>> {
+        let start = self.token.span;
+        if self.annotations()? {
+            return Ok(None);
+        }
+        let word = if self.token.kind == Kind::Word {
+            words::keyword(self.text())
+        } else {
+            None
+        };
+        let kind = match (word, place) {
+            (Some(Word::Module), Place::Module) => self.module()?,
+            (
+                Some(
+                    Word::Interface | Word::Abstract | Word::Local | Word::Valuetype | Word::Custom,
+                ),
+                Place::Module,
+            ) => self.interface_or_value()?,
+            (Some(Word::Struct), _) => self.structure()?,
+            (Some(Word::Union), _) => self.union()?,
+            (Some(Word::Enum), _) => self.enumeration()?,
+            (Some(Word::Typedef), _) => self.typedef()?,
+            (Some(Word::Const), _) => self.constant()?,
+            (Some(Word::Exception), _) => self.exception()?,
+            (Some(Word::Native), _) => self.native()?,
+            (Some(Word::Typeid | Word::Typeprefix), _) => self.type_id()?,
+            (Some(Word::Component | Word::Home | Word::Eventtype | Word::Import), _) => {
+                let text = format!(
+                    "`{}` is of the component model, which is not supported",
+                    self.text()
+                );
+                return Err(self.error(Diagnostic::new(self.token.span, text)));
+            }
+            (Some(Word::Readonly | Word::Attribute), Place::Interface | Place::Value) => {
+                self.attribute()?
+            }
+            (Some(Word::Public | Word::Private), Place::Value) => self.state()?,
+            (Some(Word::Factory), Place::Value) => self.factory()?,
+            (_, Place::Interface | Place::Value) => self.operation()?,
+            _ => return Err(self.report("a definition")),
+        };
+        let span = start.to(self.previous);
+        // An unfinished end is reported, but what has been read counts.
+        if self.expect(Kind::Semicolon).is_err() {
+            self.resume();
+        }
+        Ok(Some(Item { kind, span }))
+    }
+
+    /// After a missing `;`: goes on here if a definition starts here, else recovers.
+    fn resume(&mut self) {
+        let starts = self.token.kind == Kind::Word || self.token.kind == Kind::BraceClose;
+        if !starts {
+            self.recover();
+        }
+    }
+
+    fn module(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        Ok(ItemKind::Module {
+            name,
+            items: self.body(Place::Module)?,
+        })
+    }
+
+    fn interface_or_value(&mut self) -> Parsed<ItemKind> {
+        let mut flavour = Flavour::Plain;
+        if self.eat_word(Word::Abstract) {
+            flavour = Flavour::Abstract;
+        } else if self.eat_word(Word::Local) {
+            flavour = Flavour::Local;
+        } else if self.eat_word(Word::Custom) && !self.at_word(Word::Valuetype) {
+            return Err(self.report("`valuetype`"));
+        }
+        if self.at_word(Word::Valuetype) && flavour != Flavour::Local {
+            return self.value();
+        }
+        if !self.eat_word(Word::Interface) {
+            return Err(self.report("`interface`"));
+        }
+        let name = self.name()?;
+        if self.token.kind == Kind::Semicolon {
+            return Ok(ItemKind::InterfaceForward { name, flavour });
+        }
+        let bases = if self.eat(Kind::Colon) {
+            self.scoped_names()?
+        } else {
+            Vec::new()
+        };
+        if self.token.kind != Kind::BraceOpen {
+            return Err(self.report(if bases.is_empty() {
+                "`{`, `:` or `;`"
+            } else {
+                "`,` or `{`"
+            }));
+        }
+        Ok(ItemKind::Interface {
+            name,
+            flavour,
+            bases,
+            items: self.body(Place::Interface)?,
+        })
+    }
+
+    fn value(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        if self.token.kind == Kind::Semicolon {
+            return Ok(ItemKind::ValueForward { name });
+        }
+        let starts_body = matches!(self.token.kind, Kind::Colon | Kind::BraceOpen)
+            || self.at_word(Word::Supports);
+        if !starts_body {
+            return Ok(ItemKind::ValueBox {
+                name,
+                ty: self.type_spec()?,
+            });
+        }
+        let mut bases = Vec::new();
+        if self.eat(Kind::Colon) {
+            self.eat_word(Word::Truncatable);
+            bases = self.scoped_names()?;
+        }
+        let supports = if self.eat_word(Word::Supports) {
+            self.scoped_names()?
+        } else {
+            Vec::new()
+        };
+        Ok(ItemKind::Value {
+            name,
+            bases,
+            supports,
+            items: self.body(Place::Value)?,
+        })
+    }
+
+    pub(crate) fn structure(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        if self.token.kind == Kind::Semicolon {
+            return Ok(ItemKind::StructForward { name });
+        }
+        Ok(ItemKind::Struct {
+            name,
+            members: self.members()?,
+        })
+    }
+
+    fn exception(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        Ok(ItemKind::Exception {
+            name,
+            members: self.members()?,
+        })
+    }
+
+    fn members(&mut self) -> Parsed<Vec<Member>> {
+        self.expect(Kind::BraceOpen)?;
+        self.nested(|parser| {
+            let mut members = Vec::new();
+            while !matches!(parser.token.kind, Kind::BraceClose | Kind::End) {
+                match parser.member() {
+                    Ok(member) => members.push(member),
+                    Err(Reported) => parser.recover(),
+                }
+            }
+            parser.expect(Kind::BraceClose)?;
+            Ok(members)
+        })
+    }
+
+    fn member(&mut self) -> Parsed<Member> {
+        self.annotations()?;
+        let ty = self.type_spec()?;
+        let declarators = self.declarators()?;
+        self.expect(Kind::Semicolon)?;
+        Ok(Member { ty, declarators })
+    }
+
+    fn declarators(&mut self) -> Parsed<Vec<Declarator>> {
+        let mut declarators = vec![self.declarator()?];
+        while self.eat(Kind::Comma) {
+            declarators.push(self.declarator()?);
+        }
+        Ok(declarators)
+    }
+
+    fn declarator(&mut self) -> Parsed<Declarator> {
+        self.annotations()?;
+        let name = self.name()?;
+        let mut dimensions = Vec::new();
+        while self.eat(Kind::BracketOpen) {
+            dimensions.push(self.expression()?);
+            self.expect(Kind::BracketClose)?;
+        }
+        Ok(Declarator { name, dimensions })
+    }
+
+    pub(crate) fn union(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        if self.token.kind == Kind::Semicolon {
+            return Ok(ItemKind::UnionForward { name });
+        }
+        if !self.eat_word(Word::Switch) {
+            return Err(self.report("`switch` or `;`"));
+        }
+        self.expect(Kind::ParenOpen)?;
+        self.annotations()?;
+        let discriminator = self.type_spec()?;
+        self.expect(Kind::ParenClose)?;
+        self.expect(Kind::BraceOpen)?;
+        let cases = self.nested(|parser| {
+            let mut cases = Vec::new();
+            while !matches!(parser.token.kind, Kind::BraceClose | Kind::End) {
+                match parser.case() {
+                    Ok(case) => cases.push(case),
+                    Err(Reported) => parser.recover(),
+                }
+            }
+            parser.expect(Kind::BraceClose)?;
+            Ok(cases)
+        })?;
+        Ok(ItemKind::Union {
+            name,
+            discriminator,
+            cases,
+        })
+    }
+
+    fn case(&mut self) -> Parsed<Case> {
+        let mut labels = Vec::new();
+        loop {
+            self.annotations()?;
+            let start = self.token.span;
+            if self.eat_word(Word::Case) {
+                let label = self.expression()?;
+                labels.push((Some(label), start.to(self.previous)));
+            } else if self.eat_word(Word::Default) {
+                labels.push((None, start));
+            } else if labels.is_empty() {
+                return Err(self.report("`case` or `default`"));
+            } else {
+                break;
+            }
+            self.expect(Kind::Colon)?;
+        }
+        let ty = self.type_spec()?;
+        let declarator = self.declarator()?;
+        self.expect(Kind::Semicolon)?;
+        Ok(Case {
+            labels,
+            ty,
+            declarator,
+        })
+    }
+
+    pub(crate) fn enumeration(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        self.expect(Kind::BraceOpen)?;
+        let mut enumerators = Vec::new();
+        loop {
+            self.annotations()?;
+            enumerators.push(self.name()?);
+            if self.eat(Kind::BraceClose) {
+                return Ok(ItemKind::Enum { name, enumerators });
+            }
+            if !self.eat(Kind::Comma) {
+                return Err(self.report("`,` or `}`"));
+            }
+        }
+    }
+
+    fn typedef(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        self.annotations()?;
+        let ty = self.type_spec()?;
+        Ok(ItemKind::Typedef {
+            ty,
+            declarators: self.declarators()?,
+        })
+    }
+
+    fn constant(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let ty = self.type_spec()?;
+        let name = self.name()?;
+        self.expect(Kind::Equals)?;
+        Ok(ItemKind::Const {
+            ty,
+            name,
+            value: self.expression()?,
+        })
+    }
+
+    fn native(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        Ok(ItemKind::Native { name: self.name()? })
+    }
+
+    /// `typeid name "id"` and `typeprefix name "prefix"`.
+    fn type_id(&mut self) -> Parsed<ItemKind> {
+        let prefix = self.at_word(Word::Typeprefix);
+        self.advance();
+        let name = self.scoped_name()?;
+        let text = self.string()?;
+        Ok(if prefix {
+            ItemKind::TypePrefix { name, prefix: text }
+        } else {
+            ItemKind::TypeId { name, id: text }
+        })
+    }
+
+    fn attribute(&mut self) -> Parsed<ItemKind> {
+        let readonly = self.eat_word(Word::Readonly);
+        if !self.eat_word(Word::Attribute) {
+            return Err(self.report("`attribute`"));
+        }
+        let ty = self.type_spec()?;
+        let mut names = vec![self.name()?];
+        while self.eat(Kind::Comma) {
+            names.push(self.name()?);
+        }
+        let (mut get_raises, mut set_raises) = (Vec::new(), Vec::new());
+        if readonly && self.eat_word(Word::Raises) {
+            get_raises = self.exception_list()?;
+        }
+        if !readonly && self.eat_word(Word::Getraises) {
+            get_raises = self.exception_list()?;
+        }
+        if !readonly && self.eat_word(Word::Setraises) {
+            set_raises = self.exception_list()?;
+        }
+        Ok(ItemKind::Attribute(Attribute {
+            readonly,
+            ty,
+            names,
+            get_raises,
+            set_raises,
+        }))
+    }
+
+    fn state(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let ty = self.type_spec()?;
+        Ok(ItemKind::State {
+            member: Member {
+                ty,
+                declarators: self.declarators()?,
+            },
+        })
+    }
+
+    fn factory(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        let name = self.name()?;
+        let parameters = self.parameters()?;
+        let raises = if self.eat_word(Word::Raises) {
+            self.exception_list()?
+        } else {
+            Vec::new()
+        };
+        let result = None;
+        Ok(ItemKind::Operation(Operation {
+            name,
+            oneway: false,
+            result,
+            parameters,
+            raises,
+            contexts: Vec::new(),
+        }))
+    }
+
+    fn operation(&mut self) -> Parsed<ItemKind> {
+        let oneway = self.eat_word(Word::Oneway);
+        let result = if self.eat_word(Word::Void) {
+            None
+        } else {
+            Some(self.type_spec()?)
+        };
+        let name = self.name()?;
+        let parameters = self.parameters()?;
+        let raises = if self.eat_word(Word::Raises) {
+            self.exception_list()?
+        } else {
+            Vec::new()
+        };
+        let mut contexts = Vec::new();
+        if self.eat_word(Word::Context) {
+            self.expect(Kind::ParenOpen)?;
+            contexts.push(self.string()?);
+            while self.eat(Kind::Comma) {
+                contexts.push(self.string()?);
+            }
+            self.expect(Kind::ParenClose)?;
+        }
+        Ok(ItemKind::Operation(Operation {
+            name,
+            oneway,
+            result,
+            parameters,
+            raises,
+            contexts,
+        }))
+    }
+
+    fn parameters(&mut self) -> Parsed<Vec<Parameter>> {
+        self.expect(Kind::ParenOpen)?;
+        let mut parameters = Vec::new();
+        if self.eat(Kind::ParenClose) {
+            return Ok(parameters);
+        }
+        loop {
+            self.annotations()?;
+            let mode = match words::keyword(self.text()) {
+                Some(Word::In) => Mode::In,
+                Some(Word::Out) => Mode::Out,
+                Some(Word::Inout) => Mode::InOut,
+                _ => return Err(self.report("`in`, `out` or `inout`")),
+            };
+            self.advance();
+            self.annotations()?;
+            let ty = self.type_spec()?;
+            parameters.push(Parameter {
+                mode,
+                ty,
+                name: self.name()?,
+            });
+            if self.eat(Kind::ParenClose) {
+                return Ok(parameters);
+            }
+            if !self.eat(Kind::Comma) {
+                return Err(self.report("`,` or `)`"));
+            }
+        }
+    }
+
+    fn exception_list(&mut self) -> Parsed<Vec<ScopedName>> {
+        self.expect(Kind::ParenOpen)?;
+        let names = self.scoped_names()?;
+        self.expect(Kind::ParenClose)?;
+        Ok(names)
+    }
+
+    /// Passes over `@name` and `@name(...)`; true after `@annotation name { ... };`, which is a definition.
+    fn annotations(&mut self) -> Parsed<bool> {
+        while self.eat(Kind::At) {
+            let definition = self.text() == "annotation";
+            self.scoped_name()?;
+            if definition && self.token.kind == Kind::Word {
+                self.recover();
+                return Ok(true);
+            }
+            if self.token.kind == Kind::ParenOpen {
+                self.parentheses()?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn parentheses(&mut self) -> Parsed<()> {
+        let mut open = 0_usize;
+        loop {
+            match self.token.kind {
+                Kind::ParenOpen => open += 1,
+                Kind::ParenClose => open -= 1,
+                Kind::End | Kind::BraceOpen | Kind::BraceClose | Kind::Semicolon => {
+                    return Err(self.report("`)`"));
+                }
+                _ => {}
+            }
+            self.advance();
+            if open == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    // Names.
+
+    /// A name that is being defined: it may not even differ from a keyword in capitals alone.
+    pub(crate) fn name(&mut self) -> Parsed<Name> {
+        self.any_name(words::same_letters)
+    }
+
+    fn any_name(&mut self, refused: impl Fn(&str) -> Option<&'static str>) -> Parsed<Name> {
+        if self.token.kind != Kind::Word {
+            return Err(self.report("a name"));
+        }
+        let (text, span) = (self.text(), self.token.span);
+        let name = text.strip_prefix('_').unwrap_or(text);
+        if !name.starts_with(|c: char| c.is_alphabetic()) {
+            return Err(self.error(Diagnostic::new(
+                span,
+                format!("`{text}` is not a name: a name starts with a letter"),
+            )));
+        }
+        if name == text
+            && let Some(keyword) = refused(text)
+        {
+            let error = Diagnostic::new(
+                span,
+                format!("expected a name, found the keyword `{keyword}`"),
+            );
+            return Err(
+                self.error(error.help(format!("write `_{text}` for a name with these letters")))
+            );
+        }
+        self.advance();
+        Ok(Name {
+            text: name.to_owned(),
+            span,
+        })
+    }
+
+    pub(crate) fn scoped_name(&mut self) -> Parsed<ScopedName> {
+        let start = self.token.span;
+        let absolute = self.eat(Kind::Scope);
+        let mut parts = vec![self.any_name(words::reserved)?];
+        while self.eat(Kind::Scope) {
+            parts.push(self.any_name(words::reserved)?);
+        }
+        Ok(ScopedName {
+            absolute,
+            parts,
+            span: start.to(self.previous),
+        })
+    }
+
+    fn scoped_names(&mut self) -> Parsed<Vec<ScopedName>> {
+        let mut names = vec![self.scoped_name()?];
+        while self.eat(Kind::Comma) {
+            names.push(self.scoped_name()?);
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn since(&self, start: Span) -> Span {
+        start.to(self.previous)
+    }
+}
+
+/// What kind of body a definition stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Module,
+    Interface,
+    Value,
+}

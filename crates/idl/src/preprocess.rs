@@ -1,0 +1,607 @@
+//! From files to one run of tokens: `#include`, `#define` of names, conditions. `#pragma` goes through as a token,
+//! and so do the edges of included files, on which the scope of `#pragma prefix` depends.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logos::Logos;
+
+use crate::condition::Condition;
+use crate::diagnostic::{Diagnostic, Reporter};
+use crate::lexer::Kind;
+use crate::limits::{
+    CONDITION_DEPTH_MAX, FILE_SIZE_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, MACRO_DEPTH_MAX,
+    SOURCE_SIZE_MAX, TOKENS_MAX,
+};
+use crate::source::{FileId, Sources, Span, decode};
+
+/// A token and its place; one that a macro put in has the place in the macro's definition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
+}
+
+/// Where included files are looked for, and which names are defined from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folders in which an `#include`d file is looked for; before these, for `#include "..."`, the including file's own.
+    pub include_paths: Vec<PathBuf>,
+    /// Names defined as `#define NAME VALUE` would.
+    pub defines: Vec<(String, String)>,
+}
+
+/// Reads, and runs the directives. Errors go to the reporter; the tokens end with [`Kind::End`] in any case.
+pub(crate) struct Preprocessor<'a> {
+    options: &'a Options,
+    /// Whether `#include` may read files; not where the main text did not come from a file.
+    disk: bool,
+    sources: Sources,
+    reporter: &'a mut Reporter,
+    macros: HashMap<String, Vec<Token>>,
+    tokens: Vec<Token>,
+    size: usize,
+    /// Set once a bound is exceeded: nothing more is read.
+    stopped: bool,
+}
+
+/// One `#if` that is not yet closed.
+struct Branch {
+    opened: Span,
+    /// Whether lines are taken now.
+    active: bool,
+    /// Whether a branch has been taken, or none may be as the surroundings are inactive.
+    decided: bool,
+    in_else: bool,
+}
+
+impl<'a> Preprocessor<'a> {
+    pub(crate) fn new(options: &'a Options, disk: bool, reporter: &'a mut Reporter) -> Self {
+        Self {
+            options,
+            disk,
+            sources: Sources::default(),
+            reporter,
+            macros: HashMap::new(),
+            tokens: Vec::new(),
+            size: 0,
+            stopped: false,
+        }
+    }
+
+    /// Runs over the main file and all that it includes.
+    pub(crate) fn run(mut self, path: PathBuf, text: Arc<str>) -> (Sources, Vec<Token>) {
+        let main = self.sources.add(path, text);
+        self.size = self.sources.file(main).text.len();
+        if self.size > FILE_SIZE_MAX {
+            self.stop(Diagnostic::without_place(format!(
+                "the file is larger than {FILE_SIZE_MAX} octets"
+            )));
+        } else {
+            self.define_options();
+            self.file(main, 0);
+        }
+        let end = self.sources.file(main).text.len() as u32;
+        self.tokens.push(Token {
+            kind: Kind::End,
+            span: Span {
+                file: main,
+                start: end,
+                end,
+            },
+        });
+        (self.sources, self.tokens)
+    }
+
+    fn define_options(&mut self) {
+        for (name, value) in &self.options.defines {
+            let file = self
+                .sources
+                .add("<definitions>".into(), value.as_str().into());
+            let body = Kind::lexer(value)
+                .spanned()
+                .filter_map(|(kind, range)| {
+                    let span = Span {
+                        file,
+                        start: range.start as u32,
+                        end: range.end as u32,
+                    };
+                    kind.ok().map(|kind| Token { kind, span })
+                })
+                .collect();
+            self.macros.insert(name.clone(), body);
+        }
+    }
+
+    fn stop(&mut self, error: Diagnostic) {
+        if !self.stopped {
+            self.reporter.report(error);
+        }
+        self.stopped = true;
+    }
+
+    fn file(&mut self, file: FileId, depth: usize) {
+        let text = Arc::clone(&self.sources.file(file).text);
+        let mut branches: Vec<Branch> = Vec::new();
+        for (kind, range) in Kind::lexer(&text).spanned() {
+            if self.stopped || self.reporter.is_full() {
+                return;
+            }
+            let span = Span {
+                file,
+                start: range.start as u32,
+                end: range.end as u32,
+            };
+            let active = branches.last().is_none_or(|branch| branch.active);
+            match kind {
+                Ok(Kind::Directive) => self.directive(span, &text, &mut branches, depth),
+                Ok(kind) if active => self.push(Token { kind, span }, 0),
+                Err(()) if active => {
+                    let what = &text[range];
+                    self.reporter.report(bad_character(span, what));
+                }
+                _ => {}
+            }
+        }
+        if let Some(open) = branches.last() {
+            self.reporter.report(Diagnostic::new(
+                open.opened,
+                "this condition has no `#endif`",
+            ));
+        }
+    }
+
+    /// Appends a token, or what it stands for.
+    fn push(&mut self, token: Token, depth: usize) {
+        if self.tokens.len() >= TOKENS_MAX {
+            return self.stop(Diagnostic::new(
+                token.span,
+                format!("there are more than {TOKENS_MAX} tokens"),
+            ));
+        }
+        if token.kind == Kind::Word
+            && !self.macros.is_empty()
+            && let Some(body) = self.macros.get(self.sources.text(token.span))
+        {
+            if depth >= MACRO_DEPTH_MAX {
+                return self.stop(Diagnostic::new(
+                    token.span,
+                    "this macro is defined by itself",
+                ));
+            }
+            for inner in body.clone() {
+                if self.stopped {
+                    return;
+                }
+                self.push(inner, depth + 1);
+            }
+            return;
+        }
+        self.tokens.push(token);
+    }
+
+    fn directive(&mut self, span: Span, text: &str, branches: &mut Vec<Branch>, depth: usize) {
+        let line = &text[span.start as usize..span.end as usize];
+        let first = text[..span.start as usize]
+            .rsplit('\n')
+            .next()
+            .unwrap_or("");
+        let active = branches.last().is_none_or(|branch| branch.active);
+        if !first.trim_start_matches('\u{feff}').trim().is_empty() {
+            if active {
+                self.reporter.report(Diagnostic::new(
+                    span,
+                    "a directive stands on a line of its own",
+                ));
+            }
+            return;
+        }
+        let words = line_tokens(line, span);
+        let name = words
+            .first()
+            .map_or("", |token| self.sources.text(token.span))
+            .to_owned();
+        let rest = words.get(1..).unwrap_or(&[]);
+        match name.as_str() {
+            "if" | "ifdef" | "ifndef" => self.open(span, &name, rest, branches),
+            "elif" | "else" | "endif" => self.turn(span, &name, rest, branches),
+            _ if !active => {}
+            "include" => self.include(span, line, depth),
+            "define" => self.define(span, rest),
+            "undef" => {
+                if let Some(name) = self.name(span, rest) {
+                    self.macros.remove(&name);
+                }
+            }
+            "pragma" => self.tokens.push(Token { kind: Kind::Pragma, span }),
+            "error" => self.reporter.report(Diagnostic::new(span, "the file itself says that this is an error")),
+            // `# 1 "file"` is what a C preprocessor leaves; `#line`, `#warning` and an empty `#` have no meaning here.
+            "" | "line" | "warning" | "ident" => {}
+            _ if name.starts_with(|c: char| c.is_ascii_digit()) => {}
+            _ => self.reporter.report(
+                Diagnostic::new(span, format!("there is no directive `#{name}`"))
+                    .help("known are include, define, undef, if, ifdef, ifndef, elif, else, endif, pragma and error"),
+            ),
+        }
+    }
+
+    fn open(&mut self, span: Span, name: &str, rest: &[Token], branches: &mut Vec<Branch>) {
+        if branches.len() >= CONDITION_DEPTH_MAX {
+            return self.stop(Diagnostic::new(
+                span,
+                format!("conditions nest deeper than {CONDITION_DEPTH_MAX}"),
+            ));
+        }
+        let outside = branches.last().is_none_or(|branch| branch.active);
+        let active = outside
+            && match name {
+                "if" => self.condition(span, rest),
+                _ => self
+                    .name(span, rest)
+                    .is_some_and(|n| self.macros.contains_key(&n) == (name == "ifdef")),
+            };
+        branches.push(Branch {
+            opened: span,
+            active,
+            decided: active || !outside,
+            in_else: false,
+        });
+    }
+
+    fn turn(&mut self, span: Span, name: &str, rest: &[Token], branches: &mut Vec<Branch>) {
+        let Some(branch) = branches.last_mut() else {
+            return self
+                .reporter
+                .report(Diagnostic::new(span, format!("`#{name}` without `#if`")));
+        };
+        if name == "endif" {
+            branches.pop();
+            return;
+        }
+        if branch.in_else {
+            return self.reporter.report(
+                Diagnostic::new(span, format!("`#{name}` after `#else`"))
+                    .note(branch.opened, "of this condition"),
+            );
+        }
+        branch.in_else = name == "else";
+        let decided = branch.decided;
+        let active = !decided && (name == "else" || self.condition(span, rest));
+        if let Some(branch) = branches.last_mut() {
+            branch.active = active;
+            branch.decided |= active;
+        }
+    }
+
+    fn condition(&mut self, span: Span, tokens: &[Token]) -> bool {
+        let mut condition = Condition {
+            tokens,
+            sources: &self.sources,
+            macros: &self.macros,
+        };
+        match condition.value() {
+            Ok(value) => value != 0,
+            Err(message) => {
+                self.reporter.report(Diagnostic::new(span, message));
+                false
+            }
+        }
+    }
+
+    fn name(&mut self, span: Span, rest: &[Token]) -> Option<String> {
+        match rest.first() {
+            Some(token) if token.kind == Kind::Word => {
+                Some(self.sources.text(token.span).to_owned())
+            }
+            _ => {
+                self.reporter.report(Diagnostic::new(
+                    span,
+                    "expected a name after this directive",
+                ));
+                None
+            }
+        }
+    }
+
+    fn define(&mut self, span: Span, rest: &[Token]) {
+        let Some(name) = self.name(span, rest) else {
+            return;
+        };
+        let body = &rest[1..];
+        let adjoins = body.first().is_some_and(|token| {
+            token.kind == Kind::ParenOpen && token.span.start == rest[0].span.end
+        });
+        if adjoins {
+            let error = Diagnostic::new(
+                span,
+                format!("the macro `{name}` has parameters, which is not supported"),
+            );
+            return self
+                .reporter
+                .report(error.help("use a `const`, or a macro without parameters"));
+        }
+        self.macros.insert(name, body.to_vec());
+    }
+
+    fn include(&mut self, span: Span, line: &str, depth: usize) {
+        let Some((name, quoted)) = included_name(line) else {
+            let error = Diagnostic::new(span, "expected a file name after `#include`");
+            return self
+                .reporter
+                .report(error.help("write `#include \"file.idl\"` or `#include <file.idl>`"));
+        };
+        if depth >= INCLUDE_DEPTH_MAX {
+            return self.stop(
+                Diagnostic::new(
+                    span,
+                    format!("files include each other deeper than {INCLUDE_DEPTH_MAX}"),
+                )
+                .help("give the file a guard: `#ifndef NAME`, `#define NAME`, ..., `#endif`"),
+            );
+        }
+        if self.sources.files().len() >= FILES_MAX {
+            return self.stop(Diagnostic::new(
+                span,
+                format!("more than {FILES_MAX} files are included"),
+            ));
+        }
+        let (path, text) = match self.find(span, name, quoted) {
+            Ok(found) => found,
+            Err(error) => return self.reporter.report(error),
+        };
+        self.size += text.len();
+        if self.size > SOURCE_SIZE_MAX {
+            return self.stop(Diagnostic::new(
+                span,
+                format!("all files together exceed {SOURCE_SIZE_MAX} octets"),
+            ));
+        }
+        let file = self.sources.add(path, text);
+        let end = self.sources.file(file).text.len() as u32;
+        self.tokens.push(Token {
+            kind: Kind::FileStart,
+            span: Span {
+                file,
+                start: 0,
+                end: 0,
+            },
+        });
+        self.file(file, depth + 1);
+        self.tokens.push(Token {
+            kind: Kind::FileEnd,
+            span: Span {
+                file,
+                start: end,
+                end,
+            },
+        });
+    }
+
+    fn find(
+        &self,
+        span: Span,
+        name: &str,
+        quoted: bool,
+    ) -> Result<(PathBuf, Arc<str>), Diagnostic> {
+        if !self.disk {
+            return builtin(name).ok_or_else(|| {
+                Diagnostic::new(span, "a text that is not a file includes no others")
+            });
+        }
+        let own = self
+            .sources
+            .file(span.file)
+            .path
+            .parent()
+            .filter(|_| quoted);
+        for folder in own
+            .into_iter()
+            .chain(self.options.include_paths.iter().map(PathBuf::as_path))
+        {
+            let path = folder.join(name);
+            if path.is_file() {
+                return match read(&path) {
+                    Ok(text) => Ok((path, text)),
+                    Err(message) => Err(Diagnostic::new(
+                        span,
+                        format!("`{}`: {message}", path.display()),
+                    )),
+                };
+            }
+        }
+        builtin(name).ok_or_else(|| {
+            let paths = &self.options.include_paths;
+            let looked: Vec<String> = own
+                .into_iter()
+                .chain(paths.iter().map(PathBuf::as_path))
+                .map(|p| format!("`{}`", folder_name(p)))
+                .collect();
+            let help = if looked.is_empty() {
+                "no include path is given".into()
+            } else {
+                format!("looked in {}", looked.join(", "))
+            };
+            Diagnostic::new(span, format!("the file `{name}` is not found")).help(help)
+        })
+    }
+}
+
+fn folder_name(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        ".".into()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn bad_character(span: Span, what: &str) -> Diagnostic {
+    let first = what.chars().next().unwrap_or(' ');
+    match first {
+        '"' => Diagnostic::new(span, "this string has no end on its line"),
+        '\'' => Diagnostic::new(span, "this is not a character literal")
+            .help("write one character, or an escape such as '\\n'"),
+        _ => Diagnostic::new(span, format!("the character {first:?} has no place in IDL")),
+    }
+}
+
+/// The tokens of a directive after its `#`, each with its place in the file.
+fn line_tokens(line: &str, span: Span) -> Vec<Token> {
+    // Joined lines keep their length, so that offsets stay true.
+    let joined = line.replace("\\\r\n", "   ").replace("\\\n", "  ");
+    Kind::lexer(&joined[1..])
+        .spanned()
+        .filter_map(|(kind, range)| {
+            let base = span.start + 1;
+            let span = Span {
+                file: span.file,
+                start: base + range.start as u32,
+                end: base + range.end as u32,
+            };
+            kind.ok().map(|kind| Token { kind, span })
+        })
+        .collect()
+}
+
+/// The name in `#include "name"` or `#include <name>`, and whether it is in quotes.
+fn included_name(line: &str) -> Option<(&str, bool)> {
+    let rest = line[1..].trim_start().strip_prefix("include")?.trim_start();
+    let (end, quoted) = match rest.chars().next()? {
+        '"' => ('"', true),
+        '<' => ('>', false),
+        _ => return None,
+    };
+    let name = &rest[1..];
+    let name = &name[..name.find(end)?];
+    (!name.is_empty()).then_some((name, quoted))
+}
+
+/// The text of a file, if it is one and not too large.
+pub(crate) fn read(path: &Path) -> Result<Arc<str>, String> {
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("not a file".into());
+    }
+    if about.len() > FILE_SIZE_MAX as u64 {
+        return Err(format!("larger than {FILE_SIZE_MAX} octets"));
+    }
+    std::fs::read(path)
+        .map(decode)
+        .map_err(|error| error.to_string())
+}
+
+/// `orb.idl`, which every compiler has (CORBA 3.3 part 1, clause 7.2.5): `CORBA::TypeCode` is known without it.
+fn builtin(name: &str) -> Option<(PathBuf, Arc<str>)> {
+    (name == "orb.idl").then(|| (PathBuf::from("<orb.idl>"), Arc::from(ORB_IDL)))
+}
+
+/// The sequences of basic types that the standard puts into module CORBA.
+const ORB_IDL: &str = "#ifndef DECKWATCH_ORB_IDL
+#define DECKWATCH_ORB_IDL
+#pragma prefix \"omg.org\"
+module CORBA {
+    typedef sequence<any> AnySeq;
+    typedef sequence<boolean> BooleanSeq;
+    typedef sequence<char> CharSeq;
+    typedef sequence<wchar> WCharSeq;
+    typedef sequence<octet> OctetSeq;
+    typedef sequence<short> ShortSeq;
+    typedef sequence<unsigned short> UShortSeq;
+    typedef sequence<long> LongSeq;
+    typedef sequence<unsigned long> ULongSeq;
+    typedef sequence<long long> LongLongSeq;
+    typedef sequence<unsigned long long> ULongLongSeq;
+    typedef sequence<float> FloatSeq;
+    typedef sequence<double> DoubleSeq;
+    typedef sequence<string> StringSeq;
+    typedef sequence<wstring> WStringSeq;
+};
+#endif
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Result<String, String> {
+        let mut reporter = Reporter::default();
+        let options = Options {
+            defines: vec![("OUTSIDE".into(), "7".into())],
+            ..Options::default()
+        };
+        let (sources, tokens) =
+            Preprocessor::new(&options, false, &mut reporter).run("t.idl".into(), text.into());
+        let words: Vec<&str> = tokens
+            .iter()
+            .map(|token| sources.text(token.span))
+            .collect();
+        match reporter.finish(&sources) {
+            Ok(()) => Ok(words.join(" ").trim_end().to_owned()),
+            Err(errors) => Err(errors.errors[0].message.clone()),
+        }
+    }
+
+    #[test]
+    fn a_guarded_text_is_taken_once() {
+        let guarded = "#ifndef A\n#define A\nx\n#endif /* A */\n";
+        assert_eq!(words(&format!("{guarded}{guarded}")).unwrap(), "x");
+    }
+
+    #[test]
+    fn conditions_choose_one_branch() {
+        let text = "#if defined(B) && !defined OUTSIDE\na\n#elif OUTSIDE == 7\nb\n#elif 1\nc\n#else\nd\n#endif";
+        assert_eq!(words(text).unwrap(), "b");
+        assert_eq!(
+            words("#if 0\n#if 1\na\n#else\nb\n#endif\ndon't\n#else\nc\n#endif").unwrap(),
+            "c"
+        );
+    }
+
+    #[test]
+    fn names_are_replaced_and_a_name_defined_by_itself_is_an_error() {
+        assert_eq!(
+            words("#define N M + 1\n#define M 2 \\\n 3\nx N y").unwrap(),
+            "x 2 3 + 1 y"
+        );
+        assert_eq!(
+            words("#define N N\nN").unwrap_err(),
+            "this macro is defined by itself"
+        );
+    }
+
+    #[test]
+    fn macros_that_multiply_each_other_are_stopped() {
+        let mut text = String::from("#define A0 x x x x x x x x x x\n");
+        for level in 1..12 {
+            text += &format!(
+                "#define A{level} {}\n",
+                format!("A{} ", level - 1).repeat(10)
+            );
+        }
+        assert!(
+            words(&(text + "A11"))
+                .unwrap_err()
+                .starts_with("there are more than")
+        );
+    }
+
+    #[test]
+    fn an_open_condition_a_stray_endif_and_a_macro_with_parameters_are_errors() {
+        assert_eq!(
+            words("#ifdef A\nx").unwrap_err(),
+            "this condition has no `#endif`"
+        );
+        assert_eq!(words("#endif").unwrap_err(), "`#endif` without `#if`");
+        assert!(words("#define F(x) x").unwrap_err().contains("parameters"));
+        assert_eq!(
+            words("x #define A").unwrap_err(),
+            "a directive stands on a line of its own"
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_not_a_file_reads_no_file() {
+        assert!(words("#include \"/etc/hostname\"").is_err());
+        assert!(words("#include <orb.idl>").unwrap().contains("AnySeq"));
+    }
+}

@@ -1,0 +1,298 @@
+//! Scopes, and how names are found in them (CORBA 3.3 part 1, clause 7.20).
+
+use std::collections::HashMap;
+
+use crate::ast::{Name, ScopedName};
+use crate::diagnostic::Diagnostic;
+use crate::model::{DefId, Definition, DefinitionKind};
+use crate::source::Span;
+
+/// Index of a scope.
+pub(crate) type ScopeId = usize;
+
+/// What a name in a scope stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Definition(DefId),
+    Enumerator(DefId, u32),
+    /// An operation, attribute, member or parameter: it takes the name, and no scoped name finds it.
+    Other(&'static str),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    span: Span,
+    target: Target,
+}
+
+#[derive(Debug, Default)]
+struct Scope {
+    parent: Option<ScopeId>,
+    owner: Option<DefId>,
+    /// By the name in small letters: names that differ in case alone clash.
+    entries: HashMap<String, Entry>,
+    /// Names of outer scopes that were used here, and so cannot be given another meaning here.
+    used: HashMap<String, (String, Span)>,
+    /// The scopes of all ancestors of an interface or valuetype.
+    inherited: Vec<ScopeId>,
+}
+
+/// All scopes of a compilation. The first is the outermost.
+#[derive(Debug)]
+pub(crate) struct Scopes {
+    scopes: Vec<Scope>,
+    of: HashMap<DefId, ScopeId>,
+}
+
+impl Scopes {
+    pub(crate) const ROOT: ScopeId = 0;
+
+    pub(crate) fn new() -> Self {
+        Self {
+            scopes: vec![Scope::default()],
+            of: HashMap::new(),
+        }
+    }
+
+    /// The scope of a definition; made where there is none yet.
+    pub(crate) fn open(&mut self, parent: ScopeId, owner: DefId) -> ScopeId {
+        if let Some(&scope) = self.of.get(&owner) {
+            return scope;
+        }
+        let scope = self.push(parent, Some(owner));
+        self.of.insert(owner, scope);
+        scope
+    }
+
+    /// A scope without a name, of an operation's parameters.
+    pub(crate) fn push(&mut self, parent: ScopeId, owner: Option<DefId>) -> ScopeId {
+        self.scopes.push(Scope {
+            parent: Some(parent),
+            owner,
+            ..Scope::default()
+        });
+        self.scopes.len() - 1
+    }
+
+    /// Forgets the last scope made by [`Scopes::push`].
+    pub(crate) fn pop(&mut self) {
+        self.scopes.pop();
+    }
+
+    pub(crate) fn owner(&self, scope: ScopeId) -> Option<DefId> {
+        self.scopes[scope].owner
+    }
+
+    pub(crate) fn inherit(&mut self, scope: ScopeId, ancestors: &[DefId]) {
+        self.scopes[scope].inherited = ancestors
+            .iter()
+            .filter_map(|id| self.of.get(id).copied())
+            .collect();
+    }
+
+    /// What the name already stands for in this scope itself, if it is spelt so.
+    pub(crate) fn own(&self, scope: ScopeId, name: &str) -> Option<Target> {
+        let entry = self.scopes[scope].entries.get(&name.to_lowercase())?;
+        (entry.name == name).then_some(entry.target)
+    }
+
+    /// Gives a name its meaning.
+    pub(crate) fn declare(
+        &mut self,
+        scope: ScopeId,
+        name: &Name,
+        target: Target,
+        definitions: &[Definition],
+    ) -> Result<(), Diagnostic> {
+        let key = name.text.to_lowercase();
+        let owner = self.scopes[scope]
+            .owner
+            .map(|id| &definitions[id.0 as usize]);
+        let here = &mut self.scopes[scope];
+        if let Some(entry) = here.entries.get(&key) {
+            return Err(clash(name, &entry.name)
+                .note(entry.span, format!("`{}` is defined here", entry.name)));
+        }
+        if let Some((used, span)) = here.used.get(&key) {
+            let text = format!(
+                "`{}` has been used here with another meaning, which it keeps to the end of this scope",
+                name.text
+            );
+            return Err(
+                Diagnostic::new(name.span, text).note(*span, format!("`{used}` is used here"))
+            );
+        }
+        if let Some(owner) = owner.filter(|owner| owner.name.to_lowercase() == key) {
+            let text = format!("`{}` is the name of what is around it", name.text);
+            return Err(Diagnostic::new(name.span, text).note(owner.span, "here"));
+        }
+        here.entries.insert(
+            key,
+            Entry {
+                name: name.text.clone(),
+                span: name.span,
+                target,
+            },
+        );
+        Ok(())
+    }
+
+    /// What a scoped name stands for, seen from a scope.
+    pub(crate) fn lookup(
+        &mut self,
+        from: ScopeId,
+        name: &ScopedName,
+        definitions: &[Definition],
+    ) -> Result<Target, Diagnostic> {
+        let first = &name.parts[0];
+        let mut target = if name.absolute {
+            self.inside(Self::ROOT, first, definitions)?
+        } else {
+            self.outward(from, first, definitions)?
+        };
+        let mut target_name = first;
+        for part in &name.parts[1..] {
+            let scope = match target {
+                Some(Target::Definition(id)) => self.of.get(&id).copied(),
+                _ => None,
+            };
+            let Some(scope) = scope else {
+                return Err(if target.is_some() {
+                    Diagnostic::new(
+                        target_name.span,
+                        format!("`{}` has no names in it", target_name.text),
+                    )
+                } else {
+                    unknown(target_name)
+                });
+            };
+            target = self.inside(scope, part, definitions)?;
+            target_name = part;
+        }
+        match target {
+            Some(Target::Other(what)) => Err(Diagnostic::new(
+                name.span,
+                format!("`{name}` is {what}, where a type, constant or exception is needed"),
+            )),
+            Some(target) => Ok(target),
+            None => Err(unknown(target_name)),
+        }
+    }
+
+    /// Looks in a scope and in those around it, and notes the use.
+    fn outward(
+        &mut self,
+        from: ScopeId,
+        name: &Name,
+        definitions: &[Definition],
+    ) -> Result<Option<Target>, Diagnostic> {
+        let mut scope = from;
+        loop {
+            if let Some(target) = self.inside(scope, name, definitions)? {
+                let here = &mut self.scopes[from];
+                let key = name.text.to_lowercase();
+                if !here.entries.contains_key(&key) {
+                    here.used
+                        .entry(key)
+                        .or_insert_with(|| (name.text.clone(), name.span));
+                }
+                return Ok(Some(target));
+            }
+            match self.scopes[scope].parent {
+                Some(parent) => scope = parent,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Looks in a scope and in what it inherits.
+    fn inside(
+        &self,
+        scope: ScopeId,
+        name: &Name,
+        definitions: &[Definition],
+    ) -> Result<Option<Target>, Diagnostic> {
+        let key = name.text.to_lowercase();
+        let own = self.scopes[scope].entries.get(&key);
+        if let Some(entry) = own {
+            return spelt(name, entry).map(Some);
+        }
+        let mut found: Option<&Entry> = None;
+        for &base in &self.scopes[scope].inherited {
+            let Some(entry) = self.scopes[base].entries.get(&key) else {
+                continue;
+            };
+            match found {
+                // What a nearer interface defines hides what it inherits.
+                Some(earlier)
+                    if earlier.target != entry.target
+                        && !hides(self, scope, earlier, entry, definitions) =>
+                {
+                    let text = format!("`{}` is inherited in two meanings", name.text);
+                    return Err(Diagnostic::new(name.span, text)
+                        .note(earlier.span, "one")
+                        .note(entry.span, "the other")
+                        .help("write the interface before it: `Interface::name`"));
+                }
+                Some(_) => {}
+                None => found = Some(entry),
+            }
+        }
+        found.map(|entry| spelt(name, entry)).transpose()
+    }
+}
+
+/// Whether the scope of `nearer` inherits from that of `other`.
+fn hides(
+    scopes: &Scopes,
+    scope: ScopeId,
+    nearer: &Entry,
+    other: &Entry,
+    definitions: &[Definition],
+) -> bool {
+    let holder = |entry: &Entry| {
+        let inherited = scopes.scopes[scope].inherited.iter();
+        inherited.copied().find(|&base| {
+            scopes.scopes[base]
+                .entries
+                .get(&entry.name.to_lowercase())
+                .is_some_and(|e| e.span == entry.span)
+        })
+    };
+    let (Some(nearer), Some(other)) = (holder(nearer), holder(other)) else {
+        return false;
+    };
+    let (Some(nearer), Some(other)) = (scopes.scopes[nearer].owner, scopes.scopes[other].owner)
+    else {
+        return false;
+    };
+    match &definitions[nearer.0 as usize].kind {
+        DefinitionKind::Interface(interface) => interface.ancestors.contains(&other),
+        _ => false,
+    }
+}
+
+fn spelt(name: &Name, entry: &Entry) -> Result<Target, Diagnostic> {
+    if entry.name == name.text {
+        return Ok(entry.target);
+    }
+    let text = format!(
+        "`{}` is spelt `{}` where it is defined",
+        name.text, entry.name
+    );
+    Err(Diagnostic::new(name.span, text).note(entry.span, "here"))
+}
+
+fn unknown(name: &Name) -> Diagnostic {
+    Diagnostic::new(name.span, format!("`{}` is not defined", name.text))
+}
+
+fn clash(name: &Name, earlier: &str) -> Diagnostic {
+    let text = if name.text == earlier {
+        format!("`{earlier}` is defined twice")
+    } else {
+        format!("`{}` and `{earlier}` differ in capitals alone", name.text)
+    };
+    Diagnostic::new(name.span, text)
+}

@@ -1,0 +1,93 @@
+//! The keywords (CORBA 3.3 part 1, table 7-6).
+
+macro_rules! words {
+    ($($variant:ident $text:literal $reserved:literal,)*) => {
+        /// A word with a meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Word { $($variant),* }
+
+        /// The keyword of exactly this spelling.
+        pub(crate) fn keyword(text: &str) -> Option<Word> {
+            match text {
+                $($text => Some(Word::$variant),)*
+                _ => None,
+            }
+        }
+
+        /// The words, and whether each is reserved.
+        const WORDS: &[(&str, bool)] = &[$(($text, $reserved)),*];
+    };
+}
+
+// Words of the component model are understood where a definition starts, but old files use them as names.
+words! {
+    Abstract "abstract" true,
+    Any "any" true,
+    Attribute "attribute" true,
+    Boolean "boolean" true,
+    Case "case" true,
+    Char "char" true,
+    Component "component" false,
+    Const "const" true,
+    Context "context" true,
+    Custom "custom" true,
+    Default "default" true,
+    Double "double" true,
+    Enum "enum" true,
+    Eventtype "eventtype" false,
+    Exception "exception" true,
+    Factory "factory" true,
+    False "FALSE" true,
+    Fixed "fixed" true,
+    Float "float" true,
+    Getraises "getraises" false,
+    Home "home" false,
+    Import "import" false,
+    In "in" true,
+    Inout "inout" true,
+    Interface "interface" true,
+    Local "local" true,
+    Long "long" true,
+    Module "module" true,
+    Native "native" true,
+    Object "Object" true,
+    Octet "octet" true,
+    Oneway "oneway" true,
+    Out "out" true,
+    Private "private" true,
+    Public "public" true,
+    Raises "raises" true,
+    Readonly "readonly" true,
+    Sequence "sequence" true,
+    Setraises "setraises" false,
+    Short "short" true,
+    String "string" true,
+    Struct "struct" true,
+    Supports "supports" true,
+    Switch "switch" true,
+    True "TRUE" true,
+    Truncatable "truncatable" true,
+    Typedef "typedef" true,
+    Typeid "typeid" false,
+    Typeprefix "typeprefix" false,
+    Union "union" true,
+    Unsigned "unsigned" true,
+    ValueBase "ValueBase" true,
+    Valuetype "valuetype" true,
+    Void "void" true,
+    WideChar "wchar" true,
+    WideString "wstring" true,
+}
+
+/// The reserved word that has these letters in any case: such a name is refused (clause 7.2.4).
+pub(crate) fn same_letters(text: &str) -> Option<&'static str> {
+    WORDS
+        .iter()
+        .find(|(word, reserved)| *reserved && word.eq_ignore_ascii_case(text))
+        .map(|(word, _)| *word)
+}
+
+/// The reserved word of exactly this spelling.
+pub(crate) fn reserved(text: &str) -> Option<&'static str> {
+    same_letters(text).filter(|word| *word == text)
+}

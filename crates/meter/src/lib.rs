@@ -9,4 +9,5 @@ pub mod limits;
 pub mod pacing;
 pub mod result;
 pub mod sample;
+pub mod samples;
 pub mod statistics;

@@ -45,3 +45,9 @@ pub const SENDER_DEADLINE_DIVISOR: u32 = 10;
 
 /// Share of such messages from which a warning is given.
 pub const SENDER_LATE_SHARE_WARNED: f64 = 0.01;
+
+/// Rows of one row group of a sample file: 65,536 rows of about 120 octets are 8 MB in memory, and enough for the encodings to work well.
+pub const ROW_GROUP_ROWS: usize = 1 << 16;
+
+/// Most rows that a row group may claim when read, so that a damaged file cannot make us reserve more than about 130 MB at once.
+pub const ROW_GROUP_ROWS_MAX: usize = 1 << 20;

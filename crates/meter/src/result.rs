@@ -127,7 +127,7 @@ pub struct LateBudget {
 /// One flow over one carrier at one destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DestinationResult {
-    /// Index used in the samples' `destination` column.
+    /// Index used in the samples' `destination_index` column.
     pub index: u16,
     /// Destination host.
     pub host: String,

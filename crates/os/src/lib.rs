@@ -6,6 +6,7 @@ pub mod filter;
 pub mod mapped;
 pub mod memory;
 mod option;
+pub mod namespace;
 pub mod poller;
 pub mod schedule;
 pub mod socket;

@@ -1,0 +1,365 @@
+//! [`Testbed`]: hosts and a network that exist as long as it does.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, UdpSocket};
+
+use deckwatch_os::namespace::{Capability, Namespace, allowed_processors};
+
+use crate::TestbedError;
+use crate::host::{Host, HostSpec, Place};
+use crate::leftovers::{self, Standing};
+use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX};
+use crate::network::NetworkSpec;
+use crate::owner::Owner;
+use crate::recipe;
+use crate::tool::Tool;
+
+/// Hosts and the network between them, removed when dropped (unless [kept](Self::create_kept)).
+///
+/// Removal also ends the processes that still run on the hosts. A process that was killed leaves its testbed behind; the next one's
+/// [`Self::clean_leftovers`] removes it.
+#[derive(Debug)]
+pub struct Testbed {
+    pub(crate) network: NetworkSpec,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) stand: Stand,
+}
+
+/// What the hosts stand on.
+#[derive(Debug)]
+pub(crate) enum Stand {
+    Namespaces(Switch),
+    Loopback { reason: String },
+}
+
+/// The switch of an emulated network, and what removes it.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    pub(crate) namespace: Namespace,
+    /// Bound in the switch's namespace; frames sent by it to a decoy wake a port's shaper.
+    pub(crate) waker: UdpSocket,
+    _namespaces: Namespaces,
+}
+
+/// What a testbed is, for the reader of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// Hosts in network namespaces of their own, on a shaped switch.
+    Namespaces,
+    /// Hosts that are but addresses of the loopback interface.
+    Loopback {
+        /// Why, in a whole sentence.
+        reason: String,
+    },
+}
+
+impl Testbed {
+    /// Makes the hosts and the network. Without the privileges for namespaces (see [`Self::obstacle`]) and for the network `loopback` the hosts
+    /// stand on loopback, and [`Self::environment`] says why.
+    ///
+    /// # Errors
+    /// [`TestbedError::HostCount`], [`TestbedError::HostName`], [`TestbedError::HostTwice`], [`TestbedError::NoSuchProcessor`] for hosts that cannot
+    /// be; [`TestbedError::ToolFailed`] and [`TestbedError::System`] when the machine refuses. Nothing is left behind.
+    pub fn create(network: &NetworkSpec, hosts: &[HostSpec]) -> Result<Self, TestbedError> {
+        check(hosts)?;
+        let reason = if network.rate_bits_per_s.is_none() {
+            Some("The mission asks for loopback.".to_owned())
+        } else {
+            Self::obstacle()
+        };
+        match reason {
+            Some(reason) => Ok(Self::on_loopback(network, hosts, reason)),
+            None => Self::in_namespaces(Owner::this_process(), network, hosts)
+                .map(|(testbed, _)| testbed),
+        }
+    }
+
+    /// Makes a testbed that no process owns: it stands until [`Standing::take_down`].
+    ///
+    /// # Errors
+    /// As [`Self::create`]; [`TestbedError::OnLoopback`] where that would fall back to loopback.
+    pub fn create_kept(
+        network: &NetworkSpec,
+        hosts: &[HostSpec],
+    ) -> Result<Standing, TestbedError> {
+        check(hosts)?;
+        if network.rate_bits_per_s.is_none() {
+            let reason = "the loopback network needs no testbed.".to_owned();
+            return Err(TestbedError::OnLoopback { reason });
+        }
+        if let Some(reason) = Self::obstacle() {
+            return Err(TestbedError::OnLoopback { reason });
+        }
+        let taken: BTreeSet<Owner> = leftovers::standing()
+            .iter()
+            .map(|found| found.owner)
+            .collect();
+        let owner = (0..KEPT_TESTBEDS_MAX)
+            .map(Owner::nobody)
+            .find(|owner| !taken.contains(owner))
+            .ok_or(TestbedError::TooManyKept)?;
+        let (mut testbed, namespaces) = Self::in_namespaces(owner, network, hosts)?;
+        if let Stand::Namespaces(switch) = &mut testbed.stand {
+            switch._namespaces.names.clear();
+        }
+        Ok(Standing {
+            owner,
+            hosts: hosts.iter().map(|host| host.name.clone()).collect(),
+            namespaces,
+        })
+    }
+
+    /// Why hosts cannot stand in namespaces here, in a whole sentence; None where they can.
+    #[must_use]
+    pub fn obstacle() -> Option<String> {
+        let needed = [Capability::SysAdmin, Capability::NetAdmin];
+        if let Some(lacking) = needed.into_iter().find(|capability| !capability.is_held()) {
+            let name = lacking.name();
+            return Some(format!(
+                "Emulated hosts need the privilege {name} (run as root, or with sudo)."
+            ));
+        }
+        let absent = Tool::ALL.into_iter().find(|tool| tool.path().is_none())?;
+        let (tool, package) = (absent.name(), absent.package());
+        Some(format!(
+            "Emulated hosts need `{tool}`: apt-get install {package}."
+        ))
+    }
+
+    /// Removes the testbeds of processes that have ended, and returns what was removed. Those of living processes, and kept ones, stay.
+    ///
+    /// # Errors
+    /// As [`Standing::take_down`].
+    pub fn clean_leftovers() -> Result<Vec<Standing>, TestbedError> {
+        leftovers::clean()
+    }
+
+    /// All testbeds that stand on this machine.
+    #[must_use]
+    pub fn standing() -> Vec<Standing> {
+        leftovers::standing()
+    }
+
+    /// Namespaces, or loopback and why.
+    #[must_use]
+    pub fn environment(&self) -> Environment {
+        match &self.stand {
+            Stand::Namespaces(_) => Environment::Namespaces,
+            Stand::Loopback { reason } => Environment::Loopback {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    /// The network that is emulated; on loopback the one that was asked for and is not.
+    #[must_use]
+    pub const fn network(&self) -> &NetworkSpec {
+        &self.network
+    }
+
+    /// The hosts, in the order in which they were asked for.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The host of that name.
+    ///
+    /// # Errors
+    /// [`TestbedError::NoSuchHost`].
+    pub fn host(&self, name: &str) -> Result<&Host, TestbedError> {
+        let found = self.hosts.iter().find(|host| host.name == name);
+        found.ok_or_else(|| TestbedError::NoSuchHost {
+            name: name.to_owned(),
+        })
+    }
+
+    fn on_loopback(network: &NetworkSpec, hosts: &[HostSpec], reason: String) -> Self {
+        let block = std::process::id();
+        let hosts = (1..).zip(hosts).map(|(number, host)| Host {
+            name: host.name.clone(),
+            address: loopback_address(block, number),
+            processors: host.processors.clone(),
+            place: Place::Loopback,
+        });
+        Self {
+            network: network.clone(),
+            hosts: hosts.collect(),
+            stand: Stand::Loopback { reason },
+        }
+    }
+
+    fn in_namespaces(
+        owner: Owner,
+        network: &NetworkSpec,
+        hosts: &[HostSpec],
+    ) -> Result<(Self, Vec<String>), TestbedError> {
+        let names: Vec<String> = std::iter::once(owner.switch_name())
+            .chain(hosts.iter().map(|host| owner.host_name(&host.name)))
+            .collect();
+        let words: Vec<&str> = names.iter().map(String::as_str).collect();
+        let namespaces = Namespaces {
+            names: names.clone(),
+        };
+        Tool::Ip.run(None, &["-batch", "-"], &recipe::namespaces(&words))?;
+        let switch = make_switch(network, namespaces, &words)?;
+        let hosts: Result<Vec<Host>, TestbedError> = (1..)
+            .zip(hosts)
+            .map(|(port, host)| {
+                let namespace = open(&names[port])?;
+                make_host(network, &namespace, port, hosts.len())?;
+                Ok(Host {
+                    name: host.name.clone(),
+                    address: recipe::host_address(port),
+                    processors: host.processors.clone(),
+                    place: Place::Port {
+                        name: names[port].clone(),
+                        namespace,
+                        port,
+                    },
+                })
+            })
+            .collect();
+        let testbed = Self {
+            network: network.clone(),
+            hosts: hosts?,
+            stand: Stand::Namespaces(switch),
+        };
+        Ok((testbed, names))
+    }
+}
+
+/// Names of namespaces that are removed, with all that runs inside, when this is dropped.
+#[derive(Debug)]
+struct Namespaces {
+    names: Vec<String>,
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        // There is nobody to tell; what is left belongs to this process and is cleaned by the next run.
+        let _ = leftovers::remove_namespaces(&self.names);
+    }
+}
+
+fn check(hosts: &[HostSpec]) -> Result<(), TestbedError> {
+    if !(1..=HOSTS_MAX).contains(&hosts.len()) {
+        return Err(TestbedError::HostCount { count: hosts.len() });
+    }
+    let allowed =
+        allowed_processors().map_err(TestbedError::system("Asking for the processors"))?;
+    let mut names = BTreeSet::new();
+    for host in hosts {
+        host.check(&allowed)?;
+        if !names.insert(&host.name) {
+            let name = host.name.clone();
+            return Err(TestbedError::HostTwice { name });
+        }
+    }
+    Ok(())
+}
+
+fn make_switch(
+    network: &NetworkSpec,
+    namespaces: Namespaces,
+    names: &[&str],
+) -> Result<Switch, TestbedError> {
+    let count = names.len() - 1;
+    let namespace = open(names[0])?;
+    let inside = Some(&namespace);
+    Tool::Ip.run(
+        inside,
+        &["-batch", "-"],
+        &recipe::switch_links(network, &names[1..]),
+    )?;
+    let shapers: String = (1..=count)
+        .map(|port| recipe::shaper(network, &recipe::port_name(port)))
+        .collect();
+    Tool::Tc.run(inside, &["-batch", "-"], &shapers)?;
+    Tool::Bridge.run(inside, &["-batch", "-"], &recipe::switch_addresses(count))?;
+    Tool::Nft.run(inside, &["-f", "-"], &recipe::switch_filter(count))?;
+    for port in 1..=count {
+        Tool::Ethtool.run(inside, &recipe::offloads_off(&recipe::port_name(port)), "")?;
+    }
+    let waker = namespace
+        .run_inside(|| UdpSocket::bind((recipe::SWITCH_ADDRESS, 0)))
+        .and_then(|bound| bound)
+        .map_err(TestbedError::system("Opening a socket in the switch"))?;
+    Ok(Switch {
+        namespace,
+        waker,
+        _namespaces: namespaces,
+    })
+}
+
+fn make_host(
+    network: &NetworkSpec,
+    namespace: &Namespace,
+    port: usize,
+    count: usize,
+) -> Result<(), TestbedError> {
+    let inside = Some(namespace);
+    Tool::Ethtool.run(inside, &recipe::offloads_off(recipe::INTERFACE), "")?;
+    Tool::Tc.run(
+        inside,
+        &["-batch", "-"],
+        &recipe::shaper(network, recipe::INTERFACE),
+    )?;
+    Tool::Ip.run(inside, &["-batch", "-"], &recipe::host_links(port, count))?;
+    Ok(())
+}
+
+fn open(name: &str) -> Result<Namespace, TestbedError> {
+    Namespace::named(name).map_err(TestbedError::system(format!(
+        "Opening the namespace `{name}`"
+    )))
+}
+
+/// An address of 127.0.0.0/8 for each host; those of two processes differ, if their ids differ in the last 14 bits.
+fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
+    let [_, _, high, low] = process.to_be_bytes();
+    Ipv4Addr::new(127, 64 | (high & 0x3f), low, number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_on_loopback_have_addresses_of_their_own_and_a_reason() {
+        let hosts = [HostSpec::new("RTS"), HostSpec::new("SONAR").on([0])];
+        let testbed = Testbed::create(&NetworkSpec::loopback(), &hosts).unwrap();
+        assert!(
+            matches!(testbed.environment(), Environment::Loopback { reason } if reason.contains("loopback"))
+        );
+        let addresses: BTreeSet<Ipv4Addr> = testbed.hosts().iter().map(Host::address).collect();
+        assert_eq!(addresses.len(), 2);
+        assert!(addresses.iter().all(Ipv4Addr::is_loopback));
+        for address in addresses {
+            UdpSocket::bind((address, 0)).unwrap();
+        }
+        assert!(testbed.host("RTS").unwrap().namespace().is_none());
+        assert!(testbed.host("RADAR").is_err());
+    }
+
+    #[test]
+    fn hosts_that_cannot_be_are_refused_before_anything_is_made() {
+        let network = NetworkSpec::fast_ethernet();
+        let twice = [HostSpec::new("A"), HostSpec::new("A")];
+        assert!(matches!(
+            Testbed::create(&network, &twice),
+            Err(TestbedError::HostTwice { .. })
+        ));
+        assert!(matches!(
+            Testbed::create(&network, &[]),
+            Err(TestbedError::HostCount { count: 0 })
+        ));
+        let many: Vec<HostSpec> = (0..=HOSTS_MAX)
+            .map(|i| HostSpec::new(format!("h{i}")))
+            .collect();
+        assert!(matches!(
+            Testbed::create(&network, &many),
+            Err(TestbedError::HostCount { .. })
+        ));
+    }
+}

@@ -1,0 +1,99 @@
+//! What can go wrong with a testbed.
+
+use std::io;
+
+use crate::limits;
+
+/// Why a testbed could not be made, changed or removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TestbedError {
+    /// No network of that name.
+    #[error("There is no network called `{name}`. Known are {}.", crate::NetworkSpec::NAMES.join(", "))]
+    UnknownNetwork {
+        /// The name asked for.
+        name: String,
+    },
+    /// A host's name that cannot name a namespace.
+    #[error(
+        "`{name}` cannot name a host: 1 to {} letters, digits, `_`, `.` or `-` are needed, with a letter or digit first.",
+        limits::HOST_NAME_LEN_MAX
+    )]
+    HostName {
+        /// The name asked for.
+        name: String,
+    },
+    /// Two hosts of one name.
+    #[error("The host `{name}` is there twice.")]
+    HostTwice {
+        /// The name.
+        name: String,
+    },
+    /// No host of that name in this testbed.
+    #[error("There is no host called `{name}` in this testbed.")]
+    NoSuchHost {
+        /// The name asked for.
+        name: String,
+    },
+    /// None, or more than [`limits::HOSTS_MAX`].
+    #[error("A testbed has 1 to {} hosts, not {count}.", limits::HOSTS_MAX)]
+    HostCount {
+        /// Hosts asked for.
+        count: usize,
+    },
+    /// [`limits::KEPT_TESTBEDS_MAX`] stand already.
+    #[error(
+        "{} kept testbeds stand already; take one down with `deckwatch testbed down`.",
+        limits::KEPT_TESTBEDS_MAX
+    )]
+    TooManyKept,
+    /// A processor that this process may not use.
+    #[error(
+        "Host `{host}` asks for processor {processor}, which is not among those this process may use ({allowed:?})."
+    )]
+    NoSuchProcessor {
+        /// The host.
+        host: String,
+        /// The processor asked for.
+        processor: usize,
+        /// Those there are.
+        allowed: Vec<usize>,
+    },
+    /// On loopback there is no port to hold, lose or shape.
+    #[error("This needs emulated hosts, but they stand on loopback: {reason}")]
+    OnLoopback {
+        /// Why loopback.
+        reason: String,
+    },
+    /// A tool is not installed.
+    #[error("`{tool}` is not installed; install it with `apt-get install {package}`.")]
+    ToolAbsent {
+        /// The command.
+        tool: &'static str,
+        /// The Debian package it comes in.
+        package: &'static str,
+    },
+    /// A tool refused.
+    #[error("`{command}` failed: {speech}")]
+    ToolFailed {
+        /// The command line.
+        command: String,
+        /// What it wrote to its standard error.
+        speech: String,
+    },
+    /// The operating system refused.
+    #[error("{action}: {source}")]
+    System {
+        /// What was being done, as the start of a sentence.
+        action: String,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}
+
+impl TestbedError {
+    pub(crate) fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::System { action, source }
+    }
+}

@@ -1,0 +1,170 @@
+//! A host: a namespace with an address, and the processors its processes may use.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use deckwatch_os::namespace::{Namespace, Placement};
+
+use crate::TestbedError;
+use crate::limits::HOST_NAME_LEN_MAX;
+
+/// A host as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSpec {
+    /// The name, also the last part of the namespace's name.
+    pub name: String,
+    /// The processors its processes may use; empty for all.
+    pub processors: Vec<usize>,
+}
+
+impl HostSpec {
+    /// A host that may use all processors.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            processors: Vec::new(),
+        }
+    }
+
+    /// The same, on these processors.
+    #[must_use]
+    pub fn on(mut self, processors: impl Into<Vec<usize>>) -> Self {
+        self.processors = processors.into();
+        self
+    }
+
+    pub(crate) fn check(&self, allowed: &[usize]) -> Result<(), TestbedError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        let named = self.name.len() <= HOST_NAME_LEN_MAX
+            && self.name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && self.name.chars().all(plain);
+        if !named {
+            let name = self.name.clone();
+            return Err(TestbedError::HostName { name });
+        }
+        match self
+            .processors
+            .iter()
+            .find(|processor| !allowed.contains(processor))
+        {
+            None => Ok(()),
+            Some(&processor) => Err(TestbedError::NoSuchProcessor {
+                host: self.name.clone(),
+                processor,
+                allowed: allowed.to_vec(),
+            }),
+        }
+    }
+}
+
+/// A host as it stands.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub(crate) name: String,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) processors: Vec<usize>,
+    pub(crate) place: Place,
+}
+
+/// Where a host's processes run.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In a namespace, on a port of the switch (counted from 1).
+    Port {
+        name: String,
+        namespace: Namespace,
+        port: usize,
+    },
+    /// With everything else, at an address of its own.
+    Loopback,
+}
+
+impl Host {
+    /// The name it was asked for by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address; for hosts in namespaces one from 198.18.0.0/16 (RFC 2544), on loopback one of 127.0.0.0/8.
+    #[must_use]
+    pub const fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// The processors its processes may use; empty for all.
+    #[must_use]
+    pub fn processors(&self) -> &[usize] {
+        &self.processors
+    }
+
+    /// Its namespace; None on loopback.
+    #[must_use]
+    pub const fn namespace(&self) -> Option<&Namespace> {
+        match &self.place {
+            Place::Port { namespace, .. } => Some(namespace),
+            Place::Loopback => None,
+        }
+    }
+
+    /// The name of its namespace, as `ip netns` lists it; None on loopback.
+    #[must_use]
+    pub fn namespace_name(&self) -> Option<&str> {
+        match &self.place {
+            Place::Port { name, .. } => Some(name),
+            Place::Loopback => None,
+        }
+    }
+
+    /// Interfaces on which its messages can be tapped.
+    #[must_use]
+    pub const fn interfaces(&self) -> &'static [&'static str] {
+        match self.place {
+            Place::Port { .. } => &["eth0", "lo"],
+            Place::Loopback => &["lo"],
+        }
+    }
+
+    /// How a process of this host is to be placed: in its namespace, on its processors, in a process group of its own, killed when the thread
+    /// that started it ends.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        Placement {
+            namespace: self.namespace().cloned(),
+            processors: self.processors.clone(),
+            dies_with_parent: true,
+            own_group: true,
+        }
+    }
+
+    /// Places `command`'s children on this host, as [`Self::placement`] says.
+    ///
+    /// # Errors
+    /// [`TestbedError::System`] for a processor number that no processor set can hold.
+    pub fn place(&self, command: &mut Command) -> Result<(), TestbedError> {
+        let placing = TestbedError::system(format!("Placing a process on host `{}`", self.name));
+        self.placement().apply(command).map_err(placing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_name_a_namespace_are_refused() {
+        for name in ["", "..", "-a", "a/b", "a b", "ä", &"x".repeat(33)] {
+            assert!(HostSpec::new(name).check(&[0]).is_err(), "{name}");
+        }
+        for name in ["RTS", "own-ship.2", "3"] {
+            HostSpec::new(name).check(&[0]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_processor_that_may_not_be_used_is_refused_by_name() {
+        let error = HostSpec::new("RTS").on([0, 7]).check(&[0, 1]).unwrap_err();
+        assert!(error.to_string().contains("processor 7"), "{error}");
+    }
+}

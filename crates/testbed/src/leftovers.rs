@@ -1,0 +1,150 @@
+//! What stands on this machine, whose it is, and how it is taken down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use deckwatch_os::namespace::{NAMED_NAMESPACES, Namespace, NamespaceIdentity, kill_process};
+
+use crate::TestbedError;
+use crate::owner::Owner;
+use crate::recipe;
+use crate::tool::Tool;
+
+/// A testbed found by the names of its namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its hosts, by name, in alphabetical order.
+    pub hosts: Vec<String>,
+    /// All its namespaces, the switch's among them.
+    pub namespaces: Vec<String>,
+}
+
+impl Standing {
+    /// Takes it down: ends the processes inside and removes the namespaces.
+    ///
+    /// # Errors
+    /// [`TestbedError::ToolFailed`] when a namespace could not be removed, [`TestbedError::ToolAbsent`].
+    pub fn take_down(&self) -> Result<(), TestbedError> {
+        remove_namespaces(&self.namespaces)
+    }
+
+    /// The name of the namespace of one of its hosts.
+    #[must_use]
+    pub fn namespace_of(&self, host: &str) -> Option<String> {
+        let known = self.hosts.iter().any(|known| known == host);
+        known.then(|| self.owner.host_name(host))
+    }
+}
+
+/// All testbeds that stand on this machine, this process's own included, in order of their owners.
+#[must_use]
+pub fn standing() -> Vec<Standing> {
+    // No folder: no namespace was ever named here.
+    let Ok(folder) = fs::read_dir(NAMED_NAMESPACES) else {
+        return Vec::new();
+    };
+    let names: BTreeSet<String> = folder
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    group(&names)
+}
+
+/// Takes down what was left by processes that have ended, and returns it; what has a living owner, or is kept, stays.
+///
+/// # Errors
+/// As [`Standing::take_down`]. What could be taken down was.
+pub fn clean() -> Result<Vec<Standing>, TestbedError> {
+    let left: Vec<Standing> = standing()
+        .into_iter()
+        .filter(|found| found.owner.has_ended())
+        .collect();
+    let names: Vec<String> = left
+        .iter()
+        .flat_map(|found| found.namespaces.clone())
+        .collect();
+    remove_namespaces(&names)?;
+    Ok(left)
+}
+
+/// Ends every process in these namespaces and removes them; names that are already gone are passed over.
+pub(crate) fn remove_namespaces(names: &[String]) -> Result<(), TestbedError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    end_processes_inside(names);
+    let removed = Tool::Ip.run(
+        None,
+        &["-force", "-batch", "-"],
+        &recipe::removal(names.iter().map(String::as_str)),
+    );
+    let left = names
+        .iter()
+        .any(|name| fs::exists(format!("{NAMED_NAMESPACES}/{name}")).unwrap_or(true));
+    // Another cleaner may have been quicker; that is no failure.
+    if left { removed.map(drop) } else { Ok(()) }
+}
+
+fn end_processes_inside(names: &[String]) {
+    let inside: BTreeSet<NamespaceIdentity> = names
+        .iter()
+        .filter_map(|name| Namespace::named(name).ok())
+        .map(|namespace| namespace.identity())
+        .collect();
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return;
+    };
+    let own = std::process::id();
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    for pid in pids.filter(|&pid| pid != own) {
+        if NamespaceIdentity::of_process(pid).is_ok_and(|identity| inside.contains(&identity)) {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(pid);
+        }
+    }
+}
+
+fn group(names: &BTreeSet<String>) -> Vec<Standing> {
+    let mut found: BTreeMap<Owner, Standing> = BTreeMap::new();
+    for name in names {
+        let Some((owner, host)) = Owner::parse(name) else {
+            continue;
+        };
+        let standing = found.entry(owner).or_insert_with(|| Standing {
+            owner,
+            hosts: Vec::new(),
+            namespaces: Vec::new(),
+        });
+        standing.namespaces.push(name.clone());
+        standing.hosts.extend(host.map(str::to_owned));
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_grouped_by_owner_and_those_of_others_left_out() {
+        let names = [
+            "blue",
+            "dw1-a-0",
+            "dw1-a-0-RTS",
+            "dw1-a-0-SONAR",
+            "dw1-a-1-RTS",
+            "dw0-0-2-RTS",
+        ];
+        let found = group(&names.map(str::to_owned).into());
+        assert_eq!(found.len(), 3);
+        assert!(found[0].owner.is_kept());
+        assert_eq!(found[1].hosts, ["RTS", "SONAR"]);
+        assert_eq!(found[1].namespaces.len(), 3);
+        assert_eq!(
+            found[1].namespace_of("SONAR").as_deref(),
+            Some("dw1-a-0-SONAR")
+        );
+        assert_eq!(found[2].namespace_of("SONAR"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! The networks that can be emulated: what a frame costs on them, and the shaper that makes it cost that.
+
+use std::fmt;
+
+use crate::TestbedError;
+
+/// A network: one switch, every host on a port of its own at the same rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkSpec {
+    /// The name in mission files and results.
+    pub name: String,
+    /// Rate of a port, bits a second, counted over everything in [`Self::wire_octets`]; None for no shaping (loopback).
+    pub rate_bits_per_s: Option<u64>,
+    /// Largest IP packet, octets.
+    pub mtu_bytes: u32,
+    /// Octets that a port may send at once. Makes up for a late timer of the shaper: too small loses rate, too large lets bursts pass unshaped.
+    pub burst_bytes: u32,
+    /// Frames that wait at a port, in each of three priorities, before more are dropped.
+    pub queue_frames: u32,
+    /// What a frame costs beside its Ethernet header and IP packet.
+    pub link_layer: LinkLayer,
+}
+
+/// How an IP packet is carried, and what that costs on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// Preamble 8, header 14, frame check sequence 4, gap 12; at least 84 octets (IEEE 802.3).
+    Ethernet,
+    /// LLC/SNAP 8 (RFC 2684) and AAL5 trailer 8, cut into cells of 48 octets in 53 (ITU-T I.363.5, I.361).
+    Atm,
+}
+
+impl NetworkSpec {
+    /// Names of the networks that [`Self::by_name`] knows.
+    pub const NAMES: [&str; 4] = ["fast-ethernet", "gigabit-ethernet", "atm-oc3", "loopback"];
+
+    /// Fast Ethernet: 100 Mb/s.
+    #[must_use]
+    pub fn fast_ethernet() -> Self {
+        Self {
+            name: "fast-ethernet".to_owned(),
+            rate_bits_per_s: Some(100_000_000),
+            mtu_bytes: 1500,
+            burst_bytes: 3200,
+            queue_frames: 200,
+            link_layer: LinkLayer::Ethernet,
+        }
+    }
+
+    /// Gigabit Ethernet: 1 Gb/s.
+    #[must_use]
+    pub fn gigabit_ethernet() -> Self {
+        Self {
+            name: "gigabit-ethernet".to_owned(),
+            rate_bits_per_s: Some(1_000_000_000),
+            mtu_bytes: 1500,
+            burst_bytes: 32_000,
+            queue_frames: 1000,
+            link_layer: LinkLayer::Ethernet,
+        }
+    }
+
+    /// ATM over OC-3c: 149.76 Mb/s of cells (155.52 less the SONET overhead), IP over AAL5 with its default MTU of 9180 (RFC 2225).
+    #[must_use]
+    pub fn atm_oc3() -> Self {
+        Self {
+            name: "atm-oc3".to_owned(),
+            rate_bits_per_s: Some(149_760_000),
+            mtu_bytes: 9180,
+            burst_bytes: 30_000,
+            queue_frames: 220,
+            link_layer: LinkLayer::Atm,
+        }
+    }
+
+    /// The loopback interface: no hosts apart, no shaping, no privilege needed.
+    #[must_use]
+    pub fn loopback() -> Self {
+        Self {
+            name: "loopback".to_owned(),
+            rate_bits_per_s: None,
+            mtu_bytes: 65_536,
+            burst_bytes: 0,
+            queue_frames: 0,
+            link_layer: LinkLayer::Ethernet,
+        }
+    }
+
+    /// The network of that name.
+    ///
+    /// # Errors
+    /// [`TestbedError::UnknownNetwork`].
+    pub fn by_name(name: &str) -> Result<Self, TestbedError> {
+        match name {
+            "fast-ethernet" => Ok(Self::fast_ethernet()),
+            "gigabit-ethernet" => Ok(Self::gigabit_ethernet()),
+            "atm-oc3" => Ok(Self::atm_oc3()),
+            "loopback" => Ok(Self::loopback()),
+            _ => Err(TestbedError::UnknownNetwork {
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    /// Octets on the wire of an IP packet of `packet_bytes`, all overhead counted.
+    #[must_use]
+    pub fn wire_octets(&self, packet_bytes: u64) -> u64 {
+        match self.link_layer {
+            LinkLayer::Ethernet => {
+                (packet_bytes + ETHERNET_HEADER + ETHERNET_GAP).max(ETHERNET_MIN)
+            }
+            LinkLayer::Atm => (packet_bytes + AAL5_LLC_SNAP).div_ceil(CELL_PAYLOAD) * CELL,
+        }
+    }
+
+    /// The greatest rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet; None on loopback.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates and sizes are far below 2^53"
+    )]
+    pub fn udp_goodput_bits_per_s(&self, payload_bytes: u64) -> Option<f64> {
+        let wire = self.wire_octets(payload_bytes + IPV4_UDP_HEADERS);
+        Some(self.rate_bits_per_s? as f64 * payload_bytes as f64 / wire as f64)
+    }
+
+    /// The shaper's words for `tc`, after `tbf`.
+    pub(crate) fn shaper(&self) -> Option<String> {
+        let (rate, burst) = (self.rate_bits_per_s?, self.burst_bytes);
+        let limit = u64::from(self.queue_frames) * (u64::from(self.mtu_bytes) + ETHERNET_HEADER);
+        let link = match self.link_layer {
+            LinkLayer::Ethernet => format!("overhead {ETHERNET_GAP} mpu {ETHERNET_MIN}"),
+            // The kernel counts the Ethernet header, which ATM has not, in place of LLC/SNAP and trailer.
+            LinkLayer::Atm => format!("overhead {} linklayer atm", AAL5_LLC_SNAP - ETHERNET_HEADER),
+        };
+        Some(format!("rate {rate}bit burst {burst} limit {limit} {link}"))
+    }
+
+    /// The shaper's words that let one frame pass and then, for minutes, none ([`crate::Testbed::hold`]).
+    pub(crate) fn standstill(&self) -> Option<String> {
+        self.rate_bits_per_s?;
+        let frame = u64::from(self.mtu_bytes) + ETHERNET_HEADER;
+        let limit = u64::from(self.queue_frames) * frame;
+        Some(format!(
+            "rate 1kbit burst {frame} limit {limit} overhead {STANDSTILL_OVERHEAD}"
+        ))
+    }
+}
+
+impl fmt::Display for NetworkSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(rate) = self.rate_bits_per_s else {
+            return write!(f, "{}: no emulated network", self.name);
+        };
+        let link = match self.link_layer {
+            LinkLayer::Ethernet => "Ethernet frames with preamble and gap",
+            LinkLayer::Atm => "AAL5 in ATM cells",
+        };
+        let (whole, thousandths) = (rate / 1_000_000, rate / 1000 % 1000);
+        write!(
+            f,
+            "{}: {whole}.{thousandths:03} Mb/s a port counting {link}, MTU {}, ",
+            self.name, self.mtu_bytes
+        )?;
+        write!(
+            f,
+            "bursts of {} octets, {} frames queued in each of 3 priorities",
+            self.burst_bytes, self.queue_frames
+        )
+    }
+}
+
+/// Destination, source, type.
+pub(crate) const ETHERNET_HEADER: u64 = 14;
+/// Preamble 8, frame check sequence 4, gap 12.
+const ETHERNET_GAP: u64 = 24;
+/// Shortest frame (64) with preamble and gap.
+const ETHERNET_MIN: u64 = 84;
+/// LLC/SNAP 8 and AAL5 trailer 8.
+const AAL5_LLC_SNAP: u64 = 16;
+const CELL_PAYLOAD: u64 = 48;
+const CELL: u64 = 53;
+const IPV4_UDP_HEADERS: u64 = 28;
+/// Octets that the shaper adds to each frame while a port is held: many times the largest frame, so that after one there is never enough for another.
+const STANDSTILL_OVERHEAD: u64 = 65_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_goodput(network: &NetworkSpec, payload_bytes: u64, expected_mbit: f64) {
+        let mbit = network.udp_goodput_bits_per_s(payload_bytes).unwrap() / 1e6;
+        assert!(
+            (mbit - expected_mbit).abs() < 0.01,
+            "{mbit} is not {expected_mbit}"
+        );
+    }
+
+    #[test]
+    fn goodput_follows_from_the_frames_on_the_wire() {
+        assert_goodput(&NetworkSpec::fast_ethernet(), 1472, 95.71);
+        assert_goodput(&NetworkSpec::gigabit_ethernet(), 1472, 957.09);
+        assert_goodput(&NetworkSpec::atm_oc3(), 1472, 129.98);
+        assert_goodput(&NetworkSpec::atm_oc3(), 9152, 134.69);
+        assert_eq!(NetworkSpec::loopback().udp_goodput_bits_per_s(100), None);
+    }
+
+    #[test]
+    fn a_short_frame_costs_the_shortest_frame() {
+        let network = NetworkSpec::fast_ethernet();
+        assert_eq!(network.wire_octets(29), 84);
+        assert_eq!(network.wire_octets(46), 84);
+        assert_eq!(network.wire_octets(47), 85);
+    }
+
+    #[test]
+    fn a_cell_more_is_paid_for_an_octet_more() {
+        let network = NetworkSpec::atm_oc3();
+        assert_eq!(network.wire_octets(80), 2 * 53);
+        assert_eq!(network.wire_octets(81), 3 * 53);
+    }
+
+    #[test]
+    fn every_name_names_a_network_of_that_name() {
+        for name in NetworkSpec::NAMES {
+            assert_eq!(NetworkSpec::by_name(name).unwrap().name, name);
+        }
+        let error = NetworkSpec::by_name("token-ring").unwrap_err();
+        assert!(error.to_string().contains("fast-ethernet"), "{error}");
+    }
+
+    #[test]
+    fn the_description_says_rate_and_size() {
+        let text = NetworkSpec::atm_oc3().to_string();
+        assert!(
+            text.contains("149.760 Mb/s") && text.contains("MTU 9180"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! The scripts that make a testbed: text in the languages of `ip`, `bridge`, `tc` and `nft`, one process each for the switch and for each host.
+//!
+//! The switch is a bridge; a host hangs on it by a pair of virtual interfaces, `p<n>` at the switch and `eth0` at the host. What a port sends to
+//! its host is shaped; above the shaper stand three strict priorities, by DSCP, which a filter of the bridge turns into the kernel's packet
+//! priority (crossing a namespace clears the sender's). What a host sends is shaped alike, so that a burst to many hosts leaves at the rate of one
+//! interface. Every address is known before the first packet: no ARP, no flooding, no learning, no IPv6 of its own accord.
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+
+use crate::network::NetworkSpec;
+
+/// Address of host `port` (1 ..= 250), in the range set aside for testing networks (RFC 2544).
+pub(crate) const fn host_address(port: usize) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, 0, low_octet(port))
+}
+
+/// An address behind host `port`'s port that no host has: frames to it pass the port and are dropped unseen by the host.
+pub(crate) const fn decoy_address(port: usize) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, 128, low_octet(port))
+}
+
+/// Interface of host `port` at the switch.
+pub(crate) fn port_name(port: usize) -> String {
+    format!("p{port}")
+}
+
+/// For `ip -batch` outside: the namespaces.
+pub(crate) fn namespaces(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("netns add {name}\n"))
+        .collect()
+}
+
+/// For `ip -force -batch` outside: the namespaces' end, and with them that of all interfaces, shapers and filters inside.
+pub(crate) fn removal<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("netns del {name}\n")).collect()
+}
+
+/// For `ip -batch` in the switch: the bridge, and a pair of interfaces for each host.
+pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
+    let (mtu, queue) = (network.mtu_bytes, network.queue_frames);
+    let mut script = format!(
+        "link add {BRIDGE} mtu {mtu} type bridge mcast_snooping 0\n\
+         link set {BRIDGE} addrgenmode none\n"
+    );
+    for (port, host) in (1..).zip(hosts) {
+        let (here, there) = (port_name(port), mac_address(HOST_MAC, port));
+        let ours = mac_address(PORT_MAC, port);
+        let _ = writeln!(
+            script,
+            "link add {here} mtu {mtu} txqueuelen {queue} address {ours} type veth \
+             peer name {INTERFACE} mtu {mtu} txqueuelen {queue} address {there} netns {host}"
+        );
+        let _ = writeln!(
+            script,
+            "link set {here} addrgenmode none master {BRIDGE}\nlink set {here} up"
+        );
+    }
+    let _ = writeln!(
+        script,
+        "link set lo up\nlink set {BRIDGE} up\naddress add {SWITCH_ADDRESS}/16 dev {BRIDGE}"
+    );
+    for port in 1..=hosts.len() {
+        let (decoy, mac) = (decoy_address(port), mac_address(DECOY_MAC, port));
+        let _ = writeln!(
+            script,
+            "neighbour add {decoy} lladdr {mac} dev {BRIDGE} nud permanent"
+        );
+    }
+    script
+}
+
+/// For `bridge -batch` in the switch: every address on its port, nothing learnt, nothing flooded.
+pub(crate) fn switch_addresses(count: usize) -> String {
+    let mut script = String::new();
+    for port in 1..=count {
+        let name = port_name(port);
+        for block in [HOST_MAC, DECOY_MAC] {
+            let _ = writeln!(
+                script,
+                "fdb add {} dev {name} master static",
+                mac_address(block, port)
+            );
+        }
+        let _ = writeln!(script, "link set dev {name} flood off learning off");
+    }
+    script
+}
+
+/// For `tc -batch`: the network's shaper on an interface, and three strict priorities under it.
+pub(crate) fn shaper(network: &NetworkSpec, interface: &str) -> String {
+    let Some(words) = network.shaper() else {
+        return String::new();
+    };
+    format!(
+        "qdisc add dev {interface} root handle 1: tbf {words}\n\
+         qdisc add dev {interface} parent 1:1 handle 10: pfifo_fast\n"
+    )
+}
+
+/// For `nft -f` in the switch: priorities by DSCP, and for each port a chain, empty until something shall be lost there.
+pub(crate) fn switch_filter(count: usize) -> String {
+    let mut script = format!("table bridge {TABLE} {{\n");
+    for port in 1..=count {
+        let _ = writeln!(
+            script,
+            "counter {} {{ }}\nchain {} {{ }}",
+            port_name(port),
+            port_name(port)
+        );
+    }
+    let jumps: Vec<String> = (1..=count)
+        .map(|port| format!("\"{0}\" : jump {0}", port_name(port)))
+        .collect();
+    let _ = write!(
+        script,
+        "chain forward {{\n\
+         type filter hook forward priority 0; policy accept;\n\
+         ip dscp {{ {DSCP_FIRST} }} meta priority set 0:6\n\
+         ip dscp {{ {DSCP_LAST} }} meta priority set 0:2\n\
+         oifname vmap {{ {} }}\n}}\n}}\n",
+        jumps.join(", ")
+    );
+    script
+}
+
+/// For `nft -f` in the switch: of the frames to the host at `port` the first and every `every_nth` after it is lost, and counted; None for no more.
+pub(crate) fn losses(port: usize, every_nth: Option<u32>) -> String {
+    let name = port_name(port);
+    let mut script = format!("flush chain bridge {TABLE} {name}\n");
+    if let Some(every_nth) = every_nth {
+        let _ = writeln!(
+            script,
+            "add rule bridge {TABLE} {name} numgen inc mod {every_nth} == 0 counter name {name} drop"
+        );
+    }
+    script
+}
+
+/// For `ip -batch` in the host at `port` of `count`: its address, and those of all others.
+pub(crate) fn host_links(port: usize, count: usize) -> String {
+    let address = host_address(port);
+    let mut script = format!(
+        "link set lo up\n\
+         link set {INTERFACE} addrgenmode none\n\
+         link set {INTERFACE} up\n\
+         address add {address}/16 dev {INTERFACE}\n"
+    );
+    for other in (1..=count).filter(|&other| other != port) {
+        let (address, mac) = (host_address(other), mac_address(HOST_MAC, other));
+        let _ = writeln!(
+            script,
+            "neighbour add {address} lladdr {mac} dev {INTERFACE} nud permanent"
+        );
+    }
+    script
+}
+
+/// The words for `ethtool` that keep frames as they are on the wire: whole batches in one buffer would pass the shaper at once.
+pub(crate) const fn offloads_off(interface: &str) -> [&str; 8] {
+    ["-K", interface, "tso", "off", "gso", "off", "gro", "off"]
+}
+
+/// The interface of every host.
+pub(crate) const INTERFACE: &str = "eth0";
+/// The table of the switch's filter.
+pub(crate) const TABLE: &str = "deckwatch";
+/// Address of the switch itself, from which frames to decoys are sent.
+pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
+
+const BRIDGE: &str = "br0";
+/// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys.
+const HOST_MAC: u8 = 0;
+const PORT_MAC: u8 = 1;
+const DECOY_MAC: u8 = 2;
+/// Voice and control: CS5, VOICE-ADMIT, EF, CS6, CS7 (RFC 4594).
+const DSCP_FIRST: &str = "40, 44, 46, 48, 56";
+/// Lower effort and CS1 (RFC 8622, RFC 4594).
+const DSCP_LAST: &str = "1, 8";
+
+fn mac_address(block: u8, port: usize) -> String {
+    format!("02:44:57:{block:02x}:00:{:02x}", low_octet(port))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a port is at most HOSTS_MAX"
+)]
+const fn low_octet(port: usize) -> u8 {
+    assert!(port <= crate::limits::HOSTS_MAX);
+    port as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_knows_every_other_and_not_itself() {
+        let script = host_links(2, 3);
+        assert_eq!(script.matches("neighbour add").count(), 2);
+        assert!(script.contains("address add 198.18.0.2/16"));
+        assert!(!script.contains("neighbour add 198.18.0.2 "));
+        assert!(script.contains("198.18.0.3 lladdr 02:44:57:00:00:03"));
+    }
+
+    #[test]
+    fn the_shapers_are_the_tried_ones() {
+        assert_eq!(
+            shaper(&NetworkSpec::fast_ethernet(), "p1"),
+            "qdisc add dev p1 root handle 1: tbf rate 100000000bit burst 3200 limit 302800 overhead 24 mpu 84\n\
+             qdisc add dev p1 parent 1:1 handle 10: pfifo_fast\n"
+        );
+        let oc3 = shaper(&NetworkSpec::atm_oc3(), "p1");
+        assert!(
+            oc3.contains("rate 149760000bit burst 30000")
+                && oc3.contains("overhead 2 linklayer atm"),
+            "{oc3}"
+        );
+        assert_eq!(shaper(&NetworkSpec::loopback(), "p1"), "");
+    }
+
+    #[test]
+    fn losses_begin_afresh_and_end_with_an_empty_chain() {
+        assert_eq!(
+            losses(3, Some(10)),
+            "flush chain bridge deckwatch p3\nadd rule bridge deckwatch p3 numgen inc mod 10 == 0 counter name p3 drop\n"
+        );
+        assert_eq!(losses(3, None), "flush chain bridge deckwatch p3\n");
+    }
+}

@@ -1,0 +1,241 @@
+//! Testbeds in namespaces: made, held, made lossy, removed. Needs the privileges of `Testbed::obstacle`; each test that has not got them says so.
+
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::num::NonZeroU32;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use deckwatch_os::namespace::{Namespace, NamespaceIdentity};
+use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers};
+
+/// Long enough for a datagram on a busy machine; waited for only where none is to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// None, with a line that the run counts as a skip, where namespaces cannot be made.
+fn testbed(network: &NetworkSpec, names: &[&str]) -> Option<Testbed> {
+    if let Some(reason) = Testbed::obstacle() {
+        println!("SKIP: {reason}");
+        return None;
+    }
+    let hosts: Vec<HostSpec> = names.iter().map(|&name| HostSpec::new(name)).collect();
+    let testbed = Testbed::create(network, &hosts).unwrap();
+    assert_eq!(testbed.environment(), Environment::Namespaces);
+    Some(testbed)
+}
+
+fn socket_on(host: &Host) -> UdpSocket {
+    let bound = host
+        .namespace()
+        .unwrap()
+        .run_inside(|| UdpSocket::bind((host.address(), 0)));
+    let socket = bound.unwrap().unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// A socket on each of two hosts, the first connected to the second.
+fn pair(testbed: &Testbed) -> (UdpSocket, UdpSocket) {
+    let (from, to) = (
+        socket_on(&testbed.hosts()[0]),
+        socket_on(&testbed.hosts()[1]),
+    );
+    from.connect(to.local_addr().unwrap()).unwrap();
+    (from, to)
+}
+
+fn receive_number(socket: &UdpSocket) -> u32 {
+    let mut octets = [0; 4];
+    assert_eq!(socket.recv(&mut octets).unwrap(), 4);
+    u32::from_be_bytes(octets)
+}
+
+fn standing_of(name_part: &str) -> Vec<Standing> {
+    let all = Testbed::standing();
+    all.into_iter()
+        .filter(|found| found.owner.to_string().starts_with(name_part))
+        .collect()
+}
+
+#[test]
+fn thirty_six_hosts_come_up_reach_each_other_and_go() {
+    let names: Vec<String> = (0..36).map(|i| format!("host{i}")).collect();
+    let words: Vec<&str> = names.iter().map(String::as_str).collect();
+    let Some(testbed) = testbed(&NetworkSpec::gigabit_ethernet(), &words) else {
+        return;
+    };
+    let from = socket_on(testbed.host("host0").unwrap());
+    let addresses: BTreeSet<_> = testbed.hosts().iter().map(Host::address).collect();
+    assert_eq!(addresses.len(), 36);
+    for host in &testbed.hosts()[1..] {
+        let to = socket_on(host);
+        from.send_to(&7_u32.to_be_bytes(), to.local_addr().unwrap())
+            .unwrap();
+        assert_eq!(receive_number(&to), 7);
+    }
+    let namespaces: Vec<String> = testbed
+        .hosts()
+        .iter()
+        .map(|host| host.namespace_name().unwrap().to_owned())
+        .collect();
+    drop(testbed);
+    for name in namespaces {
+        assert!(Namespace::named(&name).is_err(), "{name} is still there");
+    }
+}
+
+#[test]
+fn a_held_port_delays_every_frame_and_loses_none() {
+    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]) else {
+        return;
+    };
+    let (from, to) = pair(&testbed);
+    for round in 0..3 {
+        testbed.hold("B").unwrap();
+        for number in 0..100_u32 {
+            from.send(&(round * 100 + number).to_be_bytes()).unwrap();
+        }
+        // All 100 have left A's interface before the answer of a port that is not held comes round.
+        let (back, forth) = (
+            socket_on(&testbed.hosts()[1]),
+            socket_on(&testbed.hosts()[0]),
+        );
+        back.send_to(&1_u32.to_be_bytes(), forth.local_addr().unwrap())
+            .unwrap();
+        assert_eq!(receive_number(&forth), 1);
+        to.set_nonblocking(true).unwrap();
+        assert!(to.recv(&mut [0; 4]).is_err(), "a frame passed a held port");
+        to.set_nonblocking(false).unwrap();
+        testbed.release("B").unwrap();
+        for number in 0..100 {
+            assert_eq!(receive_number(&to), round * 100 + number);
+        }
+    }
+}
+
+#[test]
+fn the_first_and_every_tenth_frame_are_lost_and_counted() {
+    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]) else {
+        return;
+    };
+    let (from, to) = pair(&testbed);
+    testbed
+        .lose_every("B", NonZeroU32::new(10).unwrap())
+        .unwrap();
+    for number in 0..100_u32 {
+        from.send(&number.to_be_bytes()).unwrap();
+    }
+    testbed.lose_none("B").unwrap();
+    from.send(&100_u32.to_be_bytes()).unwrap();
+    let expected = (0..=100).filter(|number| number % 10 != 0 || *number == 100);
+    for number in expected {
+        assert_eq!(receive_number(&to), number);
+    }
+    assert_eq!(testbed.lost_count("B").unwrap(), 10);
+    assert_eq!(testbed.lost_count("A").unwrap(), 0);
+}
+
+#[test]
+fn a_placed_process_runs_on_its_host_and_ends_with_the_testbed() {
+    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A"]) else {
+        return;
+    };
+    let mut command = Command::new("cat");
+    command.stdin(Stdio::piped());
+    testbed.hosts()[0].place(&mut command).unwrap();
+    let mut child = command.spawn().unwrap();
+    let identity = testbed.hosts()[0].namespace().unwrap().identity();
+    assert_eq!(NamespaceIdentity::of_process(child.id()).unwrap(), identity);
+    drop(testbed);
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
+#[test]
+fn a_testbed_is_removed_when_its_maker_panics() {
+    let Some(names) = std::thread::spawn(|| {
+        let testbed = testbed(&NetworkSpec::fast_ethernet(), &["A"])?;
+        let name = testbed.hosts()[0].namespace_name().unwrap().to_owned();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _testbed = testbed;
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }));
+        assert!(panicked.is_err());
+        Some(name)
+    })
+    .join()
+    .unwrap() else {
+        return;
+    };
+    assert!(Namespace::named(&names).is_err());
+}
+
+/// This test's own program again, as another process: makes a testbed and waits to be killed.
+#[test]
+fn what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not() {
+    const PART: &str = "DECKWATCH_TESTBED_PART";
+    if std::env::var_os(PART).is_some() {
+        let _testbed = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]);
+        println!("made");
+        let _ = std::io::stdin().read_line(&mut String::new());
+        return;
+    }
+    let Some(living) = testbed(&NetworkSpec::fast_ethernet(), &["A"]) else {
+        return;
+    };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "--nocapture",
+        "what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not",
+    ]);
+    command
+        .env(PART, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    assert!(std::io::BufRead::lines(output).any(|line| line.unwrap().ends_with("made")));
+    let part = format!("dw{}-", child.id());
+    assert_eq!(standing_of(&part)[0].hosts, ["A", "B"]);
+
+    leftovers::clean().unwrap();
+    assert_eq!(
+        standing_of(&part).len(),
+        1,
+        "a living owner's testbed was removed"
+    );
+
+    child.kill().unwrap();
+    // Not yet waited for: the process id still exists, its process does not.
+    // Another test's cleaning may be quicker than this one's.
+    let gone = std::iter::repeat_with(|| leftovers::clean().map(drop))
+        .take(CLEANINGS_MAX)
+        .any(|cleaned| cleaned.is_ok() && standing_of(&part).is_empty());
+    assert!(gone);
+    assert!(Namespace::named(living.hosts()[0].namespace_name().unwrap()).is_ok());
+    child.wait().unwrap();
+}
+
+/// A killed process needs a moment to end.
+const CLEANINGS_MAX: usize = 100_000;
+
+#[test]
+fn a_kept_testbed_outlives_its_maker_and_every_cleaning_until_it_is_taken_down() {
+    if let Some(reason) = Testbed::obstacle() {
+        println!("SKIP: {reason}");
+        return;
+    }
+    let hosts = [HostSpec::new("A"), HostSpec::new("B")];
+    let kept = Testbed::create_kept(&NetworkSpec::fast_ethernet(), &hosts).unwrap();
+    leftovers::clean().unwrap();
+    assert!(
+        Testbed::standing()
+            .iter()
+            .any(|found| found.owner == kept.owner && found.namespaces.len() == 3)
+    );
+    let name = kept.namespace_of("B").unwrap();
+    assert!(Namespace::named(&name).is_ok());
+    kept.take_down().unwrap();
+    assert!(Namespace::named(&name).is_err());
+}

@@ -118,7 +118,7 @@ pub struct Placement {
     /// The namespace it starts in.
     pub namespace: Option<Namespace>,
     /// The processors it may use; empty for all of its parent's.
-    pub processors: Vec<usize>,
+    pub processors: Vec<u32>,
     /// Kills it (SIGKILL) when the *thread* that started it ends: start such children from a thread that lives as long as they shall.
     pub dies_with_parent: bool,
     /// Puts it in a process group of its own, so that Ctrl-C in a terminal reaches only the parent.
@@ -237,15 +237,6 @@ pub fn kill_process(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, Signal::KILL)?)
 }
 
-/// The processors the calling thread may run on, in ascending order.
-///
-/// # Errors
-/// The operating system's.
-pub fn allowed_processors() -> io::Result<Vec<usize>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&i| set.is_set(i)).collect())
-}
-
 /// Fields of `/proc/PID/stat` after the command, which stands in parentheses and may itself hold any character (proc_pid_stat(5)).
 fn start_time_in_stat(stat: &str) -> Option<u64> {
     const STATE: usize = 0;
@@ -277,12 +268,13 @@ fn die_with(parent: Pid) -> io::Result<()> {
     }
 }
 
-fn processor_set(processors: &[usize]) -> io::Result<Option<CpuSet>> {
+fn processor_set(processors: &[u32]) -> io::Result<Option<CpuSet>> {
     if processors.is_empty() {
         return Ok(None);
     }
     let mut set = CpuSet::new();
     for &processor in processors {
+        let processor = usize::try_from(processor).unwrap_or(usize::MAX);
         if processor >= CpuSet::MAX_CPU {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -348,7 +340,7 @@ mod tests {
     #[test]
     fn a_processor_beyond_every_set_is_refused() {
         let placement = Placement {
-            processors: vec![CpuSet::MAX_CPU],
+            processors: vec![u32::MAX],
             ..Placement::default()
         };
         assert!(placement.apply(&mut Command::new("true")).is_err());

@@ -1,14 +1,16 @@
 //! [`Testbed`]: hosts and a network that exist as long as it does.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
-use deckwatch_os::namespace::{Capability, Namespace, allowed_processors};
+use deckwatch_os::namespace::{Capability, Namespace};
+use deckwatch_os::schedule;
 
 use crate::TestbedError;
 use crate::host::{Host, HostSpec, Place};
 use crate::leftovers::{self, Standing};
-use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX};
+use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX, LINK_TRIES_MAX};
 use crate::network::NetworkSpec;
 use crate::owner::Owner;
 use crate::recipe;
@@ -220,9 +222,13 @@ impl Testbed {
                 })
             })
             .collect();
+        let hosts = hosts?;
+        for host in &hosts {
+            wait_for_link(&switch, host)?;
+        }
         let testbed = Self {
             network: network.clone(),
-            hosts: hosts?,
+            hosts,
             stand: Stand::Namespaces(switch),
         };
         Ok((testbed, names))
@@ -247,7 +253,7 @@ fn check(hosts: &[HostSpec]) -> Result<(), TestbedError> {
         return Err(TestbedError::HostCount { count: hosts.len() });
     }
     let allowed =
-        allowed_processors().map_err(TestbedError::system("Asking for the processors"))?;
+        schedule::affinity().map_err(TestbedError::system("Asking for the processors"))?;
     let mut names = BTreeSet::new();
     for host in hosts {
         host.check(&allowed)?;
@@ -308,6 +314,40 @@ fn make_host(
     Tool::Ip.run(inside, &["-batch", "-"], &recipe::host_links(port, count))?;
     Ok(())
 }
+
+/// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some time after it says that the
+/// interface is up; frames sent before are dropped without a word.
+fn wait_for_link(switch: &Switch, host: &Host) -> Result<(), TestbedError> {
+    let refused = || TestbedError::system(format!("Waiting for the link of host `{}`", host.name));
+    let bind = || UdpSocket::bind((host.address, 0));
+    let there = host
+        .namespace()
+        .map_or_else(|| Ok(bind()), |namespace| namespace.run_inside(bind));
+    let there = there.and_then(|bound| bound).map_err(refused())?;
+    let here = &switch.waker;
+    let (here_address, there_address) = here
+        .local_addr()
+        .and_then(|here| Ok((here, there.local_addr()?)))
+        .map_err(refused())?;
+    let asked = (0..LINK_TRIES_MAX).any(|_| passes(&there, here, here_address));
+    if asked && (0..LINK_TRIES_MAX).any(|_| passes(here, &there, there_address)) {
+        return Ok(());
+    }
+    Err(refused()(std::io::ErrorKind::TimedOut.into()))
+}
+
+/// Whether a datagram from one socket reaches the other within [`LINK_TRY`].
+fn passes(from: &UdpSocket, to: &UdpSocket, address: SocketAddr) -> bool {
+    let passed = to
+        .set_read_timeout(Some(LINK_TRY))
+        .and_then(|()| from.send_to(&[0], address))
+        .and_then(|_| Ok(to.recv_from(&mut [0])?.1 == from.local_addr()?));
+    // A late one from a host asked before is not this one's.
+    passed.unwrap_or(false)
+}
+
+/// How long one datagram may take on a link with nothing else on it; the whole wait is [`LINK_TRIES_MAX`] times that.
+const LINK_TRY: Duration = Duration::from_millis(10);
 
 fn open(name: &str) -> Result<Namespace, TestbedError> {
     Namespace::named(name).map_err(TestbedError::system(format!(

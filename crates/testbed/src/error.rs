@@ -55,9 +55,9 @@ pub enum TestbedError {
         /// The host.
         host: String,
         /// The processor asked for.
-        processor: usize,
+        processor: u32,
         /// Those there are.
-        allowed: Vec<usize>,
+        allowed: Vec<u32>,
     },
     /// On loopback there is no port to hold, lose or shape.
     #[error("This needs emulated hosts, but they stand on loopback: {reason}")]

@@ -14,7 +14,7 @@ pub struct HostSpec {
     /// The name, also the last part of the namespace's name.
     pub name: String,
     /// The processors its processes may use; empty for all.
-    pub processors: Vec<usize>,
+    pub processors: Vec<u32>,
 }
 
 impl HostSpec {
@@ -29,12 +29,12 @@ impl HostSpec {
 
     /// The same, on these processors.
     #[must_use]
-    pub fn on(mut self, processors: impl Into<Vec<usize>>) -> Self {
+    pub fn on(mut self, processors: impl Into<Vec<u32>>) -> Self {
         self.processors = processors.into();
         self
     }
 
-    pub(crate) fn check(&self, allowed: &[usize]) -> Result<(), TestbedError> {
+    pub(crate) fn check(&self, allowed: &[u32]) -> Result<(), TestbedError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
         let named = self.name.len() <= HOST_NAME_LEN_MAX
             && self.name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -63,7 +63,7 @@ impl HostSpec {
 pub struct Host {
     pub(crate) name: String,
     pub(crate) address: Ipv4Addr,
-    pub(crate) processors: Vec<usize>,
+    pub(crate) processors: Vec<u32>,
     pub(crate) place: Place,
 }
 
@@ -95,7 +95,7 @@ impl Host {
 
     /// The processors its processes may use; empty for all.
     #[must_use]
-    pub fn processors(&self) -> &[usize] {
+    pub fn processors(&self) -> &[u32] {
         &self.processors
     }
 

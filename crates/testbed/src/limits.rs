@@ -17,3 +17,7 @@ pub const LOAD_LIFETIME_S_MAX: u64 = 86_400;
 
 /// Octets of what a tool said that an error repeats.
 pub const TOOL_SPEECH_LEN_MAX: usize = 600;
+
+/// Datagrams, a hundredth of a second each, sent to find out whether a new link carries anything: the kernel's own delay is at most a second, a
+/// busy machine adds to it.
+pub const LINK_TRIES_MAX: u32 = 1000;

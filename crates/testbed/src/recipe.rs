@@ -42,8 +42,9 @@ pub(crate) fn removal<'a>(names: impl Iterator<Item = &'a str>) -> String {
 pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
     let (mtu, queue) = (network.mtu_bytes, network.queue_frames);
     let mut script = format!(
-        "link add {BRIDGE} mtu {mtu} type bridge mcast_snooping 0\n\
-         link set {BRIDGE} addrgenmode none\n"
+        "link add {BRIDGE} address {} mtu {mtu} type bridge mcast_snooping 0\n\
+         link set {BRIDGE} addrgenmode none\n",
+        mac_address(SWITCH_MAC, 0)
     );
     for (port, host) in (1..).zip(hosts) {
         let (here, there) = (port_name(port), mac_address(HOST_MAC, port));
@@ -146,7 +147,9 @@ pub(crate) fn host_links(port: usize, count: usize) -> String {
         "link set lo up\n\
          link set {INTERFACE} addrgenmode none\n\
          link set {INTERFACE} up\n\
-         address add {address}/16 dev {INTERFACE}\n"
+         address add {address}/16 dev {INTERFACE}\n\
+         neighbour add {SWITCH_ADDRESS} lladdr {} dev {INTERFACE} nud permanent\n",
+        mac_address(SWITCH_MAC, 0)
     );
     for other in (1..=count).filter(|&other| other != port) {
         let (address, mac) = (host_address(other), mac_address(HOST_MAC, other));
@@ -171,10 +174,11 @@ pub(crate) const TABLE: &str = "deckwatch";
 pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 
 const BRIDGE: &str = "br0";
-/// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys.
+/// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch itself.
 const HOST_MAC: u8 = 0;
 const PORT_MAC: u8 = 1;
 const DECOY_MAC: u8 = 2;
+const SWITCH_MAC: u8 = 3;
 /// Voice and control: CS5, VOICE-ADMIT, EF, CS6, CS7 (RFC 4594).
 const DSCP_FIRST: &str = "40, 44, 46, 48, 56";
 /// Lower effort and CS1 (RFC 8622, RFC 4594).
@@ -200,7 +204,7 @@ mod tests {
     #[test]
     fn each_host_knows_every_other_and_not_itself() {
         let script = host_links(2, 3);
-        assert_eq!(script.matches("neighbour add").count(), 2);
+        assert_eq!(script.matches("neighbour add 198.18.0.").count(), 2);
         assert!(script.contains("address add 198.18.0.2/16"));
         assert!(!script.contains("neighbour add 198.18.0.2 "));
         assert!(script.contains("198.18.0.3 lladdr 02:44:57:00:00:03"));

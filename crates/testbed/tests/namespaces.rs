@@ -13,10 +13,10 @@ use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Standing, Test
 /// Long enough for a datagram on a busy machine; waited for only where none is to come.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// None, with a line that the run counts as a skip, where namespaces cannot be made.
+/// None, and a counted skip, where namespaces cannot be made.
 fn testbed(network: &NetworkSpec, names: &[&str]) -> Option<Testbed> {
     if let Some(reason) = Testbed::obstacle() {
-        println!("SKIP: {reason}");
+        deckwatch_testkit::skip("namespaces", &reason);
         return None;
     }
     let hosts: Vec<HostSpec> = names.iter().map(|&name| HostSpec::new(name)).collect();
@@ -223,7 +223,7 @@ const CLEANINGS_MAX: usize = 100_000;
 #[test]
 fn a_kept_testbed_outlives_its_maker_and_every_cleaning_until_it_is_taken_down() {
     if let Some(reason) = Testbed::obstacle() {
-        println!("SKIP: {reason}");
+        deckwatch_testkit::skip("namespaces", &reason);
         return;
     }
     let hosts = [HostSpec::new("A"), HostSpec::new("B")];

@@ -1,3 +1,5 @@
+//! Due times, and the statistics of the exponential gaps.
+
 use super::*;
 
 fn schedule(arrivals: Arrivals, extent: Extent) -> Schedule {

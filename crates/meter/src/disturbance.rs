@@ -39,81 +39,73 @@ impl Disturbance {
     /// What a reader should know of the whole run before trusting its numbers.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
-        let mut warn = |kind: &str, text: String| {
-            warnings.push(Warning {
-                kind: kind.to_owned(),
-                text,
-            })
-        };
         let capacity = self.duration.saturating_mul(self.processors);
-        if self.stolen > capacity.mul_f64(STOLEN_SHARE_WARNED) {
-            warn(
+        let pressure = self.processor_pressure.unwrap_or_default();
+        let all = [
+            (
+                self.stolen > capacity.mul_f64(STOLEN_SHARE_WARNED),
                 "stolen-cpu",
                 format!(
                     "The hypervisor gave {:?} of this machine's processor time to others.",
                     self.stolen
                 ),
-            );
-        }
-        if !self.throttled.is_zero() {
-            warn(
+            ),
+            (
+                !self.throttled.is_zero(),
                 "throttled",
                 format!(
                     "The control group's quota stopped the run's threads for {:?}.",
                     self.throttled
                 ),
-            );
-        }
-        if let Some(pressure) = self
-            .processor_pressure
-            .filter(|pressure| *pressure > self.duration.mul_f64(PRESSURE_SHARE_WARNED))
-        {
-            warn(
+            ),
+            (
+                pressure > self.duration.mul_f64(PRESSURE_SHARE_WARNED),
                 "cpu-pressure",
                 format!(
                     "For {pressure:?} of {:?} some runnable thread waited for a processor.",
                     self.duration
                 ),
-            );
-        }
-        if self.udp_receive_overflows > 0 {
-            warn(
+            ),
+            (
+                self.udp_receive_overflows > 0,
                 "receive-overflow",
                 format!(
                     "{} datagrams found a full receive buffer on this machine.",
                     self.udp_receive_overflows
                 ),
-            );
-        }
-        if self.udp_send_errors > 0 {
-            warn(
+            ),
+            (
+                self.udp_send_errors > 0,
                 "send-errors",
                 format!(
                     "{} datagrams found a full send buffer on this machine.",
                     self.udp_send_errors
                 ),
-            );
-        }
-        if self.capture_dropped > 0 {
-            warn(
+            ),
+            (
+                self.capture_dropped > 0,
                 "capture-dropped",
                 format!(
                     "A capture dropped {} packets; stamps of their messages are missing.",
                     self.capture_dropped
                 ),
-            );
-        }
-        if !self.clock_error.is_zero() {
-            warn(
+            ),
+            (
+                !self.clock_error.is_zero(),
                 "clock-error",
                 format!(
                     "Latencies may be wrong by up to {:?}, the error of the clocks of their two ends.",
                     self.clock_error
                 ),
-            );
-        }
-        warnings
+            ),
+        ];
+        all.into_iter()
+            .filter(|(holds, _, _)| *holds)
+            .map(|(_, kind, text)| Warning {
+                kind: kind.to_owned(),
+                text,
+            })
+            .collect()
     }
 
     /// The readings by name, for the result document.

@@ -51,6 +51,9 @@ pub fn provenance(run: Run, started_at: SystemTime, disturbance: &Disturbance) -
 }
 
 #[cfg(test)]
+pub(crate) use readings::tests::Tree;
+
+#[cfg(test)]
 mod tests {
     //! What holds on whatever machine runs it.
 

@@ -138,7 +138,7 @@ pub(super) fn read(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provenance::readings::tests::Tree;
+    use crate::provenance::Tree;
 
     #[test]
     fn facts_are_read_from_the_kernels_files() {

@@ -7,6 +7,7 @@
 
 mod exit;
 
+mod report;
 mod version;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ macro_rules! subcommands {
 }
 
 subcommands! {
+    Report => report,
     Version => version,
 }
 

@@ -1,3 +1,107 @@
 //! Result files in, one self-contained HTML file out.
+//!
+//! [`build`] reads the folders that runs wrote and gives back one page: verdicts, distributions, gaps between arrivals, layers, provenance.
+//! The page opens offline, without any other file, in light and dark, on paper, and with scripts switched off; a script only adds reading
+//! values off the figures, enlarging them and choosing the theme. Several folders are laid side by side on equal axes.
+//!
+//! Nothing here measures or judges: verdicts, bounds and percentiles are those of the result document, and the samples are only drawn.
 
 #![forbid(unsafe_code)]
+
+mod axis;
+mod chart;
+mod error;
+mod layers;
+pub mod limits;
+mod palette;
+mod run;
+mod series;
+mod svg;
+mod unit;
+mod view;
+
+use std::path::{Path, PathBuf};
+
+pub use error::ReportError;
+pub use run::{RESULT_FILE, Run, SAMPLES_FILE};
+
+/// Name of the report that [`write`] leaves in a run's folder.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Makes the report of one run, or of several side by side.
+///
+/// # Errors
+///
+/// As [`Run::read`] and [`page`].
+pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
+    // Counted before anything is read: samples are large.
+    accept_count(folders.len())?;
+    let runs = folders
+        .iter()
+        .map(|folder| Run::read(folder))
+        .collect::<Result<Vec<_>, _>>()?;
+    page(&runs)
+}
+
+/// Makes the report of runs that are in memory.
+///
+/// # Errors
+///
+/// [`ReportError::NoFolder`] and [`ReportError::TooManyFolders`] by the number of runs, [`ReportError::DoesNotFit`] where not even the least
+/// detail fits [`limits::REPORT_BYTES_MAX`], [`ReportError::Template`] by a defect of this crate.
+pub fn page(runs: &[Run]) -> Result<String, ReportError> {
+    accept_count(runs.len())?;
+    let mut bytes = 0;
+    for detail in limits::Detail::LADDER {
+        let html = view::page(runs, &detail)?;
+        bytes = html.len();
+        if bytes <= limits::REPORT_BYTES_MAX {
+            return Ok(html);
+        }
+    }
+    Err(ReportError::DoesNotFit {
+        bytes,
+        max: limits::REPORT_BYTES_MAX,
+    })
+}
+
+/// Makes the report of the run in `folder` and writes it there as [`REPORT_FILE`]. Gives back its path.
+///
+/// # Errors
+///
+/// As [`build`] and [`write_page`].
+pub fn write(folder: &Path) -> Result<PathBuf, ReportError> {
+    let path = folder.join(REPORT_FILE);
+    write_page(&path, &build(&[folder.to_path_buf()])?)?;
+    Ok(path)
+}
+
+/// Writes a page to `path`, all of it or nothing: a report that stood there before is kept until the new one is whole.
+///
+/// # Errors
+///
+/// [`ReportError::Unwritable`].
+pub fn write_page(path: &Path, html: &str) -> Result<(), ReportError> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = std::fs::write(&partial, html).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|reason| {
+        let _ = std::fs::remove_file(&partial);
+        ReportError::Unwritable {
+            path: path.to_path_buf(),
+            reason,
+        }
+    })
+}
+
+fn accept_count(count: usize) -> Result<(), ReportError> {
+    match count {
+        0 => Err(ReportError::NoFolder),
+        count if count > limits::RUNS_MAX => Err(ReportError::TooManyFolders {
+            count,
+            max: limits::RUNS_MAX,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,5 +1,3 @@
-//! Known blame on synthetic samples.
-
 use super::*;
 use crate::sample::SampleFlags;
 

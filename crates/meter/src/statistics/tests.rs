@@ -1,5 +1,3 @@
-//! How many messages prove a budget.
-
 use super::*;
 
 const NAV: LateBudget = LateBudget {

@@ -1,0 +1,31 @@
+//! `deckwatch report`: makes the report of one run anew, or lays several side by side.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Make the report of a run anew, or lay several runs side by side on equal axes
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  deckwatch report results/nav\n  deckwatch report results/nav results/nav-loaded -o compare.html"
+)]
+pub(crate) struct Args {
+    /// Folders that runs wrote, each with its result.json and samples.parquet
+    #[arg(required = true, value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+
+    /// Where to write; by default report.html in the folder or, of several runs, in the current one
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let path = args
+        .output
+        .unwrap_or_else(|| match args.folders.as_slice() {
+            [folder] => folder.join(deckwatch_report::REPORT_FILE),
+            _ => Path::new(deckwatch_report::REPORT_FILE).to_path_buf(),
+        });
+    deckwatch_report::write_page(&path, &deckwatch_report::build(&args.folders)?)?;
+    anstream::println!("{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,122 @@
+//! What can keep a report from being made.
+
+use std::path::PathBuf;
+
+/// Why no report was made. Every message names the file and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// No folder was named.
+    #[error(
+        "no result folder was named; name at least one, for example `deckwatch report results/nav`"
+    )]
+    NoFolder,
+    /// More folders than can be told apart.
+    #[error(
+        "{count} result folders were named, but at most {max} can be laid side by side; name fewer"
+    )]
+    TooManyFolders {
+        /// How many were named.
+        count: usize,
+        /// [`crate::limits::RUNS_MAX`].
+        max: usize,
+    },
+    /// The folder is not there, or has no result document.
+    #[error(
+        "{path}: cannot be read ({reason}); name the folder that a run wrote, the one that holds result.json"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: std::io::Error,
+    },
+    /// The result document is larger than any run writes.
+    #[error(
+        "{path}: {bytes} octets are more than a result document has (at most {max}); name another folder"
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// [`crate::limits::RESULT_BYTES_MAX`].
+        max: u64,
+    },
+    /// The result document is not one.
+    #[error(
+        "{path}: is damaged or not a result document ({reason}); restore it from a copy or run the mission again"
+    )]
+    DamagedDocument {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and what was expected.
+        reason: String,
+    },
+    /// The document was written by a later program.
+    #[error(
+        "{path}: has schema version {found}, this deckwatch reads versions 1 to {newest}; use the deckwatch that wrote it, or a later one"
+    )]
+    UnknownVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version it names.
+        found: u64,
+        /// The newest version known here.
+        newest: u32,
+    },
+    /// The samples cannot be read.
+    #[error("{reason}; restore the file from a copy or run the mission again")]
+    DamagedSamples {
+        /// Which file, and what was wrong with it.
+        reason: deckwatch_meter::samples::SamplesError,
+    },
+    /// More samples than can be held in memory.
+    #[error(
+        "{path}: {rows} samples are more than a report can draw on (at most {max}); open the file with DuckDB, Polars or pandas instead"
+    )]
+    TooManySamples {
+        /// The file.
+        path: PathBuf,
+        /// How many it has.
+        rows: u64,
+        /// [`crate::limits::SAMPLES_MAX`].
+        max: u64,
+    },
+    /// The report cannot be written.
+    #[error(
+        "{path}: cannot be written ({reason}); check the folder's permissions and free space, or name another output file"
+    )]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: std::io::Error,
+    },
+    /// The page's own template failed: a defect of this program.
+    #[error(
+        "the report's template failed ({reason}); this is a defect of deckwatch, please report it"
+    )]
+    Template {
+        /// The template engine's words.
+        reason: String,
+    },
+    /// Not even the coarsest page fits.
+    #[error(
+        "the report would be {bytes} octets with the least detail, more than {max}; name fewer folders"
+    )]
+    DoesNotFit {
+        /// Octets of the coarsest page.
+        bytes: usize,
+        /// [`crate::limits::REPORT_BYTES_MAX`].
+        max: usize,
+    },
+}
+
+impl From<minijinja::Error> for ReportError {
+    fn from(error: minijinja::Error) -> Self {
+        Self::Template {
+            reason: format!("{error:#}"),
+        }
+    }
+}

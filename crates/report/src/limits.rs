@@ -1,0 +1,95 @@
+//! Every bound of this crate, with its reason.
+
+/// Octets of a whole report. A report is mailed and opened on a phone; above this it is drawn again with less detail.
+pub const REPORT_BYTES_MAX: usize = 5_000_000;
+
+/// Late messages kept for each destination, the worst: as many bars as a figure 700 pixels wide can show apart.
+pub const LATE_MESSAGES_MAX: usize = 200;
+
+/// Runs laid side by side: more colours than eight cannot be told apart.
+pub const RUNS_MAX: usize = 8;
+
+/// Octets of `result.json` that are read: a document of 1000 destinations is about 2 MB, so a larger one is another file.
+pub const RESULT_BYTES_MAX: u64 = 256 << 20;
+
+/// Samples of one run that a report is made from. They are in memory together, at about 120 octets: 2.4 GB, for 35 destinations at 16 Hz ten hours.
+pub const SAMPLES_MAX: u64 = 20_000_000;
+
+/// Characters of a name that are shown, so that one name cannot fill the page.
+pub const NAME_CHARS_MAX: usize = 120;
+
+/// Characters of a sentence (a reason, a warning) that are shown.
+pub const SENTENCE_CHARS_MAX: usize = 1000;
+
+/// How much is drawn. The first step of the ladder that fits [`REPORT_BYTES_MAX`] is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detail {
+    /// Columns of an inter-arrival figure; each holds the least and the greatest gap that fall into it.
+    pub(crate) columns: usize,
+    /// Points of a distribution curve.
+    pub(crate) curve_points: usize,
+    /// Inter-arrival figures for one flow over one carrier, the worst destinations first.
+    pub(crate) gap_figures: usize,
+    /// Thin curves of the destinations that are not the worst.
+    pub(crate) thin_curves: usize,
+    /// Late messages drawn one by one for each flow over one carrier.
+    pub(crate) late_messages: usize,
+    /// Rows of destinations listed for each flow over one carrier.
+    pub(crate) rows: usize,
+    /// Flows (over one carrier) shown at all.
+    pub(crate) flows: usize,
+    /// Warnings, deaths and reasons listed.
+    pub(crate) sentences: usize,
+    /// Characters of the mission file that are shown.
+    pub(crate) mission_chars: usize,
+}
+
+impl Detail {
+    /// From the finest to the coarsest.
+    pub(crate) const LADDER: [Self; 4] = [
+        Self {
+            columns: 300,
+            curve_points: 200,
+            gap_figures: 40,
+            thin_curves: 40,
+            late_messages: LATE_MESSAGES_MAX,
+            rows: 2000,
+            flows: 100,
+            sentences: 200,
+            mission_chars: 200_000,
+        },
+        Self {
+            columns: 200,
+            curve_points: 120,
+            gap_figures: 8,
+            thin_curves: 20,
+            late_messages: 100,
+            rows: 300,
+            flows: 60,
+            sentences: 100,
+            mission_chars: 100_000,
+        },
+        Self {
+            columns: 120,
+            curve_points: 60,
+            gap_figures: 2,
+            thin_curves: 4,
+            late_messages: 40,
+            rows: 60,
+            flows: 40,
+            sentences: 40,
+            mission_chars: 20_000,
+        },
+        Self {
+            columns: 60,
+            curve_points: 30,
+            gap_figures: 1,
+            thin_curves: 0,
+            late_messages: 10,
+            rows: 8,
+            flows: 12,
+            sentences: 10,
+            mission_chars: 2_000,
+        },
+    ];
+}

@@ -1,0 +1,192 @@
+//! One run, read from its folder.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use deckwatch_meter::blame::{Road, Splitter, calls};
+use deckwatch_meter::result::{ResultDocument, SCHEMA_VERSION};
+use deckwatch_meter::sample::Sample;
+use deckwatch_meter::samples::SampleReader;
+
+use crate::error::ReportError;
+use crate::limits::{RESULT_BYTES_MAX, SAMPLES_MAX};
+use crate::series::Series;
+
+/// Name of the result document in a run's folder.
+pub const RESULT_FILE: &str = "result.json";
+
+/// Name of the samples in a run's folder.
+pub const SAMPLES_FILE: &str = "samples.parquet";
+
+/// A run: what it found, and its samples made ready to be drawn.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(crate) folder: String,
+    pub(crate) document: ResultDocument,
+    /// For each flow of the document, for each of its destinations.
+    pub(crate) series: Vec<Vec<Series>>,
+    /// Samples that belong to no flow and destination of the document.
+    pub(crate) strays: u64,
+}
+
+impl Run {
+    /// Reads the folder that a run wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Unreadable`], [`ReportError::TooLarge`], [`ReportError::DamagedDocument`], [`ReportError::UnknownVersion`],
+    /// [`ReportError::DamagedSamples`] or [`ReportError::TooManySamples`], each with the file it is about.
+    pub fn read(folder: &Path) -> Result<Self, ReportError> {
+        let document = document(&folder.join(RESULT_FILE))?;
+        let path = folder.join(SAMPLES_FILE);
+        let mut intake = Intake::new(&document);
+        samples(&path, |sample| intake.push(sample))?;
+        Ok(intake.finish(name_of(folder), document))
+    }
+
+    /// Takes a document and samples that are in memory. `folder` is the name the run is known by beside others.
+    pub fn from_samples<'a>(
+        folder: &str,
+        document: ResultDocument,
+        samples: impl IntoIterator<Item = &'a Sample>,
+    ) -> Self {
+        let mut intake = Intake::new(&document);
+        for sample in samples {
+            intake.push(sample);
+        }
+        intake.finish(folder.to_owned(), document)
+    }
+}
+
+/// Samples by flow and destination.
+struct Intake {
+    samples: Vec<Vec<Vec<Sample>>>,
+    places: HashMap<(u16, u16), (usize, usize)>,
+    strays: u64,
+}
+
+impl Intake {
+    fn new(document: &ResultDocument) -> Self {
+        let mut places = HashMap::new();
+        let mut samples = Vec::new();
+        for (f, flow) in document.flows.iter().enumerate() {
+            for (d, destination) in flow.destinations.iter().enumerate() {
+                places
+                    .entry((flow.index, destination.index))
+                    .or_insert((f, d));
+            }
+            samples.push(vec![Vec::new(); flow.destinations.len()]);
+        }
+        Self {
+            samples,
+            places,
+            strays: 0,
+        }
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        match self.places.get(&(sample.flow, sample.destination)) {
+            Some((flow, destination)) => self.samples[*flow][*destination].push(*sample),
+            None => self.strays += 1,
+        }
+    }
+
+    fn finish(self, folder: String, document: ResultDocument) -> Run {
+        let flows = document.flows.iter().zip(self.samples);
+        let series = flows
+            .map(|(flow, samples)| series(&flow.carrier, samples))
+            .collect();
+        Run {
+            folder,
+            document,
+            series,
+            strays: self.strays,
+        }
+    }
+}
+
+/// The series of one flow over one carrier. Each destination's samples are given up as soon as they are drawn on.
+fn series(carrier: &str, samples: Vec<Vec<Sample>>) -> Vec<Series> {
+    let road = Road::of_carrier(carrier);
+    let supplier = calls(road, samples.iter().flatten());
+    samples
+        .into_iter()
+        .map(|mut samples| {
+            let splitter = Splitter::new(road, &samples, &supplier);
+            let names = road.names(&samples);
+            Series::of(&mut samples, &splitter, &names)
+        })
+        .collect()
+}
+
+/// The last part of the folder's name, which tells runs apart; the whole of it where it has none, as in `.`.
+fn name_of(folder: &Path) -> String {
+    let whole = folder
+        .canonicalize()
+        .unwrap_or_else(|_| folder.to_path_buf());
+    whole.file_name().map_or_else(
+        || whole.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+fn document(path: &Path) -> Result<ResultDocument, ReportError> {
+    let unreadable = |reason| ReportError::Unreadable {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let damaged = |error: serde_json::Error| ReportError::DamagedDocument {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    if bytes > RESULT_BYTES_MAX {
+        return Err(ReportError::TooLarge {
+            path: path.to_path_buf(),
+            bytes,
+            max: RESULT_BYTES_MAX,
+        });
+    }
+    let mut text = Vec::new();
+    file.take(RESULT_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(unreadable)?;
+    // The version first: a document of another shape is not damaged.
+    let version: Version = serde_json::from_slice(&text).map_err(damaged)?;
+    if version.schema_version == 0 || version.schema_version > u64::from(SCHEMA_VERSION) {
+        let found = version.schema_version;
+        return Err(ReportError::UnknownVersion {
+            path: path.to_path_buf(),
+            found,
+            newest: SCHEMA_VERSION,
+        });
+    }
+    serde_json::from_slice(&text).map_err(damaged)
+}
+
+#[derive(serde::Deserialize)]
+struct Version {
+    schema_version: u64,
+}
+
+fn samples(path: &Path, mut each: impl FnMut(&Sample)) -> Result<(), ReportError> {
+    let reader =
+        SampleReader::open(path).map_err(|reason| ReportError::DamagedSamples { reason })?;
+    if reader.rows() > SAMPLES_MAX {
+        return Err(ReportError::TooManySamples {
+            path: path.to_path_buf(),
+            rows: reader.rows(),
+            max: SAMPLES_MAX,
+        });
+    }
+    for group in reader {
+        group
+            .map_err(|reason| ReportError::DamagedSamples { reason })?
+            .iter()
+            .for_each(&mut each);
+    }
+    Ok(())
+}

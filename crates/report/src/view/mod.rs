@@ -1,0 +1,266 @@
+//! The page: what of the runs is shown, in words and figures, and where.
+
+mod compare;
+mod flow;
+mod head;
+mod provenance;
+mod table;
+
+use deckwatch_meter::result::{DestinationResult, FlowResult, VerdictKind};
+use minijinja::Environment;
+use minijinja::value::Serde;
+
+use crate::error::ReportError;
+use crate::limits::{Detail, NAME_CHARS_MAX};
+use crate::palette;
+use crate::run::Run;
+use crate::series::Series;
+use crate::unit;
+
+/// Renders the whole page with the given detail.
+pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError> {
+    let labels = run_labels(runs);
+    let mut environment = Environment::new();
+    environment.add_template("page.html", include_str!("../../templates/page.html"))?;
+    let sections = sections(runs, &labels);
+    let page = Page {
+        style: palette::style() + include_str!("../../templates/style.css"),
+        script: include_str!("../../templates/script.js"),
+        title: page_title(&labels),
+        several: runs.len() > 1,
+        heads: each(runs, &labels, |run, label| head::of(run, label, detail)),
+        comparison: (runs.len() > 1).then(|| compare::of(runs, &labels, &sections, detail)),
+        columns: &table::COLUMNS,
+        tables: each(runs, &labels, |run, label| table::of(run, label, detail)),
+        sections: sections
+            .iter()
+            .take(detail.flows)
+            .map(|section| flow::of(section, runs.len() > 1, detail))
+            .collect(),
+        provenance: each(runs, &labels, |run, label| {
+            provenance::of(run, label, detail)
+        }),
+    };
+    Ok(environment.get_template("page.html")?.render(Serde(page))?)
+}
+
+/// What the template is given.
+#[derive(serde::Serialize)]
+struct Page {
+    style: String,
+    script: &'static str,
+    title: String,
+    several: bool,
+    heads: Vec<head::Head>,
+    comparison: Option<compare::Comparison>,
+    columns: &'static [table::Column],
+    tables: Vec<table::Table>,
+    sections: Vec<flow::FlowView>,
+    provenance: Vec<provenance::Provenance>,
+}
+
+fn each<T>(runs: &[Run], labels: &[String], make: impl Fn(&Run, &str) -> T) -> Vec<T> {
+    runs.iter()
+        .zip(labels)
+        .map(|(run, label)| make(run, label))
+        .collect()
+}
+
+/// A flow over a carrier in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    /// Index of the run.
+    run: usize,
+    /// What the run is called.
+    run_label: &'a str,
+    flow: &'a FlowResult,
+    series: &'a [Series],
+}
+
+/// Everything that bears one flow's name: over each carrier, in each run.
+#[derive(Clone, Debug)]
+pub(crate) struct Section<'a> {
+    name: &'a str,
+    lines: Vec<Line<'a>>,
+}
+
+impl<'a> Section<'a> {
+    /// The carriers, in order of appearance.
+    fn carriers(&self) -> Vec<&'a str> {
+        let mut carriers: Vec<&str> = Vec::new();
+        for line in &self.lines {
+            if !carriers.contains(&line.flow.carrier.as_str()) {
+                carriers.push(&line.flow.carrier);
+            }
+        }
+        carriers
+    }
+
+    fn series(&self) -> impl Iterator<Item = &'a Series> + Clone {
+        self.lines
+            .iter()
+            .flat_map(|line| line.series)
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The destinations with their samples, the worst first.
+    fn destinations(&self) -> Vec<(&'a DestinationResult, &'a Series)> {
+        let mut all: Vec<_> = self.flow.destinations.iter().zip(self.series).collect();
+        all.sort_by(|one, other| {
+            badness(other.0)
+                .partial_cmp(&badness(one.0))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        all
+    }
+
+    fn budget(&self) -> f64 {
+        budget(self.flow)
+    }
+
+    /// Period and deadline together, where arrivals are periodic.
+    fn late_gap_ns(&self) -> Option<f64> {
+        (self.flow.arrivals == "periodic" && self.flow.rate_hz > 0.0)
+            .then(|| 1e9 / self.flow.rate_hz + self.flow.deadline_ns as f64)
+    }
+}
+
+/// The late share that the mission allows.
+fn budget(flow: &FlowResult) -> f64 {
+    if flow.budget.of == 0 {
+        0.0
+    } else {
+        flow.budget.late as f64 / flow.budget.of as f64
+    }
+}
+
+/// By what destinations are ordered: the verdict, then the late rate, then its bound, then the latency.
+fn badness(destination: &DestinationResult) -> (u8, f64, f64, u64) {
+    let rate = &destination.late_rate;
+    let latency = destination
+        .latency_ns
+        .get("p99")
+        .or_else(|| destination.latency_ns.get("max"));
+    (
+        destination.verdict.kind as u8,
+        rate.estimate,
+        rate.upper,
+        latency.copied().unwrap_or(u64::MAX),
+    )
+}
+
+fn sections<'a>(runs: &'a [Run], labels: &'a [String]) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        for (flow, series) in run.document.flows.iter().zip(&run.series) {
+            let line = Line {
+                run: index,
+                run_label: &labels[index],
+                flow,
+                series,
+            };
+            match sections
+                .iter_mut()
+                .find(|section| section.name == flow.name)
+            {
+                Some(section) => section.lines.push(line),
+                None => sections.push(Section {
+                    name: &flow.name,
+                    lines: vec![line],
+                }),
+            }
+        }
+    }
+    sections
+}
+
+/// What each run is called beside the others: its mission if that tells them apart, else its folder, else both with a number.
+fn run_labels(runs: &[Run]) -> Vec<String> {
+    let missions: Vec<String> = runs.iter().map(|run| name(&run.document.mission)).collect();
+    let folders: Vec<String> = runs.iter().map(|run| name(&run.folder)).collect();
+    [missions, folders.clone()]
+        .into_iter()
+        .find(|labels| all_differ(labels))
+        .unwrap_or_else(|| {
+            folders
+                .iter()
+                .enumerate()
+                .map(|(index, folder)| format!("{folder} ({})", index + 1))
+                .collect()
+        })
+}
+
+fn all_differ(labels: &[String]) -> bool {
+    labels
+        .iter()
+        .enumerate()
+        .all(|(index, label)| !labels[..index].contains(label))
+}
+
+fn page_title(labels: &[String]) -> String {
+    format!("{} · Deckwatch", labels.join(" | "))
+}
+
+/// A name as it is shown: short, and never empty.
+fn name(text: &str) -> String {
+    match text.trim() {
+        "" => "(no name)".to_owned(),
+        text => unit::cut(text, NAME_CHARS_MAX),
+    }
+}
+
+fn word(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Pass => "PASS",
+        VerdictKind::Unproven => "UNPROVEN",
+        VerdictKind::Fail => "FAIL",
+        VerdictKind::Invalid => "INVALID",
+    }
+}
+
+fn class(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Pass => "pass",
+        VerdictKind::Unproven => "unproven",
+        VerdictKind::Fail => "fail",
+        VerdictKind::Invalid => "invalid",
+    }
+}
+
+/// The sign beside the word, so that colour is not all.
+fn sign(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Pass => "✓",
+        VerdictKind::Unproven => "?",
+        VerdictKind::Fail => "✗",
+        VerdictKind::Invalid => "⊘",
+    }
+}
+
+/// `1 flow`, `3 flows`.
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        unit::count(n as u64),
+        if n == 1 { one } else { many }
+    )
+}
+
+/// The first `most` sentences, each of bounded length, and how many more there were.
+fn sentences<'a>(all: impl ExactSizeIterator<Item = &'a String>, most: usize) -> Vec<String> {
+    let count = all.len();
+    let mut shown: Vec<String> = all
+        .take(most)
+        .map(|text| unit::cut(text, crate::limits::SENTENCE_CHARS_MAX))
+        .collect();
+    if count > most {
+        shown.push(format!(
+            "… and {} more in result.json.",
+            unit::count((count - most) as u64)
+        ));
+    }
+    shown
+}

@@ -1,0 +1,173 @@
+//! Where the numbers come from: everything a run says about itself.
+
+use serde::Serialize;
+
+use super::{Run, head, name};
+use crate::limits::{Detail, SENTENCE_CHARS_MAX};
+use crate::unit;
+
+/// Everything known of how one run was made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Provenance {
+    label: String,
+    groups: Vec<FactGroup>,
+    mission_path: String,
+    mission_text: String,
+    schema_version: u32,
+}
+
+/// Facts under one heading.
+#[derive(Debug, Serialize)]
+struct FactGroup {
+    heading: &'static str,
+    facts: Vec<(String, String)>,
+}
+
+/// Lists everything.
+pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Provenance {
+    let provenance = &run.document.provenance;
+    Provenance {
+        label: label.to_owned(),
+        groups: groups(run, detail),
+        mission_path: name(&provenance.mission_path),
+        mission_text: unit::cut(&provenance.mission_text, detail.mission_chars),
+        schema_version: run.document.schema_version,
+    }
+}
+
+/// The facts of a run in groups, without the mission's text.
+fn groups(run: &Run, detail: &Detail) -> Vec<FactGroup> {
+    let group = |heading, facts: Vec<(String, String)>| {
+        let facts = facts.into_iter().take(detail.sentences).collect();
+        FactGroup { heading, facts }
+    };
+    let provenance = &run.document.provenance;
+    let machine = provenance
+        .machine
+        .iter()
+        .map(|(key, value)| (name(key), long(value)))
+        .collect();
+    let disturbance = provenance
+        .disturbance
+        .iter()
+        .map(|(key, value)| (name(key), unit::figures(*value)))
+        .collect();
+    let mut groups = vec![
+        group("Run", program(run)),
+        group("Machine", machine),
+        group(
+            "Disturbance over the run (differences of readings)",
+            disturbance,
+        ),
+        group("Clock", clock(run)),
+        group("Hosts and network", environment(run)),
+        group("Scheduling asked for and got, merged layers", flows(run)),
+    ];
+    groups.retain(|group| !group.facts.is_empty());
+    groups
+}
+
+/// Facts by which runs are compared: those that ought to agree if only one thing was varied.
+pub(crate) fn comparable(run: &Run) -> Vec<(String, String)> {
+    let provenance = &run.document.provenance;
+    let mut facts = vec![
+        fact("program's version", &provenance.version),
+        fact("program's profile", &provenance.profile),
+        fact(
+            "clock shared",
+            if provenance.clock.shared { "yes" } else { "no" },
+        ),
+    ];
+    facts.extend(environment(run));
+    facts.extend(
+        provenance
+            .machine
+            .iter()
+            .map(|(key, value)| (name(key), long(value))),
+    );
+    facts.extend(flows(run));
+    facts
+}
+
+fn fact(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), long(value))
+}
+
+fn long(text: &str) -> String {
+    unit::cut(text, SENTENCE_CHARS_MAX)
+}
+
+fn program(run: &Run) -> Vec<(String, String)> {
+    let provenance = &run.document.provenance;
+    vec![
+        fact("command", &head::words(&provenance.command)),
+        fact("version", &provenance.version),
+        fact("profile", &provenance.profile),
+        fact("started (UTC)", &provenance.started_at),
+        fact("duration", &unit::long_duration(provenance.duration_s)),
+        fact("folder", &run.folder),
+    ]
+}
+
+fn clock(run: &Run) -> Vec<(String, String)> {
+    let clock = &run.document.provenance.clock;
+    let shared = if clock.shared {
+        "one clock at both ends of every flow: one-way latency is exact"
+    } else {
+        "the ends have different clocks: one-way latency is not claimed"
+    };
+    vec![
+        fact("clock", shared),
+        fact("stamps", &clock.note),
+        fact(
+            "error of converted kernel stamps",
+            &format!(
+                "at most {}",
+                unit::duration(clock.conversion_error_ns as f64)
+            ),
+        ),
+    ]
+}
+
+fn environment(run: &Run) -> Vec<(String, String)> {
+    let environment = &run.document.environment;
+    let mut facts = vec![
+        fact("hosts are", &environment.kind),
+        fact("network", &environment.network),
+    ];
+    if let Some(reason) = &environment.fallback_reason {
+        facts.push(fact("why loopback", reason));
+    }
+    facts.extend(
+        environment
+            .hosts
+            .iter()
+            .map(|(host, address)| (format!("host {}", name(host)), long(address))),
+    );
+    let loads = if environment.loads.is_empty() {
+        "none".to_owned()
+    } else {
+        environment.loads.join("; ")
+    };
+    facts.push(fact("load", &loads));
+    facts
+}
+
+fn flows(run: &Run) -> Vec<(String, String)> {
+    let flows = run.document.flows.iter().flat_map(|flow| {
+        let key = format!("{} over {}", name(&flow.name), name(&flow.carrier));
+        let merged = (!flow.merged_layers.is_empty()).then(|| {
+            (
+                format!("{key}: measured together"),
+                long(&flow.merged_layers.join("; ")),
+            )
+        });
+        [
+            Some((format!("{key}: scheduling"), long(&flow.scheduling))),
+            merged,
+        ]
+        .into_iter()
+        .flatten()
+    });
+    flows.collect()
+}

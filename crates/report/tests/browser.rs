@@ -1,0 +1,155 @@
+//! The pages in a real browser: no complaint on its console, nothing asked of the network, and its script does what it is there for.
+
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use deckwatch_meter::result::ResultDocument;
+use deckwatch_meter::sample::Sample;
+use deckwatch_report::{Run, page};
+
+const BROWSERS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+
+/// What a browser made of a page.
+struct Visit {
+    /// The document after its script has run.
+    dom: String,
+    /// What was said on the console, one line each.
+    console: Vec<String>,
+}
+
+fn browser() -> Option<PathBuf> {
+    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+    BROWSERS
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|path| path.is_file())
+}
+
+fn visit(browser: &Path, name: &str, html: &str, fragment: &str) -> Visit {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("browser")
+        .join(name);
+    std::fs::create_dir_all(&folder).expect("cargo's folder for test files");
+    let path = folder.join("page.html");
+    std::fs::write(&path, html).expect("a file");
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--v=0",
+            "--dump-dom",
+            "--virtual-time-budget=2000",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("file://{}{fragment}", path.display()))
+        .output()
+        .expect("a browser that starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let console = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .map(str::to_owned)
+        .collect();
+    Visit {
+        dom: String::from_utf8_lossy(&output.stdout).into_owned(),
+        console,
+    }
+}
+
+fn html((document, samples): (ResultDocument, Vec<Sample>)) -> String {
+    page(&[Run::from_samples("folder", document, &samples)]).expect("a page")
+}
+
+#[test]
+fn pages_open_without_a_complaint() {
+    let Some(browser) = browser() else {
+        return deckwatch_testkit::skip("chromium", "no browser of that kind is installed");
+    };
+    // The console is heard at all: otherwise silence would say nothing.
+    let loud = visit(
+        &browser,
+        "loud",
+        "<!doctype html><title>x</title><script>null.x</script>",
+        "",
+    );
+    assert!(
+        loud.console.iter().any(|line| line.contains("TypeError")),
+        "{:?}",
+        loud.console
+    );
+    for (name, run) in [
+        ("nav", synthetic::nav()),
+        ("fleet", synthetic::fleet()),
+        ("nothing", synthetic::nothing()),
+        ("hostile", synthetic::hostile()),
+    ] {
+        let visit = visit(&browser, name, &html(run), "");
+        assert!(visit.console.is_empty(), "{name}: {:#?}", visit.console);
+        assert!(
+            visit.dom.contains("id=\"provenance\""),
+            "{name} is not whole"
+        );
+        // The script has come to its end, where it shows the theme's button.
+        assert!(
+            !visit.dom.contains("type=\"button\" hidden"),
+            "{name}: the script did not run"
+        );
+    }
+}
+
+#[test]
+fn the_theme_can_be_asked_for_in_the_address() {
+    let Some(browser) = browser() else {
+        return deckwatch_testkit::skip("chromium", "no browser of that kind is installed");
+    };
+    let html = html(synthetic::nothing());
+    assert!(
+        visit(&browser, "dark", &html, "#dark")
+            .dom
+            .contains("<html lang=\"en\" data-theme=\"dark\">")
+    );
+    assert!(
+        !visit(&browser, "either", &html, "")
+            .dom
+            .contains("<html lang=\"en\" data-theme")
+    );
+}
+
+#[test]
+fn a_page_asks_for_nothing_outside_itself() {
+    let html = html(synthetic::nav());
+    for reference in ["http://", "https://", "src=", "@import", "url("] {
+        for (at, _) in html.match_indices(reference) {
+            let rest = &html[at..(at + 60).min(html.len())];
+            assert!(
+                rest.starts_with("url(#hatch)") || rest.starts_with("http://www.w3.org/2000/svg"),
+                "{rest}"
+            );
+        }
+    }
+}

@@ -52,7 +52,7 @@ pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
         let _ = writeln!(
             script,
             "link add {here} mtu {mtu} txqueuelen {queue} address {ours} type veth \
-             peer name {INTERFACE} mtu {mtu} txqueuelen {queue} address {there} netns {host}"
+             peer name {INTERFACE} mtu {mtu} txqueuelen {HOST_QUEUE_FRAMES} address {there} netns {host}"
         );
         let _ = writeln!(
             script,
@@ -173,6 +173,9 @@ pub(crate) const TABLE: &str = "deckwatch";
 /// Address of the switch itself, from which frames to decoys are sent.
 pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 
+/// Frames that wait in a host's own interface, in each priority: Linux's default, and more than fill a socket's send buffer, so that a sender
+/// that is too fast waits, as with real interfaces, instead of losing.
+const HOST_QUEUE_FRAMES: u32 = 1000;
 const BRIDGE: &str = "br0";
 /// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch itself.
 const HOST_MAC: u8 = 0;

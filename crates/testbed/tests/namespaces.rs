@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use deckwatch_os::namespace::{Namespace, NamespaceIdentity};
+use deckwatch_os::{schedule, socket};
 use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers};
 
 /// Long enough for a datagram on a busy machine; waited for only where none is to come.
@@ -43,6 +44,19 @@ fn pair(testbed: &Testbed) -> (UdpSocket, UdpSocket) {
     );
     from.connect(to.local_addr().unwrap()).unwrap();
     (from, to)
+}
+
+/// Returns when all that was sent by `from` before has reached its ports: another frame of the same host has come out of another port.
+/// Frames of one host keep their order while the thread that sends them stays on one processor.
+fn wait_for_frames_of(from: &Host, other: &Host) {
+    let (from, other) = (socket_on(from), socket_on(other));
+    from.send_to(&[0; 4], other.local_addr().unwrap()).unwrap();
+    assert_eq!(receive_number(&other), 0);
+}
+
+fn stay_on_one_processor() {
+    let processors = schedule::affinity().unwrap();
+    schedule::set_affinity(&processors[..1]).unwrap();
 }
 
 fn receive_number(socket: &UdpSocket) -> u32 {
@@ -87,23 +101,17 @@ fn thirty_six_hosts_come_up_reach_each_other_and_go() {
 
 #[test]
 fn a_held_port_delays_every_frame_and_loses_none() {
-    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]) else {
+    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B", "C"]) else {
         return;
     };
+    stay_on_one_processor();
     let (from, to) = pair(&testbed);
     for round in 0..3 {
         testbed.hold("B").unwrap();
         for number in 0..100_u32 {
             from.send(&(round * 100 + number).to_be_bytes()).unwrap();
         }
-        // All 100 have left A's interface before the answer of a port that is not held comes round.
-        let (back, forth) = (
-            socket_on(&testbed.hosts()[1]),
-            socket_on(&testbed.hosts()[0]),
-        );
-        back.send_to(&1_u32.to_be_bytes(), forth.local_addr().unwrap())
-            .unwrap();
-        assert_eq!(receive_number(&forth), 1);
+        wait_for_frames_of(&testbed.hosts()[0], &testbed.hosts()[2]);
         to.set_nonblocking(true).unwrap();
         assert!(to.recv(&mut [0; 4]).is_err(), "a frame passed a held port");
         to.set_nonblocking(false).unwrap();
@@ -112,6 +120,37 @@ fn a_held_port_delays_every_frame_and_loses_none() {
             assert_eq!(receive_number(&to), round * 100 + number);
         }
     }
+}
+
+#[test]
+fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
+    const EXPEDITED: u8 = 46;
+    const ASSURED: u8 = 34;
+    const LOWER_EFFORT: u8 = 8;
+    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B", "C"]) else {
+        return;
+    };
+    stay_on_one_processor();
+    let (from, to) = pair(&testbed);
+    testbed.hold("B").unwrap();
+    let code_points = [
+        0,
+        LOWER_EFFORT,
+        0,
+        ASSURED,
+        EXPEDITED,
+        LOWER_EFFORT,
+        0,
+        EXPEDITED,
+    ];
+    for (number, code_point) in (0_u32..).zip(code_points) {
+        socket::set_priority(&from, false, Some(code_point), None).unwrap();
+        from.send(&number.to_be_bytes()).unwrap();
+    }
+    wait_for_frames_of(&testbed.hosts()[0], &testbed.hosts()[2]);
+    testbed.release("B").unwrap();
+    let order: Vec<u32> = code_points.iter().map(|_| receive_number(&to)).collect();
+    assert_eq!(order, [4, 7, 0, 2, 3, 6, 1, 5]);
 }
 
 #[test]

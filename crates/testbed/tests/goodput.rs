@@ -1,0 +1,164 @@
+//! Truth: an emulated network carries what theory says it carries, within 1%. Needs namespaces; skips, counted, without.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deckwatch_os::clock::monotonic_ns;
+use deckwatch_os::schedule::{Class, set_class};
+use deckwatch_os::socket::set_receive_buffer;
+use deckwatch_os::stamp;
+use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed};
+
+/// How far the measured goodput may be from theory.
+const TOLERANCE: f64 = 0.01;
+/// What is measured, after the shaper's first credit is spent.
+const MEASURED_NS: i64 = 2_000_000_000;
+/// Datagrams before that: many times the credit of both shapers on the way, and the kernel may not stamp the first.
+const FIRST_DATAGRAMS: usize = 200;
+/// How often a measurement may be made, each but the last disturbed.
+const TRIES: usize = 3;
+/// Share of the time in which some task waited for a processor, or the hypervisor ran something else, above which a run counts as disturbed.
+const DISTURBED_SHARE: f64 = 0.02;
+/// Room for a receiver that is not woken for a tenth of a second.
+const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
+
+/// The kernel's own record of disturbance.
+#[derive(Clone, Copy, Debug)]
+struct Disturbance {
+    at_ns: i64,
+    waiting_us: f64,
+    stolen_ticks: f64,
+}
+
+impl Disturbance {
+    fn read() -> Self {
+        let pressure = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+        let waiting = pressure
+            .split_once("total=")
+            .and_then(|(_, rest)| rest.lines().next());
+        let stat = fs::read_to_string("/proc/stat").unwrap();
+        let stolen = stat.split_ascii_whitespace().nth(8);
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        Self {
+            at_ns: monotonic_ns(),
+            waiting_us: number(waiting),
+            stolen_ticks: number(stolen),
+        }
+    }
+
+    /// The greater of the shares of waiting and of stolen time since `earlier`.
+    fn share_since(self, earlier: Self) -> f64 {
+        const TICKS_A_SECOND: f64 = 100.0;
+        let seconds = (self.at_ns - earlier.at_ns) as f64 / 1e9;
+        let waiting = (self.waiting_us - earlier.waiting_us) / 1e6 / seconds;
+        waiting.max((self.stolen_ticks - earlier.stolen_ticks) / TICKS_A_SECOND / seconds)
+    }
+}
+
+fn socket_on(host: &Host) -> UdpSocket {
+    let bound = host
+        .namespace()
+        .unwrap()
+        .run_inside(|| UdpSocket::bind((host.address(), 0)));
+    bound.unwrap().unwrap()
+}
+
+/// Sends as fast as the socket lets it, which blocks while the host's interface is busy.
+fn send(socket: &UdpSocket, payload_bytes: usize, stopped: &AtomicBool) {
+    // A sender or receiver that had to wait for a processor would be measured in place of the network.
+    let _ = set_class(Class::Fifo(5));
+    let datagram = vec![0; payload_bytes];
+    while !stopped.load(Ordering::Relaxed) {
+        socket.send(&datagram).unwrap();
+    }
+}
+
+/// Octets of payload a second, in bits, by the kernel's stamps of the first and last datagram of the measured time.
+fn receive(socket: &UdpSocket, payload_bytes: usize) -> f64 {
+    let _ = set_class(Class::Fifo(6));
+    let mut datagram = vec![0; payload_bytes];
+    for _ in 0..FIRST_DATAGRAMS {
+        assert_eq!(
+            stamp::receive(socket, &mut datagram).unwrap().len,
+            payload_bytes
+        );
+    }
+    let mut next = || {
+        let received = stamp::receive(socket, &mut datagram).unwrap();
+        assert_eq!(
+            received.dropped.unwrap_or(0),
+            0,
+            "the receive buffer overflowed"
+        );
+        (received.len, received.stamp_realtime_ns.unwrap())
+    };
+    let (_, begin_ns) = next();
+    let mut octets = 0;
+    loop {
+        let (len, at_ns) = next();
+        octets += len;
+        if at_ns - begin_ns >= MEASURED_NS {
+            return octets as f64 * 8.0 * 1e9 / (at_ns - begin_ns) as f64;
+        }
+    }
+}
+
+fn goodput_bits_per_s(testbed: &Testbed, payload_bytes: usize) -> f64 {
+    let (from, to) = (
+        socket_on(&testbed.hosts()[0]),
+        socket_on(&testbed.hosts()[1]),
+    );
+    set_receive_buffer(&to, RECEIVE_BUFFER_BYTES).unwrap();
+    stamp::stamp_received(&to).unwrap();
+    to.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let stopped = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&to, payload_bytes));
+        scope.spawn(|| send(&from, payload_bytes, &stopped));
+        let goodput = receiver.join();
+        stopped.store(true, Ordering::Relaxed);
+        goodput.unwrap()
+    })
+}
+
+fn assert_goodput_is_theoretical(network: &NetworkSpec, payload_bytes: usize) {
+    if let Some(reason) = Testbed::obstacle() {
+        deckwatch_testkit::skip("namespaces", &reason);
+        return;
+    }
+    let theory = network
+        .udp_goodput_bits_per_s(payload_bytes as u64)
+        .unwrap();
+    let testbed = Testbed::create(network, &[HostSpec::new("A"), HostSpec::new("B")]).unwrap();
+    for try_number in 1..=TRIES {
+        let before = Disturbance::read();
+        let ratio = goodput_bits_per_s(&testbed, payload_bytes) / theory;
+        let disturbed = Disturbance::read().share_since(before);
+        println!(
+            "{} {payload_bytes}: {ratio:.4} of theory, try {try_number}, disturbed {disturbed:.3}",
+            network.name
+        );
+        if (ratio - 1.0).abs() <= TOLERANCE {
+            return;
+        }
+        assert!(
+            disturbed > DISTURBED_SHARE,
+            "{ratio:.4} of the theoretical goodput, undisturbed"
+        );
+        assert!(
+            try_number < TRIES,
+            "{ratio:.4} of the theoretical goodput, disturbed to the last ({disturbed:.3})"
+        );
+    }
+}
+
+/// One test, so that the networks are measured one after the other and not against each other.
+#[test]
+fn emulated_networks_reach_their_theoretical_goodput_within_one_percent() {
+    assert_goodput_is_theoretical(&NetworkSpec::fast_ethernet(), 1472);
+    assert_goodput_is_theoretical(&NetworkSpec::atm_oc3(), 1472);
+    assert_goodput_is_theoretical(&NetworkSpec::atm_oc3(), 9152);
+}

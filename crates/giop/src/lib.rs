@@ -1,3 +1,38 @@
-//! GIOP messages, service contexts, IORs, corbaloc; no socket, no clock.
+//! GIOP messages, service contexts, IORs and object URLs (CORBA 3.3 part 2, clauses 7.6 and 9); no socket, no clock.
+//!
+//! [`Frame`] finds the extent of a message in octets as they arrive, [`Message::parse`] reads one and borrows from it, and
+//! the `begin` of each header appends one to a caller's buffer. Whatever a peer sends ends in a [`ProtocolError`] or within [`limits`].
 
 #![forbid(unsafe_code)]
+
+mod context;
+mod error;
+mod exception;
+mod frame;
+mod header;
+pub mod ior;
+pub mod limits;
+mod locate;
+mod message;
+mod open;
+mod reply;
+mod request;
+mod target;
+
+pub use context::{ServiceContext, ServiceContexts, context_id};
+pub use deckwatch_cdr::{ByteOrder, Codec, Version};
+pub use error::ProtocolError;
+pub use exception::{Completion, SystemException, SystemExceptionKind, minor};
+pub use frame::Frame;
+pub use header::{HEADER_SIZE, Header, MessageKind};
+pub use ior::Ior;
+pub use locate::{
+    LocateReply, LocateReplyHeader, LocateRequest, LocateRequestHeader, LocateStatus,
+};
+pub use message::{Fragment, Message};
+pub use open::{
+    Format, OpenMessage, write_cancel_request, write_close_connection, write_message_error,
+};
+pub use reply::{Reply, ReplyHeader, ReplyStatus};
+pub use request::{Request, RequestHeader, Response};
+pub use target::{TaggedProfileRef, Target};

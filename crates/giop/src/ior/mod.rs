@@ -1,0 +1,172 @@
+//! Interoperable object references (CORBA 3.3 part 2, clauses 7.6 and 9.7).
+
+mod iiop;
+mod text;
+mod view;
+
+pub use iiop::{IiopProfile, alternate_address};
+pub use text::{ReferenceError, ReferenceFact};
+pub use view::{IiopProfileRef, IorRef};
+
+use crate::limits::PROFILES_MAX;
+use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
+
+/// Tags of profiles.
+pub mod profile_tag {
+    /// IIOP.
+    pub const INTERNET_IOP: u32 = 0;
+    /// Components alone.
+    pub const MULTIPLE_COMPONENTS: u32 = 1;
+}
+
+/// Tags of components.
+pub mod component_tag {
+    /// Which ORB made the reference.
+    pub const ORB_TYPE: u32 = 0;
+    /// Code sets of the server.
+    pub const CODE_SETS: u32 = 1;
+    /// Policies of the object.
+    pub const POLICIES: u32 = 2;
+    /// A further host and port of a profile.
+    pub const ALTERNATE_IIOP_ADDRESS: u32 = 3;
+    /// SSL port and what it asks for.
+    pub const SSL_SEC_TRANS: u32 = 20;
+}
+
+/// A profile: a way to reach the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaggedProfile {
+    /// What kind of profile it is.
+    pub tag: u32,
+    /// Its encapsulation.
+    pub data: Vec<u8>,
+}
+
+/// A component of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaggedComponent {
+    /// What it says.
+    pub tag: u32,
+    /// Its octets, mostly an encapsulation.
+    pub data: Vec<u8>,
+}
+
+/// An object reference as it travels. Profiles of every kind are kept as they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ior {
+    /// Repository id of the most derived interface known to the maker; may be empty.
+    pub type_id: String,
+    /// Ways to reach the object; none in a nil reference.
+    pub profiles: Vec<TaggedProfile>,
+}
+
+impl Ior {
+    /// The reference to no object.
+    #[must_use]
+    pub const fn nil() -> Self {
+        Self {
+            type_id: String::new(),
+            profiles: Vec::new(),
+        }
+    }
+
+    /// A reference with one IIOP profile.
+    ///
+    /// # Errors
+    /// Those of writing the profile: a host with a null, or too large.
+    pub fn with_iiop(type_id: &str, profile: &IiopProfile) -> Result<Self, EncodeError> {
+        Ok(Self {
+            type_id: type_id.to_owned(),
+            profiles: vec![profile.to_tagged()?],
+        })
+    }
+
+    /// Whether this is the reference to no object.
+    #[must_use]
+    pub const fn is_nil(&self) -> bool {
+        self.profiles.is_empty()
+    }
+
+    /// The IIOP profiles in order; one that cannot be read is an error in its place.
+    pub fn iiop_profiles(&self) -> impl Iterator<Item = Result<IiopProfile, DecodeError>> {
+        let iiop = self
+            .profiles
+            .iter()
+            .filter(|profile| profile.tag == profile_tag::INTERNET_IOP);
+        iiop.map(|profile| IiopProfile::from_octets(&profile.data))
+    }
+
+    /// The components of every multiple-components profile; one that cannot be read is an error in its place.
+    pub fn shared_components(
+        &self,
+    ) -> impl Iterator<Item = Result<Vec<TaggedComponent>, DecodeError>> {
+        let multiple = self
+            .profiles
+            .iter()
+            .filter(|profile| profile.tag == profile_tag::MULTIPLE_COMPONENTS);
+        multiple.map(|profile| {
+            let mut r = view::encapsulated(&profile.data)?;
+            view::parse_components(&mut r)
+        })
+    }
+}
+
+impl Write for TaggedProfile {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_u32(self.tag)?;
+        w.write_octet_sequence(&self.data)
+    }
+}
+
+impl Write for TaggedComponent {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        w.write_u32(self.tag)?;
+        w.write_octet_sequence(&self.data)
+    }
+}
+
+impl<'a> Parse<'a> for TaggedProfile {
+    const SIZE_MIN: usize = 8;
+
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            tag: r.read_u32()?,
+            data: r.read_octet_sequence()?.to_vec(),
+        })
+    }
+}
+
+impl<'a> Parse<'a> for TaggedComponent {
+    const SIZE_MIN: usize = 8;
+
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            tag: r.read_u32()?,
+            data: r.read_octet_sequence()?.to_vec(),
+        })
+    }
+}
+
+impl Write for Ior {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.type_id.write(w)?;
+        self.profiles.write(w)
+    }
+}
+
+impl<'a> Parse<'a> for Ior {
+    const SIZE_MIN: usize = 9;
+
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let type_id = String::parse(r)?;
+        let at = r.position();
+        let count = r.read_count(TaggedProfile::SIZE_MIN)?;
+        if count > PROFILES_MAX {
+            return Err(DecodeError::new(DecodeFact::ReferenceMalformed, at));
+        }
+        Ok(Self {
+            type_id,
+            profiles: TaggedProfile::parse_vec(r, count)?,
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Replies (CORBA 3.3 part 2, clause 9.4.3).
+
+use crate::context::write_contexts;
+use crate::{
+    Format, Header, MessageKind, OpenMessage, ProtocolError, ServiceContext, ServiceContexts,
+};
+use deckwatch_cdr::{EncodeError, Reader, Version};
+
+/// What a reply's body holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ReplyStatus {
+    /// The results.
+    NoException = 0,
+    /// A repository id and the exception's members.
+    UserException = 1,
+    /// A system exception.
+    SystemException = 2,
+    /// The IOR to call instead, this time.
+    LocationForward = 3,
+    /// The IOR to call instead, from now on. Since GIOP 1.2.
+    LocationForwardPerm = 4,
+    /// The addressing disposition to call with. Since GIOP 1.2.
+    NeedsAddressingMode = 5,
+}
+
+impl ReplyStatus {
+    const fn from_number(number: u32, version: Version) -> Option<Self> {
+        Some(match number {
+            0 => Self::NoException,
+            1 => Self::UserException,
+            2 => Self::SystemException,
+            3 => Self::LocationForward,
+            4 if matches!(version, Version::V1_2) => Self::LocationForwardPerm,
+            5 if matches!(version, Version::V1_2) => Self::NeedsAddressingMode,
+            _ => return None,
+        })
+    }
+}
+
+/// A reply as received.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply<'a> {
+    /// GIOP version.
+    pub version: Version,
+    /// The request's number.
+    pub id: u32,
+    /// What the body holds.
+    pub status: ReplyStatus,
+    /// Service contexts.
+    pub contexts: ServiceContexts<'a>,
+    /// The body. Its codec has the version; the code sets are the connection's to set.
+    pub body: Reader<'a>,
+}
+
+impl<'a> Reply<'a> {
+    pub(crate) fn parse(header: &Header, mut r: Reader<'a>) -> Result<Self, ProtocolError> {
+        let version = header.version;
+        let early = if version < Version::V1_2 {
+            Some(ServiceContexts::parse(&mut r)?)
+        } else {
+            None
+        };
+        let id = r.read_u32()?;
+        let number = r.read_u32()?;
+        let status = ReplyStatus::from_number(number, version)
+            .ok_or(ProtocolError::StatusUnknown(number))?;
+        let contexts = match early {
+            Some(contexts) => contexts,
+            None => {
+                let contexts = ServiceContexts::parse(&mut r)?;
+                r.align(8);
+                contexts
+            }
+        };
+        Ok(Self {
+            version,
+            id,
+            status,
+            contexts,
+            body: r,
+        })
+    }
+}
+
+/// A reply to send.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyHeader<'a> {
+    /// The request's number.
+    pub id: u32,
+    /// What the body will hold.
+    pub status: ReplyStatus,
+    /// Service contexts.
+    pub contexts: &'a [ServiceContext<'a>],
+}
+
+impl ReplyHeader<'_> {
+    /// Appends the reply up to its body.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`]; [`EncodeError::TypeUnsupported`] where the version has no such status.
+    pub fn begin(&self, buffer: &mut Vec<u8>, format: Format) -> Result<OpenMessage, EncodeError> {
+        let version = format.codec.version;
+        if ReplyStatus::from_number(self.status as u32, version).is_none() {
+            return Err(EncodeError::TypeUnsupported);
+        }
+        let alignment = if version == Version::V1_2 { 8 } else { 1 };
+        OpenMessage::begin(buffer, format, MessageKind::Reply, alignment, |w| {
+            if version < Version::V1_2 {
+                write_contexts(self.contexts, w)?;
+            }
+            w.write_u32(self.id)?;
+            w.write_u32(self.status as u32)?;
+            if version == Version::V1_2 {
+                write_contexts(self.contexts, w)?;
+            }
+            Ok(())
+        })
+    }
+}

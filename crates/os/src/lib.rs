@@ -9,6 +9,7 @@ pub mod namespace;
 mod option;
 pub mod poller;
 pub mod schedule;
+pub mod signal;
 pub mod socket;
 pub mod stamp;
 pub mod tap;

@@ -1,0 +1,59 @@
+//! The wish to end: SIGINT, SIGTERM and SIGHUP as a flag that a loop looks at.
+
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The last ending signal received; 0 before the first.
+static RECEIVED: AtomicI32 = AtomicI32::new(0);
+
+/// The signals that ask this process to end.
+const ENDING: [(libc::c_int, &str); 3] = [
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGHUP, "SIGHUP"),
+];
+
+/// From now on a first ending signal only sets what [`ending`] tells; a second one of the same kind ends the process at once, as if nothing had been asked.
+/// A blocking system call of any thread may come back with EINTR.
+///
+/// # Errors
+/// The operating system's; none is known.
+pub fn catch_ending() -> io::Result<()> {
+    for (signal, _) in ENDING {
+        // SAFETY: a sigaction of zeroes is valid: no mask, no flags, the default action.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = record as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESETHAND;
+        // SAFETY: `action` is live and whole; `record` does nothing that a signal handler may not.
+        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The name of the ending signal that was received, if one was since [`catch_ending`].
+#[must_use]
+pub fn ending() -> Option<&'static str> {
+    let received = RECEIVED.load(Ordering::Relaxed);
+    let find = |&(signal, name): &(libc::c_int, &'static str)| (signal == received).then_some(name);
+    ENDING.iter().find_map(find)
+}
+
+extern "C" fn record(signal: libc::c_int) {
+    RECEIVED.store(signal, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_ending_signal_is_told_and_does_not_end_the_process() {
+        assert_eq!(ending(), None);
+        catch_ending().unwrap();
+        // SAFETY: no memory is involved; the handler is in place.
+        assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
+        assert_eq!(ending(), Some("SIGHUP"));
+    }
+}

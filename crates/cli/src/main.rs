@@ -6,8 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod mission_args;
+mod words;
 
+mod check;
 mod report;
+mod schema;
 mod version;
 
 use std::process::ExitCode;
@@ -46,7 +50,9 @@ macro_rules! subcommands {
 }
 
 subcommands! {
+    Check => check,
     Report => report,
+    Schema => schema,
     Version => version,
 }
 

@@ -1,3 +1,9 @@
 //! Mission files: hosts, flows, loads, the run and its verdicts.
 
 #![forbid(unsafe_code)]
+
+pub mod forecast;
+pub mod limits;
+pub mod mission;
+pub mod privilege;
+pub mod stream;

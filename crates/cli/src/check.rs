@@ -1,0 +1,112 @@
+//! `deckwatch check`: what a mission will take and what it can prove; nothing is started.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use comfy_table::Table;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use deckwatch_scenario::forecast::{Forecast, StreamForecast, forecast};
+
+use crate::mission_args::MissionArgs;
+use crate::words;
+
+/// Say how long a mission runs, what it needs, and whether it can prove its budgets
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch check scenarios/nav.toml
+  deckwatch check scenarios/nav.toml --variant loaded --carriers udp,tcp --duration 20s
+  deckwatch check mission.toml --json
+
+A malformed file is told with file, line and column, and ends with exit status 2.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    mission: MissionArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mission = args.mission.load()?;
+    let forecast = forecast(&mission)?;
+    if args.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&forecast)?);
+    } else {
+        print(&forecast);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(forecast: &Forecast) {
+    let variant = forecast
+        .variant
+        .as_ref()
+        .map_or(String::new(), |name| format!(", variant {name}"));
+    anstream::println!(
+        "Mission {}{variant}, on {}.",
+        forecast.mission,
+        forecast.network
+    );
+    let others = forecast.variants.join(", ");
+    if !others.is_empty() {
+        anstream::println!("Variants: {others}.");
+    }
+    let duration = words::duration(Duration::from_secs_f64(forecast.duration_s));
+    let messages = words::count(forecast.messages);
+    anstream::println!(
+        "It runs for {duration} and sends {messages} messages, counted at their destinations."
+    );
+    let processes = forecast
+        .processes
+        .iter()
+        .map(|group| format!("{} {}", group.count, words::plural(group.role, group.count)));
+    anstream::println!("Processes: {}.\n", processes.collect::<Vec<_>>().join(", "));
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY);
+    table.set_header([
+        "flow",
+        "carrier",
+        "to",
+        "rate",
+        "judged",
+        "budget",
+        "can it prove the budget?",
+    ]);
+    for stream in &forecast.streams {
+        table.add_row([
+            stream.flow.clone(),
+            stream.carrier.to_string(),
+            stream.destinations.to_string(),
+            format!("{} Hz", words::rate(stream.rate_hz)),
+            words::count(stream.judged),
+            words::budget(stream.budget),
+            proof(stream),
+        ]);
+    }
+    anstream::println!("{table}");
+    for privilege in &forecast.privileges {
+        let held = if privilege.held { "held" } else { "NOT held" };
+        anstream::println!("{} ({held}): {}.", privilege.capability, privilege.purpose);
+        if !privilege.held {
+            anstream::println!(
+                "  Without it {}. Run as root, or with sudo.",
+                privilege.otherwise
+            );
+        }
+    }
+    for note in &forecast.notes {
+        anstream::println!("Note: {note}");
+    }
+}
+
+fn proof(stream: &StreamForecast) -> String {
+    match (stream.late_max, stream.needed) {
+        (Some(0), _) => "yes, if none is late".to_owned(),
+        (Some(late), _) => format!("yes, if at most {} are late", words::count(late)),
+        (None, Some(needed)) => {
+            format!("no: it takes at least {}, none late", words::count(needed))
+        }
+        (None, None) => "no: no mission is long enough".to_owned(),
+    }
+}

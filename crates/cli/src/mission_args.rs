@@ -1,0 +1,71 @@
+//! The arguments that name a mission and change it, shared by the commands that read one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::bail;
+use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_meter::pacing::Extent;
+use deckwatch_scenario::mission::{DurationText, Mission, Overrides};
+use deckwatch_testbed::NetworkSpec;
+
+#[derive(clap::Args)]
+pub(crate) struct MissionArgs {
+    /// The mission file (TOML)
+    file: PathBuf,
+    /// Take this variant of the mission
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Emulate this network: gigabit-ethernet, fast-ethernet, atm-oc3 or loopback
+    #[arg(long, value_name = "NAME", value_parser = network)]
+    network: Option<NetworkSpec>,
+    /// Run every flow over each of these carriers: udp, tcp, corba, corba-oneway, event
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    carriers: Option<Vec<CarrierKind>>,
+    /// Judge each flow for so long, for example 20s
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "count")]
+    duration: Option<Duration>,
+    /// Judge so many messages of each flow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Seed of the first Poisson flow; each further flow has the next
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl MissionArgs {
+    /// Reads the mission and lays the other arguments over it.
+    pub(crate) fn load(self) -> anyhow::Result<Mission> {
+        let mission = Mission::load(&self.file, self.variant.as_deref())?;
+        if let Some(carriers) = &self.carriers {
+            let mut sorted = carriers.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            if sorted.len() < carriers.len() {
+                bail!("A carrier is named twice in --carriers; name each once.");
+            }
+        }
+        let by_count = self.count.map(|messages| Extent::Count { messages });
+        let by_duration = self.duration.map(|duration| Extent::Duration { duration });
+        Ok(mission.with(&Overrides {
+            network: self.network,
+            carriers: self.carriers,
+            extent: by_count.or(by_duration),
+            seed: self.seed,
+        }))
+    }
+}
+
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    let duration = text.parse::<DurationText>()?.0;
+    if duration.is_zero() {
+        bail!("A duration of nothing leaves nothing to judge.");
+    }
+    Ok(duration)
+}
+
+/// `atm` is short for the one ATM network there is.
+fn network(name: &str) -> anyhow::Result<NetworkSpec> {
+    let name = if name == "atm" { "atm-oc3" } else { name };
+    Ok(NetworkSpec::by_name(name)?)
+}

@@ -1,0 +1,131 @@
+//! `deckwatch check` as a user sees it: golden output, exit statuses, nothing started.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn deckwatch(arguments: &[&str]) -> Output {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(arguments)
+        .current_dir(root)
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "120")
+        .output()
+        .expect("the program starts")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).expect("UTF-8")
+}
+
+/// What is printed before the lines on privileges, which differ between users.
+fn before_privileges(output: &Output) -> String {
+    let printed = text(&output.stdout);
+    let lines = printed.lines().take_while(|line| !line.starts_with("CAP_"));
+    lines.map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nav_takes_83_minutes_and_can_prove_its_budget() {
+    let output = deckwatch(&["check", "scenarios/nav.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    insta::assert_snapshot!(before_privileges(&output));
+}
+
+#[test]
+fn twenty_seconds_over_four_carriers_cannot_prove_it() {
+    let mut arguments = vec![
+        "check",
+        "scenarios/nav.toml",
+        "--variant",
+        "loaded",
+        "--duration",
+        "20s",
+    ];
+    arguments.extend(["--carriers", "udp,tcp,corba,event", "--network", "atm"]);
+    let output = deckwatch(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    insta::assert_snapshot!(before_privileges(&output));
+}
+
+#[test]
+fn the_fleet_has_35_destinations() {
+    let output = deckwatch(&["check", "scenarios/nav-fleet.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    insta::assert_snapshot!(before_privileges(&output));
+}
+
+#[test]
+fn json_says_the_same_in_numbers() {
+    let output = deckwatch(&["check", "scenarios/nav.toml", "--json"]);
+    let forecast: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(forecast["messages"], 100_020);
+    assert_eq!(forecast["streams"][0]["needed"], 9985);
+    assert_eq!(forecast["streams"][0]["late_max"], 20);
+    assert_eq!(forecast["streams"][0]["carrier"], "event");
+}
+
+#[test]
+fn every_variant_of_every_scenario_is_sound() {
+    for file in ["scenarios/nav.toml", "scenarios/nav-fleet.toml"] {
+        let output = deckwatch(&["check", file, "--json"]);
+        let forecast: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for variant in forecast["variants"].as_array().expect("names") {
+            let variant = variant.as_str().expect("a name");
+            let output = deckwatch(&["check", file, "--variant", variant]);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{file} {variant}: {}",
+                text(&output.stderr)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_malformed_mission_ends_with_status_2_and_its_place_on_stderr() {
+    let file = "crates/scenario/tests/malformed/bad-budgets.toml";
+    let output = deckwatch(&["check", file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("bad-budgets.toml:12:8: error: `late` must be"),
+        "{said}"
+    );
+}
+
+#[test]
+fn wrong_arguments_end_with_status_2_and_say_what_is_right() {
+    for (arguments, expected) in [
+        (
+            &["check", "scenarios/nav.toml", "--variant", "loded"][..],
+            "it has loaded",
+        ),
+        (
+            &["check", "scenarios/nav.toml", "--carriers", "udp,dds"],
+            "is not a carrier",
+        ),
+        (
+            &["check", "scenarios/nav.toml", "--carriers", "udp,udp"],
+            "named twice",
+        ),
+        (
+            &["check", "scenarios/nav.toml", "--network", "token-ring"],
+            "fast-ethernet",
+        ),
+        (
+            &["check", "scenarios/nav.toml", "--duration", "20"],
+            "a number and a unit",
+        ),
+        (&["check", "scenarios/nav.toml", "--count", "0"], "--count"),
+        (&["check", "absent.toml"], "cannot be read"),
+        (&["chekc"], "check"),
+    ] {
+        let output = deckwatch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}

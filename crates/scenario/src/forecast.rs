@@ -1,0 +1,216 @@
+//! What a mission will take and what it can prove, told before anything is started.
+
+use std::time::Duration;
+
+use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_meter::pacing::drain;
+use deckwatch_meter::result::LateBudget;
+use deckwatch_meter::statistics::{LateShare, allowed_share, upper_bound_within};
+use serde::Serialize;
+
+use crate::mission::Mission;
+use crate::privilege::{self, Privilege};
+use crate::stream::{Stream, StreamError, length, streams};
+
+/// What a mission will take and what it can prove.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Name of the mission.
+    pub mission: String,
+    /// The variant chosen.
+    pub variant: Option<String>,
+    /// All variants of the file.
+    pub variants: Vec<String>,
+    /// The network's name.
+    pub network: String,
+    /// From the first message due to the end of the drain, seconds.
+    pub duration_s: f64,
+    /// Messages sent, each counted once for each of its destinations, warm-up included.
+    pub messages: u64,
+    /// Each flow over each carrier.
+    pub streams: Vec<StreamForecast>,
+    /// Processes started, by what they do.
+    pub processes: Vec<Processes>,
+    /// What the mission needs to be permitted, and whether it is.
+    pub privileges: Vec<Privilege>,
+    /// What will be otherwise than the author may think.
+    pub notes: Vec<String>,
+}
+
+/// One flow over one carrier.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StreamForecast {
+    /// Name of the flow.
+    pub flow: String,
+    /// What it goes over.
+    pub carrier: CarrierKind,
+    /// Number of destinations.
+    pub destinations: usize,
+    /// Mean messages a second to each.
+    pub rate_hz: f64,
+    /// Messages judged at each destination.
+    pub judged: u64,
+    /// Messages before them.
+    pub warm_up: u64,
+    /// From the run's start to the last message due, seconds.
+    pub duration_s: f64,
+    /// Late messages allowed.
+    pub budget: LateBudget,
+    /// Fewest messages that prove the budget: if none of them is late.
+    pub needed: Option<u64>,
+    /// How many of the judged messages may be late, evenly spread, for the budget to be proved still; none where even 0 would not prove it.
+    pub late_max: Option<u64>,
+}
+
+/// Processes of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Processes {
+    /// What they do.
+    pub role: &'static str,
+    /// How many.
+    pub count: usize,
+}
+
+/// Looks ahead.
+///
+/// # Errors
+/// [`StreamError`] for a mission that cannot be run.
+pub fn forecast(mission: &Mission) -> Result<Forecast, StreamError> {
+    let streams = streams(mission)?;
+    let forecasts: Vec<StreamForecast> = streams
+        .iter()
+        .map(|stream| of_stream(mission, stream))
+        .collect();
+    let end = |stream: &Stream| length(&stream.plan.schedule) + drain(stream.plan.deadline);
+    let duration = streams.iter().map(end).max().unwrap_or(Duration::ZERO);
+    let messages =
+        |stream: &StreamForecast| (stream.judged + stream.warm_up) * stream.destinations as u64;
+    Ok(Forecast {
+        mission: mission.name.clone(),
+        variant: mission.variant.clone(),
+        variants: mission.variants.clone(),
+        network: mission.network.name.clone(),
+        duration_s: duration.as_secs_f64(),
+        messages: forecasts.iter().map(messages).sum(),
+        streams: forecasts,
+        processes: processes(mission, &streams),
+        privileges: privilege::needed(mission),
+        notes: notes(mission),
+    })
+}
+
+fn of_stream(mission: &Mission, stream: &Stream) -> StreamForecast {
+    let flow = &mission.flows[stream.flow];
+    let schedule = &stream.plan.schedule;
+    let judged = (schedule.expected_messages() - schedule.warm_up as f64).round() as u64;
+    StreamForecast {
+        flow: flow.name.clone(),
+        carrier: stream.plan.carrier,
+        destinations: flow.to.len(),
+        rate_hz: schedule.arrivals.rate_hz(),
+        judged,
+        warm_up: schedule.warm_up,
+        duration_s: length(schedule).as_secs_f64(),
+        budget: flow.budget,
+        needed: needed(flow.budget),
+        late_max: late_max(judged, flow.budget),
+    }
+}
+
+/// The fewest messages that prove a budget, none of them late.
+#[must_use]
+pub fn needed(budget: LateBudget) -> Option<u64> {
+    LateShare::new(0, &[]).messages_needed(budget).if_none_late
+}
+
+/// How many of `judged` messages may be late for the budget to be proved still.
+#[must_use]
+pub fn late_max(judged: u64, budget: LateBudget) -> Option<u64> {
+    let allowed = allowed_share(budget);
+    let proved = |late: u64| upper_bound_within(late as f64, judged as f64, allowed);
+    if !proved(0) {
+        return None;
+    }
+    let (mut proved_with, mut not_with) = (0, judged);
+    while not_with - proved_with > 1 {
+        let middle = proved_with + (not_with - proved_with) / 2;
+        if proved(middle) {
+            proved_with = middle;
+        } else {
+            not_with = middle;
+        }
+    }
+    Some(proved_with)
+}
+
+fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
+    let over_event = |stream: &&Stream| stream.plan.carrier == CarrierKind::Event;
+    let channels = streams.iter().filter(over_event).count();
+    let consumers = streams
+        .iter()
+        .map(|stream| mission.flows[stream.flow].to.len())
+        .sum();
+    let loads = mission
+        .loads
+        .iter()
+        .map(|load| load.processes as usize)
+        .sum();
+    let taps = if mission.is_on_loopback() {
+        1
+    } else {
+        mission.hosts.len()
+    };
+    let all = [
+        ("coordinator", 1),
+        ("naming service", usize::from(channels > 0)),
+        ("event channel", channels),
+        ("supplier", streams.len()),
+        ("consumer", consumers),
+        ("packet tap", taps),
+        ("load", loads),
+    ];
+    let some = all.into_iter().filter(|&(_, count)| count > 0);
+    some.map(|(role, count)| Processes { role, count })
+        .collect()
+}
+
+fn notes(mission: &Mission) -> Vec<String> {
+    let mut notes = Vec::new();
+    for flow in &mission.flows {
+        let period = 1.0 / flow.arrivals.rate_hz();
+        if flow.deadline.as_secs_f64() > LONG_DEADLINE_PERIODS * period {
+            notes.push(format!(
+                "Flow {} has a deadline of more than {LONG_DEADLINE_PERIODS} periods; is its unit right?",
+                flow.name
+            ));
+        }
+    }
+    notes
+}
+
+/// A message older than so many later ones is rarely worth waiting for.
+const LONG_DEADLINE_PERIODS: f64 = 100.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAV: LateBudget = LateBudget {
+        late: 3,
+        of: 10_000,
+    };
+
+    #[test]
+    fn a_budget_of_3_in_10_000_needs_9985_messages_none_of_them_late() {
+        // (1 - 0.0003)^n <= 0.05 first holds for n = ln 0.05 / ln 0.9997 = 9984.3.
+        assert_eq!(needed(NAV), Some(9985));
+        assert_eq!(late_max(9984, NAV), None);
+        assert_eq!(late_max(9985, NAV), Some(0));
+    }
+
+    #[test]
+    fn a_hundred_thousand_messages_prove_3_in_10_000_with_20_late_and_not_with_21() {
+        // P(X <= 20 | n = 100,000, p = 0.0003) = 0.0353; P(X <= 21) = 0.0544.
+        assert_eq!(late_max(100_000, NAV), Some(20));
+    }
+}

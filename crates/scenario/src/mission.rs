@@ -1,0 +1,337 @@
+//! Mission files: read, held against the published schema, cross-checked, and made into a [`Mission`] that can be run.
+
+mod checks;
+mod fault;
+mod file;
+mod schema;
+mod shape;
+mod text;
+mod types;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deckwatch_carrier::plan::{BodyPlan, CarrierKind, NetworkPriority, Scheduling};
+use deckwatch_meter::pacing::{Arrivals, Extent};
+use deckwatch_meter::result::LateBudget;
+use deckwatch_testbed::NetworkSpec;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+pub use fault::{Fault, Faults};
+pub use schema::schema;
+pub use text::{BudgetText, DurationText, NotUnderstood};
+
+use crate::limits::MISSION_SIZE_MAX;
+
+/// A mission that can be run: every name resolved, every value checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mission {
+    /// Its name.
+    pub name: String,
+    /// What it is, for people; the variant's description where one was chosen and has it.
+    pub description: Option<String>,
+    /// The variant chosen.
+    pub variant: Option<String>,
+    /// All variants that the file has.
+    pub variants: Vec<String>,
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Arc<str>,
+    /// The network between the hosts.
+    pub network: NetworkSpec,
+    /// The hosts, in the file's order.
+    pub hosts: Vec<Host>,
+    /// What keeps their processors busy.
+    pub loads: Vec<Load>,
+    /// The flows, in the file's order.
+    pub flows: Vec<Flow>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Processors of this machine that it has; empty for all.
+    pub processors: Vec<u32>,
+}
+
+/// Processes that count and sleep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Index of the host in [`Mission::hosts`].
+    pub host: usize,
+    /// How many processes.
+    pub processes: u32,
+    /// How far each counts before it sleeps.
+    pub count: u64,
+    /// How long it sleeps.
+    pub sleep: Duration,
+}
+
+/// A flow of messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// What a message carries.
+    pub body: BodyPlan,
+    /// The largest sequence number that a typed message can carry.
+    pub sequence_max: Option<u64>,
+    /// Index of the supplier's host in [`Mission::hosts`].
+    pub from: usize,
+    /// Indices of the consumers' hosts, in the file's order.
+    pub to: Vec<usize>,
+    /// What it goes over, in the order of their offsets: one, or those of `--carriers`.
+    pub carriers: Vec<CarrierKind>,
+    /// When messages are due.
+    pub arrivals: Arrivals,
+    /// How much is judged.
+    pub extent: Extent,
+    /// Messages before the judged part.
+    pub warm_up: u64,
+    /// Deadline after due.
+    pub deadline: Duration,
+    /// Late messages allowed.
+    pub budget: LateBudget,
+    /// CORBA priority, if one was given.
+    pub priority: Option<u16>,
+    /// Scheduling of the supplier (and of an event channel, which runs on the supplier's host).
+    pub supplier_scheduling: Scheduling,
+    /// Scheduling of the consumer at each destination.
+    pub consumer_scheduling: Vec<Scheduling>,
+    /// Priority of its packets.
+    pub network_priority: NetworkPriority,
+    /// Octets of the receive buffer asked for.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Events that wait for one consumer in a channel.
+    pub channel_queue_len: Option<u32>,
+    /// Processor time taken for each message.
+    pub handle_for: Duration,
+}
+
+impl Flow {
+    /// The member that carries the sequence number; empty for plain octets.
+    #[must_use]
+    pub fn sequence_member(&self) -> &str {
+        match &self.body {
+            BodyPlan::Octets { .. } => "",
+            BodyPlan::Typed {
+                sequence_member, ..
+            } => sequence_member,
+        }
+    }
+
+    /// The IDL type, or `octets`.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        match &self.body {
+            BodyPlan::Octets { .. } => "octets",
+            BodyPlan::Typed { type_name, .. } => type_name,
+        }
+    }
+}
+
+/// What a command line may set over a mission file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Another network.
+    pub network: Option<NetworkSpec>,
+    /// Other carriers, for all flows.
+    pub carriers: Option<Vec<CarrierKind>>,
+    /// Another length, for all flows.
+    pub extent: Option<Extent>,
+    /// Seed of the first Poisson flow; each further flow has the next.
+    pub seed: Option<u64>,
+}
+
+/// Why there is no mission.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("The mission file {} cannot be read ({error}). Give the path of a TOML file.", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is longer than any mission.
+    #[error("The mission file {} is larger than {} MiB; it cannot be a mission.", path.display(), MISSION_SIZE_MAX >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its text is wrong; where and how is in the faults.
+    #[error("{0}")]
+    Malformed(Box<Faults>),
+    /// It has no such variant.
+    #[error("{} has no variant `{wanted}`; {known}.", path.display())]
+    NoSuchVariant {
+        /// The file.
+        path: PathBuf,
+        /// The variant asked for.
+        wanted: String,
+        /// Those there are, in words.
+        known: String,
+    },
+}
+
+impl Mission {
+    /// Reads a mission file and the IDL files that it names.
+    ///
+    /// # Errors
+    /// [`LoadError`]; all faults of the file that can be told at once are in it.
+    pub fn load(path: &Path, variant: Option<&str>) -> Result<Self, LoadError> {
+        Self::resolve(
+            path,
+            read(path)?,
+            variant,
+            &mut types::TypesInFiles::default(),
+        )
+    }
+
+    /// Reads the text of a mission file; what is in IDL files is not looked at.
+    ///
+    /// # Errors
+    /// [`LoadError`]; all faults of the text that can be told at once are in it.
+    pub fn parse(path: &Path, text: &str, variant: Option<&str>) -> Result<Self, LoadError> {
+        Self::resolve(path, text.into(), variant, &mut checks::TypesUnseen)
+    }
+
+    fn resolve(
+        path: &Path,
+        text: Arc<str>,
+        variant: Option<&str>,
+        types: &mut dyn checks::Types,
+    ) -> Result<Self, LoadError> {
+        let mut faults = Faults::new(path, text.clone());
+        let malformed = |faults| LoadError::Malformed(Box::new(faults));
+        let (mut table, mut errors) = DeTable::parse_recoverable(&text);
+        errors.sort_by_key(|error| error.span().map(|place| place.start));
+        // What follows on a line that is wrong already is mostly a consequence.
+        let mut line_end = 0;
+        for error in errors {
+            let place = error.span().unwrap_or(0..0);
+            if place.start >= line_end {
+                let after = text.get(place.start..).and_then(|rest| rest.find('\n'));
+                line_end = after.map_or(text.len(), |length| place.start + length + 1);
+                let fact = format!("this is not TOML: {}", error.message());
+                faults.report(place, fact, TOML_HELP);
+            }
+        }
+        faults.finish().map_err(malformed)?;
+        shape::check(&schema::schema(), &table, &mut faults);
+        faults.finish().map_err(malformed)?;
+        let variants =
+            choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {
+                path: path.to_owned(),
+                wanted: variant.unwrap_or_default().to_owned(),
+                known,
+            })?;
+        let file = match file::MissionFile::deserialize(toml::de::Deserializer::from(table)) {
+            Ok(file) => file,
+            Err(error) => {
+                let place = error.span().unwrap_or(0..0);
+                faults.report(place, error.message(), "see what `deckwatch schema` prints");
+                faults.finish().map_err(malformed)?;
+                unreachable!("a fault has just been reported");
+            }
+        };
+        let mission = checks::mission(&file, path, &mut faults, types);
+        faults.finish().map_err(malformed)?;
+        Ok(Self {
+            variant: variant.map(str::to_owned),
+            variants,
+            text,
+            ..mission
+        })
+    }
+
+    /// Whether the mission asks for no emulated network.
+    #[must_use]
+    pub fn is_on_loopback(&self) -> bool {
+        self.network.rate_bits_per_s.is_none()
+    }
+
+    /// The mission with the command line's wishes in place of its own.
+    #[must_use]
+    pub fn with(mut self, overrides: &Overrides) -> Self {
+        if let Some(network) = &overrides.network {
+            self.network.clone_from(network);
+        }
+        for (flow, index) in self.flows.iter_mut().zip(0..) {
+            if let Some(carriers) = &overrides.carriers {
+                flow.carriers.clone_from(carriers);
+            }
+            if let Some(extent) = overrides.extent {
+                flow.extent = extent;
+            }
+            if let (Some(first), Arrivals::Poisson { seed, .. }) =
+                (overrides.seed, &mut flow.arrivals)
+            {
+                *seed = first.wrapping_add(index);
+            }
+        }
+        self
+    }
+}
+
+/// Lays the chosen variant over the file and takes the variants away; their names, or what to say where there is no such one.
+fn choose_variant(
+    table: &mut Spanned<DeTable<'_>>,
+    wanted: Option<&str>,
+) -> Result<Vec<String>, String> {
+    let table = table.get_mut();
+    let Some(DeValue::Table(mut variants)) = table.remove("variants").map(Spanned::into_inner)
+    else {
+        return match wanted {
+            Some(_) => Err("it has no variants at all".to_owned()),
+            None => Ok(Vec::new()),
+        };
+    };
+    let names: Vec<String> = variants
+        .keys()
+        .map(|name| name.get_ref().to_string())
+        .collect();
+    let Some(wanted) = wanted else {
+        return Ok(names);
+    };
+    match variants.remove(wanted).map(Spanned::into_inner) {
+        Some(DeValue::Table(variant)) => {
+            for (key, value) in variant {
+                table.remove(key.get_ref().as_ref());
+                table.insert(key, value);
+            }
+            Ok(names)
+        }
+        _ => Err(format!("it has {}", shape::list(&names))),
+    }
+}
+
+fn read(path: &Path) -> Result<Arc<str>, LoadError> {
+    use std::io::Read as _;
+    let unreadable = |error| LoadError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    file.take(MISSION_SIZE_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > MISSION_SIZE_MAX {
+        return Err(LoadError::TooLarge {
+            path: path.to_owned(),
+        });
+    }
+    Ok(text.into())
+}
+
+const TOML_HELP: &str =
+    "write keys as `key = value`, strings in quotes, tables under [name] or [[name]]";

@@ -1,0 +1,234 @@
+//! What the shape of a mission file cannot say: names that must exist, keys that need or exclude each other, values that make no sense together.
+
+mod flow;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use deckwatch_testbed::NetworkSpec;
+use toml::Spanned;
+
+use super::fault::Faults;
+use super::file::{self, MissionFile, NetworkPreset};
+use super::shape::{list, nearest};
+use super::{Host, Load, Mission};
+
+/// Where a flow's IDL type is looked up.
+pub(super) trait Types {
+    /// The largest number that the member `sequence` of `type_name` in `idl_file` holds; or which of the three is at fault.
+    fn check(&mut self, idl_file: &Path, type_name: &str, sequence: &str)
+    -> Result<u64, TypeFault>;
+}
+
+/// What is wrong with a flow's type.
+pub(super) struct TypeFault {
+    pub(super) of: TypeKey,
+    pub(super) fact: String,
+    pub(super) help: String,
+}
+
+/// The key that is at fault.
+pub(super) enum TypeKey {
+    Idl,
+    Type,
+    Sequence,
+}
+
+/// No IDL file is opened; every type is believed.
+pub(super) struct TypesUnseen;
+
+impl Types for TypesUnseen {
+    fn check(&mut self, _: &Path, _: &str, _: &str) -> Result<u64, TypeFault> {
+        Ok(u64::MAX)
+    }
+}
+
+/// The mission, as far as it could be made out; what was wrong is in `faults`.
+pub(super) fn mission(
+    file: &MissionFile,
+    path: &Path,
+    faults: &mut Faults,
+    types: &mut dyn Types,
+) -> Mission {
+    let mut checks = Checks {
+        file,
+        folder: path.parent().unwrap_or(Path::new("")),
+        hosts: BTreeMap::new(),
+        faults,
+    };
+    let network = checks.network();
+    let hosts = checks.hosts();
+    let loads = checks.loads();
+    let mut names = BTreeMap::new();
+    let mut flows = Vec::new();
+    for (flow, index) in file.flows.iter().zip(0..) {
+        checks.name(&flow.name, "flow", &mut names);
+        flows.extend(checks.flow(flow, index, types));
+    }
+    Mission {
+        name: file.name.clone(),
+        description: file.description.clone(),
+        variant: None,
+        variants: Vec::new(),
+        path: path.to_owned(),
+        text: Arc::from(""),
+        network,
+        hosts,
+        loads,
+        flows,
+    }
+}
+
+struct Checks<'m> {
+    file: &'m MissionFile,
+    folder: &'m Path,
+    hosts: BTreeMap<&'m str, usize>,
+    faults: &'m mut Faults,
+}
+
+impl<'m> Checks<'m> {
+    /// Names are used in file names and on the command line, and must be told apart.
+    fn name(
+        &mut self,
+        name: &'m Spanned<String>,
+        kind: &str,
+        known: &mut BTreeMap<&'m str, usize>,
+    ) {
+        let text = name.get_ref().as_str();
+        let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !text.chars().all(sound) || !text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            let help = "use letters and digits of ASCII, `-`, `_` and `.`, and begin with a letter or digit";
+            self.faults.report(
+                name.span(),
+                format!("`{text}` cannot be the name of a {kind}"),
+                help,
+            );
+        }
+        if known.insert(text, known.len()).is_some() {
+            let help = format!("give each {kind} a name of its own");
+            self.faults.report(
+                name.span(),
+                format!("there is another {kind} named `{text}`"),
+                help,
+            );
+        }
+    }
+
+    /// The named network, with what the file says otherwise.
+    fn network(&mut self) -> NetworkSpec {
+        let wish = &self.file.network;
+        let preset = wish.preset.unwrap_or(NetworkPreset::GigabitEthernet);
+        let named = preset.spec();
+        let changes = [
+            ("rate_mbit_s", wish.rate_mbit_s.as_ref().map(Spanned::span)),
+            ("mtu_bytes", wish.mtu_bytes.as_ref().map(Spanned::span)),
+            ("burst_bytes", wish.burst_bytes.as_ref().map(Spanned::span)),
+            (
+                "queue_frames",
+                wish.queue_frames.as_ref().map(Spanned::span),
+            ),
+        ];
+        let changed: Vec<_> = changes
+            .into_iter()
+            .filter_map(|(key, place)| Some((key, place?)))
+            .collect();
+        if named.rate_bits_per_s.is_none() {
+            for (key, place) in changed {
+                let help = "remove it, or name an emulated network as preset";
+                self.faults
+                    .report(place, format!("loopback has no `{key}`"), help);
+            }
+            return named;
+        }
+        let value = |of: &Option<Spanned<u32>>| of.as_ref().map(|value| *value.get_ref());
+        let rate = wish
+            .rate_mbit_s
+            .as_ref()
+            .map(|rate| (*rate.get_ref() * 1e6).round() as u64);
+        NetworkSpec {
+            name: if changed.is_empty() {
+                named.name
+            } else {
+                format!("{}, changed", named.name)
+            },
+            rate_bits_per_s: rate.or(named.rate_bits_per_s),
+            mtu_bytes: value(&wish.mtu_bytes).unwrap_or(named.mtu_bytes),
+            burst_bytes: value(&wish.burst_bytes).unwrap_or(named.burst_bytes),
+            queue_frames: value(&wish.queue_frames).unwrap_or(named.queue_frames),
+            link_layer: named.link_layer,
+        }
+    }
+
+    fn hosts(&mut self) -> Vec<Host> {
+        let mut known = BTreeMap::new();
+        let file = self.file;
+        for (host, index) in file.hosts.iter().zip(0..) {
+            self.name(&host.name, "host", &mut known);
+            self.processors(host.processors.as_ref());
+            known.insert(host.name.get_ref(), index);
+        }
+        self.hosts = known;
+        let plain = |host: &file::Host| Host {
+            name: host.name.get_ref().clone(),
+            processors: host
+                .processors
+                .as_ref()
+                .map_or(Vec::new(), |list| list.get_ref().clone()),
+        };
+        file.hosts.iter().map(plain).collect()
+    }
+
+    fn processors(&mut self, processors: Option<&Spanned<Vec<u32>>>) {
+        let Some(processors) = processors else { return };
+        let mut sorted = processors.get_ref().clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.is_empty() {
+            let help = "name at least one, for example [0], or leave the key out for all";
+            self.faults
+                .report(processors.span(), "`processors` names none", help);
+        } else if sorted.len() < processors.get_ref().len() {
+            let help = format!("write {sorted:?}");
+            self.faults
+                .report(processors.span(), "`processors` names one twice", help);
+        }
+    }
+
+    fn host(&mut self, name: &Spanned<String>) -> Option<usize> {
+        let wanted = name.get_ref().as_str();
+        if let Some(&index) = self.hosts.get(wanted) {
+            return Some(index);
+        }
+        let help = match nearest(wanted, self.hosts.keys().copied()) {
+            Some(near) => format!("write \"{near}\""),
+            None => format!(
+                "add it to `hosts`, or name one of {}",
+                list(self.hosts.keys())
+            ),
+        };
+        self.faults.report(
+            name.span(),
+            format!("there is no host named `{wanted}`"),
+            help,
+        );
+        None
+    }
+
+    fn loads(&mut self) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for load in &self.file.loads {
+            for name in &load.hosts {
+                if let Some(host) = self.host(name) {
+                    loads.push(Load {
+                        host,
+                        processes: load.processes,
+                        count: load.count,
+                        sleep: load.sleep.0,
+                    });
+                }
+            }
+        }
+        loads
+    }
+}

@@ -1,0 +1,328 @@
+//! A mission file as it is written: the shape that the JSON Schema publishes and serde reads.
+//!
+//! Doc comments here are what the schema tells an editor, and what an error tells the user; values keep their place in the file.
+
+use std::collections::BTreeMap;
+
+use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_testbed::NetworkSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::text::{BudgetText, DurationText};
+
+/// A mission: hosts, a network between them, the load on them, and the flows of messages to be judged.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MissionFile {
+    /// Name of the mission
+    #[schemars(length(min = 1, max = 100), extend("examples" = ["NAV data distribution"]))]
+    pub(super) name: String,
+    /// What the mission is, for people
+    #[serde(default)]
+    pub(super) description: Option<String>,
+    /// The network that joins the hosts
+    #[serde(default)]
+    pub(super) network: Network,
+    /// The hosts, each a namespace and a set of processors
+    #[schemars(length(min = 1, max = 250), extend("examples" = [[{"name": "RTS"}, {"name": "SONAR"}]]))]
+    pub(super) hosts: Vec<Host>,
+    /// Processes that keep processors busy while the mission runs
+    #[serde(default)]
+    pub(super) loads: Vec<Load>,
+    /// The flows of messages
+    #[schemars(length(min = 1, max = 1000))]
+    pub(super) flows: Vec<Flow>,
+    /// Other forms of the mission, chosen by `--variant`; each key of a variant replaces the file's key of the same name
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "read from the table, before serde; here for the schema"
+    )]
+    pub(super) variants: BTreeMap<String, Variant>,
+}
+
+/// A variant of the mission. What it sets replaces what the file sets, whole.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    dead_code,
+    reason = "laid over the table, before serde; here for the schema"
+)]
+pub(super) struct Variant {
+    /// What the variant is, for people
+    #[serde(default)]
+    pub(super) description: Option<String>,
+    /// The network that joins the hosts
+    #[serde(default)]
+    pub(super) network: Option<Network>,
+    /// The hosts, each a namespace and a set of processors
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 250))]
+    pub(super) hosts: Option<Vec<Host>>,
+    /// Processes that keep processors busy while the mission runs
+    #[serde(default)]
+    pub(super) loads: Option<Vec<Load>>,
+    /// The flows of messages
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 1000))]
+    pub(super) flows: Option<Vec<Flow>>,
+}
+
+/// A host: a network namespace and a set of processors.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Host {
+    /// Name of the host
+    #[schemars(with = "String", length(min = 1, max = 32), extend("examples" = ["SONAR"]))]
+    pub(super) name: Spanned<String>,
+    /// Processors of this machine that the host's processes run on; all if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<u32>>", inner(range(min = 0, max = 4095)), extend("examples" = [[0]]))]
+    pub(super) processors: Option<Spanned<Vec<u32>>>,
+    /// Scheduling of the processes on the roads of this host's flows
+    #[serde(default)]
+    #[schemars(with = "Option<Scheduling>")]
+    pub(super) scheduling: Option<Spanned<Scheduling>>,
+    /// Whether these processes lock their memory
+    #[serde(default)]
+    pub(super) lock_memory: Option<bool>,
+}
+
+/// A scheduling class of the operating system.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scheduling {
+    /// The class
+    #[schemars(extend("examples" = ["fifo"]))]
+    pub(super) class: SchedulingClass,
+    /// Priority in the class; the flow's `priority`, mapped linearly, if not given
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 99), extend("examples" = [20]))]
+    pub(super) native_priority: Option<u8>,
+}
+
+/// A scheduling class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SchedulingClass {
+    /// Time-sharing
+    Other,
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    RoundRobin,
+}
+
+/// Processes that count and sleep: each counts to `count`, sleeps for `sleep`, and begins anew.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Load {
+    /// Hosts that are loaded, each by `processes` processes
+    #[schemars(with = "Vec<String>", length(min = 1), extend("examples" = [["RTS", "SONAR"]]))]
+    pub(super) hosts: Vec<Spanned<String>>,
+    /// Processes on each host
+    #[schemars(range(min = 1, max = 1000), extend("examples" = [20]))]
+    pub(super) processes: u32,
+    /// How far each counts before it sleeps
+    #[schemars(range(min = 1), extend("examples" = [500_000]))]
+    pub(super) count: u64,
+    /// How long each sleeps
+    #[schemars(extend("examples" = ["1us"]))]
+    pub(super) sleep: DurationText,
+}
+
+/// A flow of messages from one host to one or more others.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Flow {
+    /// Name of the flow
+    #[schemars(with = "String", length(min = 1, max = 60), extend("examples" = ["NAV"]))]
+    pub(super) name: Spanned<String>,
+    /// Scoped name of the IDL type of its messages
+    #[serde(default, rename = "type")]
+    #[schemars(with = "Option<String>", extend("examples" = ["Nav::NavData"]))]
+    pub(super) type_name: Option<Spanned<String>>,
+    /// The IDL file that defines the type, relative to the mission file
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["../idl/deckwatch/nav.idl"]))]
+    pub(super) idl: Option<Spanned<String>>,
+    /// The integer member of the type that carries the sequence number
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("examples" = ["sequence_number"]))]
+    pub(super) sequence: Option<Spanned<String>>,
+    /// Octets of a message, for plain octets instead of an IDL type
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 8, max = 1_048_576), extend("examples" = [384]))]
+    pub(super) octets: Option<Spanned<u32>>,
+    /// The host that supplies the messages
+    #[schemars(with = "String", extend("examples" = ["RTS"]))]
+    pub(super) from: Spanned<String>,
+    /// The hosts that consume the messages
+    #[schemars(with = "Vec<String>", length(min = 1, max = 250), extend("examples" = [["SONAR"]]))]
+    pub(super) to: Vec<Spanned<String>>,
+    /// What the messages go over, unless `--carriers` says otherwise
+    #[schemars(with = "Carrier", extend("examples" = ["event"]))]
+    pub(super) carrier: CarrierKind,
+    /// Mean messages a second
+    #[serde(default)]
+    #[schemars(with = "Option<f64>", extend("exclusiveMinimum" = 0), extend("maximum" = 1_000_000), extend("examples" = [20]))]
+    pub(super) rate_hz: Option<Spanned<f64>>,
+    /// Time between messages, or between the beginnings of bursts; the mean for a Poisson process
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["50ms"]))]
+    pub(super) period: Option<Spanned<DurationText>>,
+    /// The arrival process; periodic if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Arrivals>", extend("examples" = ["periodic"]))]
+    pub(super) arrivals: Option<Spanned<Arrivals>>,
+    /// Seed of a Poisson process; the flow's place in the file, from 1, if not given
+    #[serde(default)]
+    #[schemars(with = "Option<u64>", extend("examples" = [1]))]
+    pub(super) seed: Option<Spanned<u64>>,
+    /// Messages in a burst
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 1), extend("examples" = [8]))]
+    pub(super) burst_size: Option<Spanned<u32>>,
+    /// Time between the messages of a burst; back to back if not given
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["0s"]))]
+    pub(super) burst_gap: Option<Spanned<DurationText>>,
+    /// CORBA priority; takes effect in a real-time scheduling class
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 32_767), extend("examples" = [10_000]))]
+    pub(super) priority: Option<u16>,
+    /// Scheduling of the processes on this flow's road; the host's if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Scheduling>")]
+    pub(super) scheduling: Option<Spanned<Scheduling>>,
+    /// Processors of this machine that this flow's processes run on; the host's if not given
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<u32>>", inner(range(min = 0, max = 4095)), extend("examples" = [[0]]))]
+    pub(super) processors: Option<Spanned<Vec<u32>>>,
+    /// Whether this flow's processes lock their memory; the host's if not given
+    #[serde(default)]
+    pub(super) lock_memory: Option<bool>,
+    /// Differentiated services code point of its packets; 46 is expedited forwarding
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 63), extend("examples" = [46]))]
+    pub(super) dscp: Option<u8>,
+    /// The queueing discipline's band selector of its packets, SO_PRIORITY
+    #[serde(default)]
+    #[schemars(extend("examples" = [6]))]
+    pub(super) socket_priority: Option<u32>,
+    /// Octets of the receive buffer asked for at each destination
+    #[serde(default)]
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("examples" = [262_144]))]
+    pub(super) receive_buffer_bytes: Option<u32>,
+    /// Events that wait for one consumer in an event channel before the oldest is dropped
+    #[serde(default)]
+    #[schemars(range(min = 1), extend("examples" = [1000]))]
+    pub(super) channel_queue_len: Option<u32>,
+    /// A message received later than this after it was due is late
+    #[schemars(with = "DurationText", extend("examples" = ["50ms"]))]
+    pub(super) deadline: Spanned<DurationText>,
+    /// Late messages that the mission allows
+    #[schemars(with = "BudgetText", extend("examples" = ["3 in 10_000"]))]
+    pub(super) late: Spanned<BudgetText>,
+    /// Messages that are judged
+    #[serde(default)]
+    #[schemars(with = "Option<u64>", range(min = 1), extend("examples" = [100_000]))]
+    pub(super) count: Option<Spanned<u64>>,
+    /// Time that is judged, instead of a count
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["20s"]))]
+    pub(super) duration: Option<Spanned<DurationText>>,
+    /// Time before the judged part in which messages are sent and marked, but not judged; 1s if not given
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["1s"]))]
+    pub(super) warm_up: Option<Spanned<DurationText>>,
+    /// Processor time that the consumer takes for each message
+    #[serde(default)]
+    #[schemars(with = "Option<DurationText>", extend("examples" = ["100us"]))]
+    pub(super) handle_for: Option<Spanned<DurationText>>,
+}
+
+/// An arrival process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Arrivals {
+    /// One message each period
+    Periodic,
+    /// Independent, exponentially distributed gaps
+    Poisson,
+    /// Several messages each period
+    Bursts,
+}
+
+/// What messages go over.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[expect(
+    dead_code,
+    reason = "the schema's view of CarrierKind; a test holds the two together"
+)]
+enum Carrier {
+    /// One datagram a message
+    Udp,
+    /// One connection a destination, without delay
+    Tcp,
+    /// A two-way call on a servant
+    Corba,
+    /// A one-way call on a servant
+    CorbaOneway,
+    /// A push to an event channel
+    Event,
+}
+
+/// The network that joins the hosts: one switch, each host on a port of its own.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Network {
+    /// A network by name; gigabit-ethernet if not given
+    #[serde(default)]
+    #[schemars(extend("examples" = ["gigabit-ethernet"]))]
+    pub(super) preset: Option<NetworkPreset>,
+    /// Rate of a port, megabits a second, instead of the preset's
+    #[serde(default)]
+    #[schemars(with = "Option<f64>", range(min = 0.1, max = 100_000), extend("examples" = [100]))]
+    pub(super) rate_mbit_s: Option<Spanned<f64>>,
+    /// Largest IP packet, octets, instead of the preset's
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 576, max = 65_000), extend("examples" = [1500]))]
+    pub(super) mtu_bytes: Option<Spanned<u32>>,
+    /// Octets that a port may send at once, instead of the preset's
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 1600, max = 100_000_000), extend("examples" = [32_000]))]
+    pub(super) burst_bytes: Option<Spanned<u32>>,
+    /// Frames that wait at a port, in each of three priorities, before more are dropped, instead of the preset's
+    #[serde(default)]
+    #[schemars(with = "Option<u32>", range(min = 1, max = 1_000_000), extend("examples" = [1000]))]
+    pub(super) queue_frames: Option<Spanned<u32>>,
+}
+
+/// A network by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum NetworkPreset {
+    /// 1000 Mb/s, MTU 1500
+    GigabitEthernet,
+    /// 100 Mb/s, MTU 1500
+    FastEthernet,
+    /// 149.76 Mb/s of cells, MTU 9180
+    AtmOc3,
+    /// No emulated network: all hosts on the loopback interface
+    Loopback,
+}
+
+impl NetworkPreset {
+    pub(super) fn spec(self) -> NetworkSpec {
+        match self {
+            Self::GigabitEthernet => NetworkSpec::gigabit_ethernet(),
+            Self::FastEthernet => NetworkSpec::fast_ethernet(),
+            Self::AtmOc3 => NetworkSpec::atm_oc3(),
+            Self::Loopback => NetworkSpec::loopback(),
+        }
+    }
+}

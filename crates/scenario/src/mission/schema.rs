@@ -1,0 +1,113 @@
+//! The JSON Schema of mission files, generated from the structs that read them.
+
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use serde_json::{Map, Value};
+
+use super::file::MissionFile;
+
+/// The schema of a mission file (JSON Schema 2020-12), as it is published in `docs/schema/mission-1.json`.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<MissionFile>();
+    RecursiveTransform(without_null).transform(&mut schema);
+    schema.insert(
+        "$id".to_owned(),
+        "https://deckwatch.invalid/schema/mission-1.json".into(),
+    );
+    schema.insert("title".to_owned(), "Deckwatch mission".into());
+    schema.to_value()
+}
+
+/// TOML has no null: a key that may be left out is simply not required.
+fn without_null(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|word| word != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(alternatives)) = object.get_mut("anyOf") {
+        alternatives.retain(|alternative| alternative.get("type") != Some(&"null".into()));
+        if let [Value::Object(only)] = alternatives.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            merge(object, only);
+        }
+    }
+}
+
+/// Keys that the place already has, its description above all, stay.
+fn merge(object: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (key, value) in more {
+        object.entry(key).or_insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_carrier::plan::CarrierKind;
+
+    use super::*;
+
+    #[test]
+    fn published_schema_is_current() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/schema/mission-1.json"
+        );
+        let current = serde_json::to_string_pretty(&schema()).expect("plain data") + "\n";
+        if std::env::var_os("DECKWATCH_BLESS").is_some() {
+            std::fs::write(path, &current).expect("writable");
+        }
+        let published = std::fs::read_to_string(path).expect("the published schema");
+        for (published, current) in published.lines().zip(current.lines()) {
+            assert_eq!(
+                published, current,
+                "write it anew with: deckwatch schema > docs/schema/mission-1.json"
+            );
+        }
+        assert_eq!(published.len(), current.len());
+    }
+
+    #[test]
+    fn schema_knows_neither_null_nor_unexplained_keys() {
+        fn walk(value: &Value, path: &str) {
+            match value {
+                Value::Object(object) => {
+                    if let Some(Value::Object(properties)) = object.get("properties") {
+                        for (key, property) in properties {
+                            assert!(property.get("description").is_some(), "{path}.{key}");
+                        }
+                    }
+                    for (key, value) in object {
+                        walk(value, &format!("{path}.{key}"));
+                    }
+                }
+                Value::Array(values) => values.iter().for_each(|value| walk(value, path)),
+                Value::Null => panic!("null at {path}"),
+                Value::String(word) => assert_ne!(word, "null", "{path}"),
+                Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        walk(&schema(), "");
+    }
+
+    #[test]
+    fn schema_names_every_carrier() {
+        let schema = schema().to_string();
+        for kind in CarrierKind::ALL {
+            assert!(schema.contains(&format!("\"const\":\"{kind}\"")), "{kind}");
+        }
+    }
+}

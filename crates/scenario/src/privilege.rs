@@ -1,0 +1,69 @@
+//! What a mission needs to be permitted, and whether this process is.
+
+use deckwatch_carrier::plan::{Scheduling, SchedulingClass};
+use deckwatch_os::namespace::Capability;
+use serde::Serialize;
+
+use crate::mission::Mission;
+
+/// Something that must be permitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Privilege {
+    /// The capability's name.
+    pub capability: &'static str,
+    /// What for.
+    pub purpose: &'static str,
+    /// What happens without it.
+    pub otherwise: &'static str,
+    /// Whether this process has it.
+    pub held: bool,
+}
+
+/// What `mission` needs.
+#[must_use]
+pub fn needed(mission: &Mission) -> Vec<Privilege> {
+    let privilege = |capability: Capability, purpose, otherwise| Privilege {
+        capability: capability.name(),
+        purpose,
+        otherwise,
+        held: capability.is_held(),
+    };
+    let scheduling = |wants: fn(&Scheduling) -> bool| {
+        mission.flows.iter().any(|flow| {
+            wants(&flow.supplier_scheduling) || flow.consumer_scheduling.iter().any(wants)
+        })
+    };
+    let mut needed = Vec::new();
+    if !mission.is_on_loopback() {
+        let otherwise = "the mission runs on plain loopback, without an emulated network";
+        needed.push(privilege(
+            Capability::SysAdmin,
+            "hosts in network namespaces",
+            otherwise,
+        ));
+        needed.push(privilege(
+            Capability::NetAdmin,
+            "links, shapers and addresses between hosts",
+            otherwise,
+        ));
+    }
+    let otherwise = "layers between the stamps that are left are reported merged";
+    needed.push(privilege(
+        Capability::NetRaw,
+        "packet taps, which stamp what the ORB sends and receives",
+        otherwise,
+    ));
+    if scheduling(|scheduling| scheduling.class != SchedulingClass::Other) {
+        let otherwise = "processes run in the time-sharing class, unless RLIMIT_RTPRIO allows more, and the result says so";
+        needed.push(privilege(
+            Capability::SysNice,
+            "real-time scheduling classes",
+            otherwise,
+        ));
+    }
+    if scheduling(|scheduling| scheduling.lock_memory) {
+        let otherwise = "memory is locked as far as RLIMIT_MEMLOCK allows, and the result says so";
+        needed.push(privilege(Capability::IpcLock, "locked memory", otherwise));
+    }
+    needed
+}

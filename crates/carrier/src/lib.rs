@@ -6,6 +6,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrival;
+pub mod body;
+pub mod lane;
 pub mod limits;
+pub mod part;
+mod pending;
 pub mod plan;
+pub mod receiver;
+pub mod record;
+#[cfg(test)]
+mod scratch;
+pub mod sender;
+pub mod stamp_clock;
 pub mod talk;
+pub mod tcp;
+pub mod udp;

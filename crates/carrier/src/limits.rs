@@ -7,3 +7,51 @@ pub const LINE_SIZE_MAX: usize = 4 << 20;
 
 /// Time between two progress lines of a part: four a second look alive to the eye and cost a loaded host nothing.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Messages that one supplier or consumer keeps records of, over all its destinations: at 40 octets each, 2.6 GB of memory file.
+pub const RECORDS_MAX: u64 = 1 << 26;
+
+/// Room in a consumer's records beyond one a message, for duplicates: a quarter more, and at least this many.
+pub const SPARE_RECORDS_MIN: u64 = 1024;
+
+/// Octets of one message: the largest that the ORB takes, and far beyond what a mission sends at a rate.
+pub const BODY_SIZE_MAX: u32 = 1 << 20;
+
+/// Octets of one datagram: 65,535 less the headers of IPv4 and UDP.
+pub const DATAGRAM_SIZE_MAX: u32 = 65_507;
+
+/// Octets asked for as a raw consumer's receive buffer: a second of the largest flows of a ship, so that only a stopped consumer overflows it.
+pub const RECEIVE_BUFFER_BYTES: u32 = 1 << 20;
+
+/// Octets asked for as the receive buffer of a raw supplier, which holds its transmit stamps until they are taken: 768 octets each, two a message.
+pub const STAMP_BUFFER_BYTES: u32 = 4 << 20;
+
+/// Octets of a TCP supplier's send buffer. Small, so that a message waits where it is seen, not for seconds in the kernel.
+pub const SEND_BUFFER_BYTES: u32 = 256 << 10;
+
+/// Octets, or one message if that is more, that a TCP supplier keeps for a peer that does not read, beyond the send buffer; then messages are lost.
+pub const BACKLOG_BYTES_MAX: usize = 256 << 10;
+
+/// Messages sent whose transmit stamp has not come yet; older ones stay without.
+pub const PENDING_STAMPS_MAX: usize = 4096;
+
+/// Transmit stamps taken at most between two looks at the clock: about a tenth of a millisecond's work.
+pub const STAMPS_A_TURN_MAX: usize = 64;
+
+/// A supplier does nothing but sleep in this time before a message is due, nanoseconds: longer than one turn of other work.
+pub const QUIET_NS: i64 = 200_000;
+
+/// The longest sleep before a thread looks whether it is to stop.
+pub const STOP_LOOK: Duration = Duration::from_millis(100);
+
+/// Time in which a connection to a consumer has to be made.
+pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Time that a supplier waits after its last message for the last transmit stamps.
+pub const STAMPS_AFTER_END: Duration = Duration::from_millis(100);
+
+/// Processor time after which a real-time thread that has not blocked is taken for spinning, beyond the handling time that its plan asks for.
+pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(1);
+
+/// Longest handling time of one message: what is longer is a mistake in a unit.
+pub const HANDLE_FOR_MAX: Duration = Duration::from_secs(10);

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
+use crate::result::Warning;
+
 /// Differences over a run, and bounds; zero where nothing was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disturbance {
@@ -33,6 +36,78 @@ impl Disturbance {
         self.stolen.saturating_add(self.throttled)
     }
 
+    /// What a reader should know of the whole run before trusting its numbers.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let capacity = self.duration.saturating_mul(self.processors);
+        let pressure = self.processor_pressure.unwrap_or_default();
+        let all = [
+            (
+                self.stolen > capacity.mul_f64(STOLEN_SHARE_WARNED),
+                "stolen-cpu",
+                format!(
+                    "The hypervisor gave {:?} of this machine's processor time to others.",
+                    self.stolen
+                ),
+            ),
+            (
+                !self.throttled.is_zero(),
+                "throttled",
+                format!(
+                    "The control group's quota stopped the run's threads for {:?}.",
+                    self.throttled
+                ),
+            ),
+            (
+                pressure > self.duration.mul_f64(PRESSURE_SHARE_WARNED),
+                "cpu-pressure",
+                format!(
+                    "For {pressure:?} of {:?} some runnable thread waited for a processor.",
+                    self.duration
+                ),
+            ),
+            (
+                self.udp_receive_overflows > 0,
+                "receive-overflow",
+                format!(
+                    "{} datagrams found a full receive buffer on this machine.",
+                    self.udp_receive_overflows
+                ),
+            ),
+            (
+                self.udp_send_errors > 0,
+                "send-errors",
+                format!(
+                    "{} datagrams found a full send buffer on this machine.",
+                    self.udp_send_errors
+                ),
+            ),
+            (
+                self.capture_dropped > 0,
+                "capture-dropped",
+                format!(
+                    "A capture dropped {} packets; stamps of their messages are missing.",
+                    self.capture_dropped
+                ),
+            ),
+            (
+                !self.clock_error.is_zero(),
+                "clock-error",
+                format!(
+                    "Latencies may be wrong by up to {:?}, the error of the clocks of their two ends.",
+                    self.clock_error
+                ),
+            ),
+        ];
+        all.into_iter()
+            .filter(|(holds, _, _)| *holds)
+            .map(|(_, kind, text)| Warning {
+                kind: kind.to_owned(),
+                text,
+            })
+            .collect()
+    }
+
     /// The readings by name, for the result document.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, f64> {
@@ -54,5 +129,80 @@ impl Disturbance {
             map.insert("psi_cpu_some_us".to_owned(), pressure.as_micros() as f64);
         }
         map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(disturbance: &Disturbance) -> Vec<String> {
+        disturbance
+            .warnings()
+            .into_iter()
+            .map(|warning| warning.kind)
+            .collect()
+    }
+
+    #[test]
+    fn an_undisturbed_run_warns_of_nothing() {
+        let quiet = Disturbance {
+            duration: Duration::from_secs(20),
+            processors: 2,
+            processor_pressure: Some(Duration::from_secs(1)),
+            ..Disturbance::default()
+        };
+        assert!(kinds(&quiet).is_empty());
+        assert!(kinds(&Disturbance::default()).is_empty());
+    }
+
+    #[test]
+    fn each_disturbance_is_warned_of_from_its_threshold() {
+        let run = Disturbance {
+            duration: Duration::from_secs(20),
+            processors: 2,
+            ..Disturbance::default()
+        };
+        let ms = Duration::from_millis;
+        assert!(
+            kinds(&Disturbance {
+                stolen: ms(400),
+                ..run.clone()
+            })
+            .is_empty()
+        );
+        assert_eq!(
+            kinds(&Disturbance {
+                stolen: ms(401),
+                ..run.clone()
+            }),
+            ["stolen-cpu"]
+        );
+        assert_eq!(
+            kinds(&Disturbance {
+                processor_pressure: Some(ms(4_001)),
+                ..run.clone()
+            }),
+            ["cpu-pressure"]
+        );
+        let all = Disturbance {
+            throttled: ms(1),
+            udp_receive_overflows: 1,
+            udp_send_errors: 1,
+            capture_dropped: 1,
+            clock_error: ms(1),
+            ..run
+        };
+        assert_eq!(
+            kinds(&all),
+            [
+                "throttled",
+                "receive-overflow",
+                "send-errors",
+                "capture-dropped",
+                "clock-error"
+            ]
+        );
+        assert_eq!(all.to_map()["capture_dropped"], 1.0);
     }
 }

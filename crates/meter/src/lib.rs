@@ -4,9 +4,11 @@
 
 pub mod blame;
 pub mod disturbance;
+pub mod histogram;
 pub mod judge;
 pub mod limits;
 pub mod pacing;
+pub mod provenance;
 pub mod result;
 pub mod sample;
 pub mod samples;

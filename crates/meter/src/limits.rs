@@ -51,3 +51,15 @@ pub const ROW_GROUP_ROWS: usize = 1 << 16;
 
 /// Most rows that a row group may claim when read, so that a damaged file cannot make us reserve more than about 130 MB at once.
 pub const ROW_GROUP_ROWS_MAX: usize = 1 << 20;
+
+/// Largest latency that histograms tell apart: an hour, longer than any drain of a deadline of minutes.
+pub const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
+
+/// Digits of latencies in histograms: with three, 50 ms is told from 50.1 ms in 260 KB; with four it would be 2 MB.
+pub const HISTOGRAM_DIGITS: u8 = 3;
+
+/// Longest file of the kernel that is read for provenance: /proc/cpuinfo of 1,024 processors is about 1.5 MB.
+pub const FACT_FILE_OCTETS_MAX: u64 = 4 << 20;
+
+/// Largest result document that is read: 36 destinations over six carriers with all their maps are below 1 MB.
+pub const RESULT_OCTETS_MAX: u64 = 256 << 20;

@@ -3,15 +3,20 @@
 //! Every time is in nanoseconds of CLOCK_MONOTONIC of the run's kernel; every latency is one way. Samples stand beside it, in `samples.parquet`
 //! ([`crate::samples`]); histograms in `histograms/*.hlog`. A reader needs no other file to know what a number means.
 
+mod file;
+
 use std::collections::BTreeMap;
 
+pub use file::{ResultError, json_schema};
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of this document's shape; readers accept this one and all before it.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultDocument {
     /// Version of the document's shape, [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -32,7 +37,7 @@ pub struct ResultDocument {
 }
 
 /// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// The command line, word by word.
     pub command: Vec<String>,
@@ -57,7 +62,7 @@ pub struct Provenance {
 }
 
 /// What the stamps are worth.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockNote {
     /// True where both ends of every flow read one clock, so that one-way latency is exact.
     pub shared: bool,
@@ -68,7 +73,7 @@ pub struct ClockNote {
 }
 
 /// Hosts and network of the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// `namespaces` or `loopback`.
     pub kind: String,
@@ -83,7 +88,7 @@ pub struct Environment {
 }
 
 /// One flow over one carrier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowResult {
     /// Index used in the samples' `flow` column.
     pub index: u16,
@@ -116,7 +121,7 @@ pub struct FlowResult {
 }
 
 /// Late messages a mission allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateBudget {
     /// At most this many late messages ...
     pub late: u64,
@@ -125,7 +130,7 @@ pub struct LateBudget {
 }
 
 /// One flow over one carrier at one destination.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DestinationResult {
     /// Index used in the samples' `destination_index` column.
     pub index: u16,
@@ -150,7 +155,7 @@ pub struct DestinationResult {
 }
 
 /// Counts of one destination; `due` is the number judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Messages due in the judged part.
     pub due: u64,
@@ -175,7 +180,7 @@ pub struct Counts {
 }
 
 /// Share of late messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LateRate {
     /// late / due.
     pub estimate: f64,
@@ -188,7 +193,7 @@ pub struct LateRate {
 }
 
 /// Whether the mission's budget is met.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The word.
     pub kind: VerdictKind,
@@ -199,7 +204,9 @@ pub struct Verdict {
 }
 
 /// The four verdicts, ordered from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
     /// The upper bound of the late rate is within the budget.
@@ -213,7 +220,7 @@ pub enum VerdictKind {
 }
 
 /// Something the reader must know before trusting a number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A short stable word, for example `merged-layers`, `schedule-not-kept`, `capture-dropped`.
     pub kind: String,
@@ -222,7 +229,7 @@ pub struct Warning {
 }
 
 /// A process that died.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Death {
     /// What it was, for example `consumer of NAV over event at SONAR`.
     pub process: String,

@@ -4,20 +4,22 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A new file of fixed size, mapped for writing. Its room on the disk is taken and its pages are present, so that writing neither faults for long
-/// nor finds the disk full.
+/// A new file of fixed size, or a part of it, mapped for writing. Its room on the disk is taken and its pages are present, so that writing neither
+/// faults for long nor finds the disk full.
 #[derive(Debug)]
 pub struct MappedFile {
+    /// Keeps the mapping; never read.
+    _mapping: Arc<Mapping>,
     start: NonNull<u8>,
     size_bytes: usize,
-    _file: File,
 }
 
-// SAFETY: the mapping belongs to this value alone and is not bound to a thread.
+// SAFETY: the octets between `start` and `start + size_bytes` belong to this value alone, and are not bound to a thread.
 unsafe impl Send for MappedFile {}
 // SAFETY: shared references only give shared slices.
 unsafe impl Sync for MappedFile {}
@@ -39,22 +41,11 @@ impl MappedFile {
             Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(size_bytes as u64)?,
             Err(error) => return Err(error.into()),
         }
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory; the file is as long as the mapping.
-        let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                size_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                &file,
-                0,
-            )?
-        };
-        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Mapping::of(&file, size_bytes)?;
         let mut mapped = Self {
-            start,
+            start: mapping.start,
             size_bytes,
-            _file: file,
+            _mapping: Arc::new(mapping),
         };
         mapped.prefault();
         Ok(mapped)
@@ -67,14 +58,30 @@ impl MappedFile {
         }
     }
 
-    /// The file's octets.
+    /// Two parts that different threads may write to: the first `size_bytes` octets, and the rest.
+    ///
+    /// # Panics
+    /// When the file is shorter.
+    #[must_use]
+    pub fn split_at(self, size_bytes: usize) -> (Self, Self) {
+        assert!(size_bytes <= self.size_bytes);
+        let rest = Self {
+            _mapping: Arc::clone(&self._mapping),
+            // SAFETY: at most one past the end of the mapping, as just asserted.
+            start: unsafe { self.start.add(size_bytes) },
+            size_bytes: self.size_bytes - size_bytes,
+        };
+        (Self { size_bytes, ..self }, rest)
+    }
+
+    /// The octets.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
-        // SAFETY: the mapping is `size_bytes` long, lives as long as `self`, and is written only through `&mut self`.
+        // SAFETY: these octets of the mapping, which lives as long as `self`, are written only through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size_bytes) }
     }
 
-    /// The file's octets, to write.
+    /// The octets, to write.
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; `&mut self` makes it the only slice.
@@ -82,9 +89,39 @@ impl MappedFile {
     }
 }
 
-impl Drop for MappedFile {
+/// A mapping, unmapped with its last part.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    size_bytes: usize,
+}
+
+// SAFETY: the mapping itself is an address and a size; its octets belong to the parts.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn of(file: &File, size_bytes: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory; the file is as long as the mapping.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                size_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )?
+        };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, size_bytes })
+    }
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `create` with this address and size, and no slice of it outlives `self`.
+        // SAFETY: the mapping was made by `of` with this address and size, and no part of it is left.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.size_bytes) };
         debug_assert!(unmapped.is_ok());
     }
@@ -112,7 +149,16 @@ mod tests {
             again.expect_err("exists").kind(),
             io::ErrorKind::AlreadyExists
         );
-        drop(mapped);
+        let (mut head, mut tail) = mapped.split_at(4096);
+        assert_eq!((head.octets().len(), tail.octets().len()), (4096, 5904));
+        std::thread::scope(|scope| {
+            scope.spawn(|| head.octets_mut()[4095] = 1);
+            scope.spawn(|| tail.octets_mut()[0] = 2);
+        });
+        drop(head);
+        tail.octets_mut()[1] = 3;
+        let read = std::fs::read(&path).expect("readable");
+        assert_eq!(read[4095..4098], [1, 2, 3]);
         std::fs::remove_file(&path).expect("removed");
     }
 }

@@ -1,9 +1,64 @@
-//! What std cannot ask of a socket: large buffers, and the priority of its packets.
+//! What std cannot ask of a socket: large buffers, the priority of its packets, a source address, a wait to an absolute time.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
-use crate::option;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, Socket, Type};
+
+use crate::{clock, option};
+
+/// Connects from `address`, at a port of the kernel's choice, to `destination`.
+///
+/// # Errors
+/// `TimedOut` after `time_max`, else what the kernel answers.
+pub fn connect_from(
+    address: IpAddr,
+    destination: SocketAddr,
+    time_max: Duration,
+) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(destination), Type::STREAM, None)?;
+    socket.bind(&SocketAddr::new(address, 0).into())?;
+    socket.connect_timeout(&destination.into(), time_max)?;
+    Ok(socket.into())
+}
+
+/// Waits until octets or a connection can be taken from the socket, or CLOCK_MONOTONIC shows `until_ns`; a signal ends it too.
+pub fn wait_readable(socket: BorrowedFd<'_>, until_ns: i64) {
+    wait(
+        &mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)],
+        until_ns,
+    );
+}
+
+/// Waits until one of the first [`WAITED_MAX`] sockets takes octets again or has failed, or CLOCK_MONOTONIC shows `until_ns`; a signal ends it too.
+/// Transmit stamps that come meanwhile end it as well. Takes no memory.
+pub fn wait_writable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {
+    let mut sockets = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::OUT));
+    let Some(first) = sockets.next() else { return };
+    let mut waited: [PollFd<'s>; WAITED_MAX] = std::array::from_fn(|_| first.clone());
+    let mut count = 1;
+    for (slot, socket) in waited[1..].iter_mut().zip(sockets) {
+        *slot = socket;
+        count += 1;
+    }
+    wait(&mut waited[..count], until_ns);
+}
+
+fn wait(waited: &mut [PollFd<'_>], until_ns: i64) {
+    let remaining_ns = until_ns.saturating_sub(clock::monotonic_ns()).max(0);
+    let timeout = Timespec {
+        tv_sec: remaining_ns / 1_000_000_000,
+        tv_nsec: remaining_ns % 1_000_000_000,
+    };
+    // Whatever the answer, the caller looks again.
+    let _ready = poll(waited, Some(&timeout));
+}
+
+/// Sockets of one wait: more than a flow has destinations.
+pub const WAITED_MAX: usize = 64;
 
 /// Asks for a receive buffer of `size_bytes`, above the system's limit where that is permitted. Returns what was got, in the kernel's own count.
 ///
@@ -29,6 +84,20 @@ fn set_buffer(socket: impl AsFd, force: i32, name: i32, size_bytes: u32) -> io::
     let [got] = option::words(fd, libc::SOL_SOCKET, name)?;
     Ok(got)
 }
+
+/// Datagrams that a full receive buffer has dropped since the socket was made; the count that [`crate::stamp::receive`] gives with the next datagram that finds room.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
+    let words: [u32; SK_MEMINFO_VARS] =
+        option::words(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    Ok(words[SK_MEMINFO_DROPS])
+}
+
+// linux/sock_diag.h
+const SK_MEMINFO_VARS: usize = 9;
+const SK_MEMINFO_DROPS: usize = 8;
 
 /// Marks the socket's packets: the differentiated services code point on the wire, then the priority by which this host's queueing
 /// discipline chooses a band. In this order, because setting the first resets the second.

@@ -281,6 +281,10 @@ mod tests {
         while receive(&receiver, &mut buffer).is_ok() {
             got += 1;
         }
+        assert_eq!(
+            crate::socket::dropped(&receiver).expect("readable"),
+            50 - got
+        );
         // The counter is told with the next datagram that finds room.
         sender.send(&[0; 500]).expect("sent");
         let last = receive(&receiver, &mut buffer).expect("received");

@@ -1,3 +1,5 @@
+//! Known blame on synthetic samples.
+
 use super::*;
 use crate::sample::SampleFlags;
 

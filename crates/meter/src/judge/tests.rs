@@ -1,3 +1,5 @@
+//! Known verdicts on synthetic samples.
+
 use super::*;
 use crate::blame::tests::{MS, hold_up, prompt};
 use crate::result::VerdictKind;

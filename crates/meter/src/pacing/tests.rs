@@ -1,3 +1,5 @@
+//! Due times, and the statistics of the exponential gaps.
+
 use super::*;
 
 fn schedule(arrivals: Arrivals, extent: Extent) -> Schedule {
@@ -233,84 +235,58 @@ fn an_ended_iterator_stays_ended() {
     assert_eq!((dues.next(), dues.next()), (None, None));
 }
 
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn assert_refused(arrivals: Arrivals, extent: Extent, error: ScheduleError) {
+    let schedule = schedule(arrivals, extent);
+    assert_eq!(schedule.check(), Err(error), "{schedule:?}");
+    // Iterating one that was not checked must not panic either.
+    assert!(schedule.dues().take(10).count() <= 10);
+}
+
 #[test]
-fn unsound_schedules_are_refused_by_name() {
-    let ms = Duration::from_millis;
+fn unsound_arrivals_are_refused_by_name() {
     let count = Extent::Count { messages: 10 };
-    let cases = [
-        (
-            Arrivals::Periodic {
-                period: Duration::ZERO,
-            },
-            count,
-            ScheduleError::PeriodZero,
-        ),
-        (
-            Arrivals::Poisson {
-                mean_period: Duration::ZERO,
-                seed: 0,
-            },
-            count,
-            ScheduleError::PeriodZero,
-        ),
-        (
-            Arrivals::Bursts {
-                period: ms(1),
-                size: 0,
-                gap: ms(0),
-            },
-            count,
-            ScheduleError::BurstEmpty,
-        ),
-        (
-            Arrivals::Bursts {
-                period: ms(2),
-                size: 3,
-                gap: ms(1),
-            },
-            count,
-            ScheduleError::BurstsOverlap,
-        ),
-        (
-            Arrivals::Periodic { period: ms(1) },
-            Extent::Count { messages: 0 },
-            ScheduleError::NothingToJudge,
-        ),
-        (
-            Arrivals::Periodic { period: ms(1) },
-            Extent::Count { messages: u64::MAX },
-            ScheduleError::TooManyMessages,
-        ),
-        (
-            Arrivals::Periodic { period: ms(60_000) },
-            Extent::Count { messages: 100_000 },
-            ScheduleError::TooLong,
-        ),
-        (
-            Arrivals::Periodic {
-                period: Duration::MAX,
-            },
-            Extent::Duration { duration: ms(1) },
-            ScheduleError::TooLong,
-        ),
-    ];
-    for (arrivals, extent, error) in cases {
-        let schedule = schedule(arrivals, extent);
-        assert_eq!(schedule.check(), Err(error), "{schedule:?}");
-        // Iterating one that was not checked must not panic either.
-        assert!(schedule.dues().take(10).count() <= 10);
-    }
-    assert_eq!(
-        schedule(
-            Arrivals::Bursts {
-                period: ms(2),
-                size: 2,
-                gap: ms(1)
-            },
-            count
-        )
-        .check(),
-        Ok(())
+    let bursts = |period, size, gap| Arrivals::Bursts {
+        period: ms(period),
+        size,
+        gap: ms(gap),
+    };
+    assert_refused(
+        Arrivals::Periodic { period: ms(0) },
+        count,
+        ScheduleError::PeriodZero,
+    );
+    assert_refused(
+        Arrivals::Poisson {
+            mean_period: ms(0),
+            seed: 0,
+        },
+        count,
+        ScheduleError::PeriodZero,
+    );
+    assert_refused(bursts(1, 0, 0), count, ScheduleError::BurstEmpty);
+    assert_refused(bursts(2, 3, 1), count, ScheduleError::BurstsOverlap);
+    assert_eq!(schedule(bursts(2, 2, 1), count).check(), Ok(()));
+}
+
+#[test]
+fn unsound_extents_are_refused_by_name() {
+    let every = |period| Arrivals::Periodic { period };
+    let count = |messages| Extent::Count { messages };
+    assert_refused(every(ms(1)), count(0), ScheduleError::NothingToJudge);
+    assert_refused(
+        every(ms(1)),
+        count(u64::MAX),
+        ScheduleError::TooManyMessages,
+    );
+    assert_refused(every(ms(60_000)), count(100_000), ScheduleError::TooLong);
+    assert_refused(
+        every(Duration::MAX),
+        Extent::Duration { duration: ms(1) },
+        ScheduleError::TooLong,
     );
 }
 

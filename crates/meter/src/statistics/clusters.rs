@@ -167,9 +167,6 @@ mod tests {
     fn clustered_lates_are_covered_by_the_widened_bound_and_not_by_the_exact_one() {
         for length in [4.0, 10.0, 25.0] {
             let (exact, widened, wide) = coverage(0.02, length, 10_000);
-            println!(
-                "clusters of {length}: exact {exact}, widened {widened}, in {wide} of the runs"
-            );
             assert!(
                 exact < 0.90,
                 "clusters of {length}: the exact bound covers {exact}, so that this process shows nothing"
@@ -186,7 +183,6 @@ mod tests {
     fn independent_lates_are_seldom_taken_for_clusters() {
         for share in [0.0005, 0.02, 0.3] {
             let (exact, widened, wide) = coverage(share, 1.0 / (1.0 - share), 10_000);
-            println!("share {share}: exact {exact}, widened {widened}, in {wide} of the runs");
             assert!(exact >= 0.93 && widened >= exact);
             assert!(wide < 0.15, "share {share}: widened in {wide}");
         }

@@ -1,3 +1,5 @@
+//! How many messages prove a budget.
+
 use super::*;
 
 const NAV: LateBudget = LateBudget {

@@ -1,3 +1,5 @@
+//! The filter run on an interpreter of the few instructions that it uses.
+
 use super::*;
 
 /// The few instructions of the machine that the filter uses, by linux/filter.txt.

@@ -1,0 +1,105 @@
+//! The part of a consumer.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::stage::{Stage, Told};
+use super::{PartError, messages_of, preparation};
+use crate::arrival::{Recorder, Shared};
+use crate::body::Body;
+use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL, SPARE_RECORDS_MIN};
+use crate::plan::ConsumerPlan;
+use crate::receiver;
+use crate::record::{HeaderPage, RecordFile};
+use crate::stamp_clock::StampClock;
+use crate::talk::{Done, PartCommand, PartEvent, Ready};
+
+/// Receives a stream until `stop`.
+pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
+    if plan.handle_for > HANDLE_FOR_MAX {
+        return Err(PartError::Plan(format!(
+            "Handling a message takes {:?}, more than the {HANDLE_FOR_MAX:?} that are allowed.",
+            plan.handle_for
+        )));
+    }
+    let body = Body::new(&plan.stream.body)?;
+    let messages = messages_of(&plan.stream.schedule)?;
+    let capacity = messages + (messages / 4).max(SPARE_RECORDS_MIN);
+    let size_bytes = body.octets().len() as u64;
+    let file = RecordFile::consumer(
+        &plan.records,
+        plan.stream.flow,
+        plan.destination,
+        capacity,
+        size_bytes,
+    )?;
+    let (mut page, records) = file.into_parts();
+    let clock = Arc::new(StampClock::new());
+    let shared = Arc::new(Shared::default());
+    let recorder = Recorder::new(
+        records,
+        &plan.stream.schedule,
+        plan.stream.deadline,
+        plan.handle_for,
+        Arc::clone(&shared),
+    );
+    let mut ready = Ready {
+        size_bytes: Some(size_bytes),
+        ..Ready::default()
+    };
+    ready.warnings = preparation::prepare_process(&plan.scheduling, plan.handle_for);
+    let mut receiver = receiver::listen(plan, &body, &clock)?;
+    receiver.announce(&mut ready)?;
+    std::thread::scope(|scope| {
+        let (tell, shared) = (stage.teller(), &shared);
+        scope.spawn(move || {
+            // The one who hears it lives until this thread has ended.
+            let _told = tell.send(Told::Prepared(preparation::prepare_thread(
+                &plan.scheduling,
+            )));
+            receiver.receive_all(Box::new(recorder), shared);
+            let _told = tell.send(Told::Finished);
+        });
+        attend(plan, stage, ready, shared, &clock, &mut page);
+        shared.stop.store(true, Ordering::Relaxed);
+    });
+    clock.renew();
+    shared.note_in(&mut page, &clock, true);
+    stage.say(&PartEvent::Done(Done {
+        progress: shared.progress(),
+        warnings: Vec::new(),
+    }));
+    Ok(())
+}
+
+/// Speaks for the receiving thread until `stop`, or until that thread has ended by itself.
+fn attend(
+    plan: &ConsumerPlan,
+    stage: &mut Stage<impl Write>,
+    mut ready: Ready,
+    shared: &Shared,
+    clock: &StampClock,
+    page: &mut HeaderPage,
+) {
+    loop {
+        match stage.hear(PROGRESS_INTERVAL) {
+            Told::Prepared(refused) => {
+                ready.warnings.extend(refused);
+                ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
+            }
+            Told::Command(PartCommand::Go { start_ns }) => {
+                shared.start_ns.store(start_ns, Ordering::Relaxed);
+            }
+            Told::Command(PartCommand::Stop) | Told::Finished => return,
+            Told::Nothing => {
+                clock.renew();
+                if shared.start_ns.load(Ordering::Relaxed) != 0 {
+                    stage.say(&PartEvent::Progress(shared.progress()));
+                }
+            }
+        }
+        shared.note_in(page, clock, false);
+    }
+}

@@ -1,0 +1,208 @@
+//! The part of a supplier.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+
+use deckwatch_meter::pacing::Schedule;
+
+use super::stage::{Stage, Told};
+use super::{PartError, messages_of, preparation};
+use crate::arrival::Shared;
+use crate::body::Body;
+use crate::lane::Lane;
+use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
+use crate::plan::{CarrierKind, DestinationPlan, SupplierPlan};
+use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord};
+use crate::sender::Sender;
+use crate::stamp_clock::StampClock;
+use crate::talk::{Done, PartCommand, PartEvent, Ready};
+use crate::tcp::TcpSender;
+use crate::udp::UdpSender;
+
+/// Sends a stream by its schedule.
+pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
+    let body = Body::new(&plan.stream.body)?;
+    let size_bytes = body.octets().len();
+    if plan.stream.carrier == CarrierKind::Udp && size_bytes > DATAGRAM_SIZE_MAX as usize {
+        return Err(PartError::Plan(format!(
+            "A datagram takes at most {DATAGRAM_SIZE_MAX} octets, and the message has {size_bytes}."
+        )));
+    }
+    let messages = messages_of(&plan.stream.schedule)?;
+    let slots = slots(plan)?;
+    let file = RecordFile::supplier(
+        &plan.records,
+        plan.stream.flow,
+        slots.len() as u64,
+        messages,
+        size_bytes as u64,
+    )?;
+    let (mut page, records) = file.into_parts();
+    let clock = Arc::new(StampClock::new());
+    let shared = Arc::new(Shared::default());
+    let mut ready = Ready {
+        size_bytes: Some(size_bytes as u64),
+        ..Ready::default()
+    };
+    ready.warnings = preparation::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
+    let lanes = lanes(plan, &slots, messages, records, &shared, &clock)?;
+    std::thread::scope(|scope| {
+        let mut starts = Vec::new();
+        for mut lane in lanes {
+            let (start, started) = mpsc::channel::<Schedule>();
+            starts.push(start);
+            let tell = stage.teller();
+            scope.spawn(move || {
+                // The one who hears it lives until this thread has ended.
+                let _told = tell.send(Told::Prepared(preparation::prepare_thread(
+                    &plan.scheduling,
+                )));
+                if let Ok(schedule) = started.recv() {
+                    lane.run(&schedule);
+                }
+                let _told = tell.send(Told::Finished);
+            });
+        }
+        attend(plan, stage, ready, starts, &shared, &clock, &mut page);
+        shared.stop.store(true, Ordering::Relaxed);
+    });
+    clock.renew();
+    shared.note_in(&mut page, &clock, true);
+    stage.say(&PartEvent::Done(Done {
+        progress: shared.progress(),
+        warnings: Vec::new(),
+    }));
+    Ok(())
+}
+
+/// Speaks for the sending threads until all have finished, or `stop`.
+fn attend(
+    plan: &SupplierPlan,
+    stage: &mut Stage<impl Write>,
+    mut ready: Ready,
+    mut starts: Vec<mpsc::Sender<Schedule>>,
+    shared: &Shared,
+    clock: &StampClock,
+    page: &mut HeaderPage,
+) {
+    let (mut unprepared, mut unfinished) = (starts.len(), starts.len());
+    while unfinished > 0 {
+        match stage.hear(PROGRESS_INTERVAL) {
+            Told::Prepared(refused) => {
+                unprepared -= 1;
+                // Each thread is refused the same.
+                ready.warnings.extend(refused);
+                ready.warnings.dedup();
+                if unprepared == 0 {
+                    ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                    stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
+                }
+            }
+            Told::Command(PartCommand::Go { start_ns }) => {
+                shared.start_ns.store(start_ns, Ordering::Relaxed);
+                let schedule = Schedule {
+                    start_ns,
+                    ..plan.stream.schedule.clone()
+                };
+                for start in starts.drain(..) {
+                    // A thread that has ended has said so.
+                    let _started = start.send(schedule.clone());
+                }
+            }
+            Told::Command(PartCommand::Stop) => return,
+            Told::Finished => unfinished -= 1,
+            Told::Nothing => {
+                clock.renew();
+                if shared.start_ns.load(Ordering::Relaxed) != 0 {
+                    stage.say(&PartEvent::Progress(shared.progress()));
+                }
+            }
+        }
+        shared.note_in(page, clock, false);
+    }
+}
+
+/// The destinations that have records of their own: all, or for `event` the channel alone.
+fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
+    let numbered = plan
+        .destinations
+        .iter()
+        .enumerate()
+        .all(|(place, destination)| usize::from(destination.index) == place);
+    if plan.destinations.is_empty() || !numbered {
+        return Err(PartError::Plan(
+            "A supplier needs destinations, numbered from 0 in order.".to_owned(),
+        ));
+    }
+    let count = if plan.stream.carrier == CarrierKind::Event {
+        1
+    } else {
+        plan.destinations.len()
+    };
+    Ok(plan.destinations.iter().take(count).collect())
+}
+
+/// Raw carriers have one thread for all destinations, which never waits for any; a middleware may wait in a call, so it has one for each.
+fn lanes(
+    plan: &SupplierPlan,
+    slots: &[&DestinationPlan],
+    messages: u64,
+    mut records: Records<SupplierRecord>,
+    shared: &Arc<Shared>,
+    clock: &Arc<StampClock>,
+) -> Result<Vec<Lane>, PartError> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    for destination in slots {
+        let (own, rest) = records
+            .split_at(usize::try_from(messages).map_err(|_| crate::record::RecordError::TooMany)?);
+        records = rest;
+        if lanes.is_empty() || plan.stream.carrier.has_middleware() {
+            lanes.push(Lane::new(Body::new(&plan.stream.body)?, Arc::clone(shared)));
+        }
+        if let Some(lane) = lanes.last_mut() {
+            lane.push(connect(plan, destination, clock)?, own);
+        }
+    }
+    Ok(lanes)
+}
+
+fn connect(
+    plan: &SupplierPlan,
+    destination: &DestinationPlan,
+    clock: &Arc<StampClock>,
+) -> Result<Box<dyn Sender>, PartError> {
+    let (priority, clock) = (plan.network_priority, Arc::clone(clock));
+    let body_size = || Body::new(&plan.stream.body).map(|body| body.octets().len());
+    Ok(match plan.stream.carrier {
+        CarrierKind::Udp => Box::new(UdpSender::connect(
+            plan.address,
+            endpoint(destination)?,
+            priority,
+            clock,
+        )?),
+        CarrierKind::Tcp => Box::new(TcpSender::connect(
+            plan.address,
+            endpoint(destination)?,
+            body_size()?,
+            priority,
+            clock,
+        )?),
+        kind => {
+            return Err(PartError::Plan(format!(
+                "The carrier {kind} is not built in."
+            )));
+        }
+    })
+}
+
+fn endpoint(destination: &DestinationPlan) -> Result<SocketAddr, PartError> {
+    destination.endpoint.parse().map_err(|_| {
+        PartError::Plan(format!(
+            "The endpoint of {} is `{}`, which is no address:port.",
+            destination.host, destination.endpoint
+        ))
+    })
+}

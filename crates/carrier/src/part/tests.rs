@@ -1,0 +1,365 @@
+//! Parts as a coordinator sees them: through their pipes and their files.
+
+use std::io::{BufReader, PipeReader, PipeWriter, pipe};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+use deckwatch_os::clock;
+
+use super::*;
+use crate::limits::{BACKLOG_BYTES_MAX, SEND_BUFFER_BYTES};
+use crate::plan::*;
+use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
+use crate::scratch::Scratch;
+use crate::sender::SendError;
+use crate::talk::{Done, PartCommand, Progress, Ready};
+
+/// A part played in a thread.
+struct Playing {
+    commands: PipeWriter,
+    events: BufReader<PipeReader>,
+    thread: JoinHandle<bool>,
+}
+
+impl Playing {
+    fn start(plan: PartPlan) -> Self {
+        let (input, commands) = pipe().expect("a pipe");
+        let (events, output) = pipe().expect("a pipe");
+        let thread = std::thread::spawn(move || run(&plan, BufReader::new(input), output).is_ok());
+        Self {
+            commands,
+            events: BufReader::new(events),
+            thread,
+        }
+    }
+
+    fn hear(&mut self) -> PartEvent {
+        let mut line = String::new();
+        self.events.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).expect("an event")
+    }
+
+    fn ready(&mut self) -> Ready {
+        match self.hear() {
+            PartEvent::Ready(ready) => ready,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    fn tell(&mut self, command: PartCommand) {
+        writeln!(self.commands, "{command}").expect("told");
+    }
+
+    /// Hears out what remains.
+    fn done(mut self) -> Done {
+        loop {
+            match self.hear() {
+                PartEvent::Progress(_) => {}
+                PartEvent::Done(done) => {
+                    assert!(self.thread.join().expect("no panic"));
+                    return done;
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+    }
+}
+
+const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn stream(carrier: CarrierKind, size_bytes: u32, messages: u64) -> StreamPlan {
+    StreamPlan {
+        flow: 2,
+        name: "NAV".to_owned(),
+        carrier,
+        body: BodyPlan::Octets { size_bytes },
+        schedule: Schedule {
+            start_ns: 0,
+            offset: Duration::ZERO,
+            arrivals: Arrivals::Periodic {
+                period: Duration::from_millis(1),
+            },
+            extent: Extent::Count { messages },
+            warm_up: 5,
+        },
+        deadline: Duration::from_secs(1),
+    }
+}
+
+fn consumer(stream: &StreamPlan, destination: u16, scratch: &Scratch) -> PartPlan {
+    PartPlan::Consumer(ConsumerPlan {
+        stream: stream.clone(),
+        destination,
+        host: format!("H{destination}"),
+        address: HOME,
+        channel: None,
+        handle_for: Duration::ZERO,
+        receive_buffer_bytes: None,
+        scheduling: Scheduling::default(),
+        records: scratch.path(&format!("consumer-{destination}")),
+    })
+}
+
+fn supplier(stream: &StreamPlan, endpoints: &[String], scratch: &Scratch) -> PartPlan {
+    let destinations = endpoints
+        .iter()
+        .zip(0..)
+        .map(|(endpoint, index)| DestinationPlan {
+            index,
+            host: format!("H{index}"),
+            endpoint: endpoint.clone(),
+        });
+    PartPlan::Supplier(SupplierPlan {
+        stream: stream.clone(),
+        address: HOME,
+        destinations: destinations.collect(),
+        channel: None,
+        network_priority: NetworkPriority::default(),
+        scheduling: Scheduling::default(),
+        records: scratch.path("supplier"),
+    })
+}
+
+fn soon() -> PartCommand {
+    PartCommand::Go {
+        start_ns: clock::monotonic_ns() + 5_000_000,
+    }
+}
+
+/// The road of each message that has all its stamps, over the records of both ends.
+fn roads(supplier: &[SupplierRecord], consumer: &[ConsumerRecord]) -> Vec<[i64; 5]> {
+    consumer
+        .iter()
+        .map(|arrival| {
+            let sent = supplier[usize::try_from(arrival.sequence).expect("small")];
+            [
+                sent.sent_ns,
+                sent.transmit_ns,
+                arrival.kernel_receive_ns,
+                arrival.received_ns,
+                arrival.handled_ns,
+            ]
+        })
+        .filter(|road| !road.contains(&0))
+        .collect()
+}
+
+#[test]
+fn a_stream_over_a_raw_carrier_leaves_whole_records_with_stamps_in_order() {
+    for carrier in [CarrierKind::Udp, CarrierKind::Tcp] {
+        let scratch = Scratch::new();
+        let stream = stream(carrier, 384, 200);
+        let mut consumers: Vec<Playing> = [0, 1]
+            .map(|destination| Playing::start(consumer(&stream, destination, &scratch)))
+            .into();
+        let endpoints: Vec<String> = consumers
+            .iter_mut()
+            .map(|consumer| consumer.ready().endpoint)
+            .collect();
+        let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
+        assert_eq!(sending.ready().size_bytes, Some(384));
+        let go = soon();
+        for playing in consumers.iter_mut().chain([&mut sending]) {
+            playing.tell(go);
+        }
+        let done = sending.done();
+        assert_eq!((done.progress.sent, done.progress.send_errors), (410, 0));
+        let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
+        assert_eq!(sent.header.finished, 1);
+        for (mut consumer, destination) in consumers.into_iter().zip(0..) {
+            consumer.tell(PartCommand::Stop);
+            assert_eq!(consumer.done().progress.received, 205);
+            let got = ReadRecords::consumer(&scratch.path(&format!("consumer-{destination}")))
+                .expect("whole");
+            let sequences: Vec<u64> = got.records.iter().map(|record| record.sequence).collect();
+            assert_eq!(sequences, (0..205).collect::<Vec<_>>(), "{carrier}");
+            let roads = roads(sent.of_destination(destination), &got.records);
+            // The kernel begins to stamp a little after it was asked to.
+            assert!(
+                roads.len() > 150,
+                "{carrier}: {} with all stamps",
+                roads.len()
+            );
+            let error =
+                i64::try_from(sent.header.conversion_error_ns + got.header.conversion_error_ns)
+                    .expect("small");
+            for road in roads {
+                let in_order = road.windows(2).all(|pair| pair[0] <= pair[1] + error);
+                assert!(in_order, "{carrier}: {road:?}, each +- {error}");
+            }
+        }
+        for (due, record) in (0..).zip(sent.of_destination(0)) {
+            let due_ns = sent.header.start_ns + due * 1_000_000;
+            assert!(record.sent_ns >= due_ns, "sent before it was due");
+            assert!(record.returned_ns >= record.sent_ns);
+        }
+    }
+}
+
+#[test]
+fn a_dead_udp_consumer_costs_refusals_and_no_other_destination_anything() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Udp, 64, 50);
+    let gone = UdpSocket::bind((HOME, 0))
+        .expect("loopback")
+        .local_addr()
+        .expect("bound");
+    let mut alive = Playing::start(consumer(&stream, 0, &scratch));
+    let endpoints = [alive.ready().endpoint, gone.to_string()];
+    let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
+    sending.ready();
+    sending.tell(soon());
+    let done = sending.done();
+    assert_eq!((done.progress.sent, done.progress.send_errors), (110, 0));
+    alive.tell(PartCommand::Stop);
+    assert_eq!(alive.done().progress.received, 55);
+    let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
+    assert_eq!(sent.header.refusals, 55);
+}
+
+#[test]
+fn a_peer_that_does_not_read_costs_its_own_messages_only() {
+    let scratch = Scratch::new();
+    let size = 64 << 10;
+    let room = u64::from((SEND_BUFFER_BYTES * 2 + (8 << 20)) / size)
+        + (BACKLOG_BYTES_MAX as u64 / u64::from(size));
+    let stream = stream(CarrierKind::Tcp, size, room * 2);
+    // Accepts nothing; the kernel completes the connection and takes some octets.
+    let deaf = TcpListener::bind((HOME, 0)).expect("loopback");
+    let mut alive = Playing::start(consumer(&stream, 0, &scratch));
+    let endpoints = [
+        alive.ready().endpoint,
+        deaf.local_addr().expect("bound").to_string(),
+    ];
+    let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
+    sending.ready();
+    sending.tell(soon());
+    // The deaf peer's backlog keeps the supplier until it is told to stop: wait for the other destination's last message.
+    let last = room * 2 + 4;
+    let path = scratch.path("consumer-0");
+    while ReadRecords::consumer(&path)
+        .expect("whole")
+        .records
+        .last()
+        .is_none_or(|record| record.sequence < last)
+    {
+        std::thread::yield_now();
+    }
+    sending.tell(PartCommand::Stop);
+    let done = sending.done();
+    assert!(done.progress.send_errors > 0);
+    alive.tell(PartCommand::Stop);
+    assert_eq!(alive.done().progress.received, last + 1);
+    let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
+    assert!(
+        sent.of_destination(0)
+            .iter()
+            .all(|record| record.error == 0)
+    );
+    let errors: Vec<_> = sent
+        .of_destination(1)
+        .iter()
+        .filter_map(|record| SendError::from_code(record.error))
+        .collect();
+    assert_eq!(errors.len() as u64, done.progress.send_errors);
+    assert!(
+        errors.iter().all(|&error| error == SendError::BacklogFull),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_killed_tcp_consumer_is_noted_and_the_schedule_goes_on() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Tcp, 64, 50);
+    let listener = TcpListener::bind((HOME, 0)).expect("loopback");
+    let endpoint = listener.local_addr().expect("bound").to_string();
+    let mut sending = Playing::start(supplier(&stream, &[endpoint], &scratch));
+    sending.ready();
+    drop(listener);
+    sending.tell(soon());
+    let done = sending.done();
+    assert_eq!(done.progress.sent, 55);
+    let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
+    let last = sent.records.last().expect("there are records");
+    assert_eq!(
+        SendError::from_code(last.error),
+        Some(SendError::Disconnected)
+    );
+}
+
+#[test]
+fn a_stopped_consumer_overflows_and_counts_it() {
+    let scratch = Scratch::new();
+    let mut stream = stream(CarrierKind::Udp, 1000, 300);
+    stream.schedule.arrivals = Arrivals::Bursts {
+        period: Duration::from_millis(500),
+        size: 305,
+        gap: Duration::ZERO,
+    };
+    let mut plan = consumer(&stream, 0, &scratch);
+    if let PartPlan::Consumer(plan) = &mut plan {
+        plan.receive_buffer_bytes = Some(4096);
+        plan.handle_for = Duration::from_millis(1);
+    }
+    let mut receiving = Playing::start(plan);
+    let endpoint = receiving.ready().endpoint;
+    let mut sending = Playing::start(supplier(&stream, &[endpoint], &scratch));
+    sending.ready();
+    sending.tell(soon());
+    assert_eq!(sending.done().progress.sent, 305);
+    receiving.tell(soon());
+    let counted = |progress: Progress| progress.received + progress.overflows;
+    while !matches!(receiving.hear(), PartEvent::Progress(progress) if counted(progress) == 305) {}
+    receiving.tell(PartCommand::Stop);
+    let done = receiving.done();
+    assert!(done.progress.overflows > 0);
+    assert_eq!(counted(done.progress), 305);
+}
+
+#[test]
+fn a_part_ends_when_its_coordinator_is_gone() {
+    let scratch = Scratch::new();
+    let mut playing = Playing::start(consumer(&stream(CarrierKind::Udp, 64, 1), 0, &scratch));
+    playing.ready();
+    let Playing {
+        commands,
+        mut events,
+        thread,
+    } = playing;
+    drop(commands);
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut events, &mut rest).expect("read to its end");
+    assert!(rest.contains("\"done\""), "{rest}");
+    assert!(thread.join().expect("no panic"));
+}
+
+#[test]
+fn what_cannot_be_is_said_and_nothing_started() {
+    let scratch = Scratch::new();
+    let mut large = stream(CarrierKind::Udp, 70_000, 10);
+    let plans = [
+        supplier(&large, &["127.0.0.1:9".to_owned()], &scratch),
+        supplier(
+            &stream(CarrierKind::Udp, 64, 10),
+            &["nowhere".to_owned()],
+            &scratch,
+        ),
+        supplier(&stream(CarrierKind::Udp, 64, 10), &[], &scratch),
+        {
+            large.body = BodyPlan::Octets { size_bytes: 7 };
+            consumer(&large, 0, &scratch)
+        },
+    ];
+    for plan in plans {
+        let mut playing = Playing::start(plan);
+        let PartEvent::Error { text } = playing.hear() else {
+            panic!("an error was to come");
+        };
+        assert!(text.ends_with('.'), "{text}");
+        assert!(!playing.thread.join().expect("no panic"));
+        drop(std::fs::remove_file(scratch.path("supplier")));
+    }
+}

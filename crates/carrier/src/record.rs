@@ -1,0 +1,398 @@
+//! Record files: what a supplier or consumer wrote down of each message, in memory mapped to a file, so that a killed process leaves what it had.
+//!
+//! A file is one page of [`Header`], then records of fixed size in this machine's byte order. Stamps are nanoseconds of CLOCK_MONOTONIC, zero where
+//! none was taken. A supplier's records stand by destination, then by sequence number; a consumer's in order of arrival.
+
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use deckwatch_os::mapped::MappedFile;
+use thiserror::Error;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// What a file of records says of itself. Written at the beginning, and counters about four times a second.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Header {
+    /// [`SUPPLIER_MAGIC`] or [`CONSUMER_MAGIC`].
+    pub magic: [u8; 8],
+    /// Index of the stream.
+    pub flow: u32,
+    /// Index of the consumer's destination; 0 in a supplier's file.
+    pub destination: u32,
+    /// Destinations of a supplier that have records of their own; 1 in a consumer's file.
+    pub slots: u64,
+    /// Records for each of them.
+    pub capacity: u64,
+    /// Octets of one message's CDR encoding.
+    pub size_bytes: u64,
+    /// Start of the schedule.
+    pub start_ns: i64,
+    /// What arrived when no record was left.
+    pub unrecorded: u64,
+    /// Dropped by a full receive buffer.
+    pub overflows: u64,
+    /// Arrived and was no message of the stream.
+    pub malformed: u64,
+    /// Datagrams that the network or the peer's host refused.
+    pub refusals: u64,
+    /// Bound of the error of converted kernel stamps.
+    pub conversion_error_ns: u64,
+    /// How often the clock of kernel stamps was set during the run.
+    pub clock_steps: u64,
+    /// 1 when the process ended in order.
+    pub finished: u64,
+}
+
+/// Begins a supplier's file; the last octet is the version.
+pub const SUPPLIER_MAGIC: [u8; 8] = *b"dwsuppl\x01";
+/// Begins a consumer's file; the last octet is the version.
+pub const CONSUMER_MAGIC: [u8; 8] = *b"dwconsm\x01";
+
+/// Octets before the first record.
+pub const HEADER_SIZE: usize = 4096;
+
+/// One message to one destination, at its supplier.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct SupplierRecord {
+    /// When the supplier began to send it; zero: its turn never came.
+    pub sent_ns: i64,
+    /// When the send call came back.
+    pub returned_ns: i64,
+    /// The kernel's stamp before the queueing discipline.
+    pub scheduled_ns: i64,
+    /// The kernel's stamp when the driver had it.
+    pub transmit_ns: i64,
+    /// Zero, or [`SendError::code`](crate::sender::SendError::code).
+    pub error: u32,
+    /// Keeps the size a multiple of eight.
+    pub reserved: u32,
+}
+
+/// One arrival, at a consumer.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct ConsumerRecord {
+    /// Sequence number.
+    pub sequence: u64,
+    /// The kernel's stamp of its last octet.
+    pub kernel_receive_ns: i64,
+    /// When the consumer's code had it; zero: no record.
+    pub received_ns: i64,
+    /// When the consumer was done with it.
+    pub handled_ns: i64,
+    /// [`SHARED_STAMP`] or 0.
+    pub flags: u64,
+}
+
+/// In `flags`: the kernel's stamp belongs to a later octet that was read in the same call, so the message may have arrived before.
+pub const SHARED_STAMP: u64 = 1;
+
+/// A record file under work.
+#[derive(Debug)]
+pub struct RecordFile {
+    file: MappedFile,
+    header: Header,
+}
+
+impl RecordFile {
+    /// Makes a supplier's file for `slots` destinations with `capacity` messages each.
+    ///
+    /// # Errors
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX), [`RecordError::Io`].
+    pub fn supplier(
+        path: &Path,
+        flow: u16,
+        slots: u64,
+        capacity: u64,
+        size_bytes: u64,
+    ) -> Result<Self, RecordError> {
+        let header = Header {
+            magic: SUPPLIER_MAGIC,
+            flow: flow.into(),
+            slots,
+            capacity,
+            size_bytes,
+            ..Header::default()
+        };
+        Self::create(path, header, size_of::<SupplierRecord>())
+    }
+
+    /// Makes a consumer's file for `capacity` arrivals.
+    ///
+    /// # Errors
+    /// [`RecordError::TooMany`] beyond [`RECORDS_MAX`](crate::limits::RECORDS_MAX), [`RecordError::Io`].
+    pub fn consumer(
+        path: &Path,
+        flow: u16,
+        destination: u16,
+        capacity: u64,
+        size_bytes: u64,
+    ) -> Result<Self, RecordError> {
+        let header = Header {
+            magic: CONSUMER_MAGIC,
+            flow: flow.into(),
+            destination: destination.into(),
+            slots: 1,
+            capacity,
+            size_bytes,
+            ..Header::default()
+        };
+        Self::create(path, header, size_of::<ConsumerRecord>())
+    }
+
+    fn create(path: &Path, header: Header, record_size: usize) -> Result<Self, RecordError> {
+        let records = header.slots.saturating_mul(header.capacity);
+        if records > crate::limits::RECORDS_MAX {
+            return Err(RecordError::TooMany);
+        }
+        let size = usize::try_from(records)
+            .ok()
+            .and_then(|records| records.checked_mul(record_size)?.checked_add(HEADER_SIZE))
+            .ok_or(RecordError::TooMany)?;
+        let mut file =
+            MappedFile::create(path, size).map_err(|error| RecordError::io(path, error))?;
+        file.octets_mut()[..size_of::<Header>()].copy_from_slice(header.as_bytes());
+        Ok(Self { file, header })
+    }
+
+    /// The header and the records, to be written by different threads.
+    #[must_use]
+    pub fn into_parts<R>(self) -> (HeaderPage, Records<R>) {
+        let (page, records) = self.file.split_at(HEADER_SIZE);
+        let records = Records {
+            file: records,
+            kind: PhantomData,
+        };
+        (
+            HeaderPage {
+                page,
+                header: self.header,
+            },
+            records,
+        )
+    }
+}
+
+/// Writes the header while records are written.
+#[derive(Debug)]
+pub struct HeaderPage {
+    page: MappedFile,
+    header: Header,
+}
+
+impl HeaderPage {
+    /// Changes the header.
+    pub fn update(&mut self, change: impl FnOnce(&mut Header)) {
+        change(&mut self.header);
+        self.page.octets_mut()[..size_of::<Header>()].copy_from_slice(self.header.as_bytes());
+    }
+}
+
+/// Records under work, or those of some destinations.
+#[derive(Debug)]
+pub struct Records<R> {
+    file: MappedFile,
+    kind: PhantomData<R>,
+}
+
+impl<R: FromBytes + IntoBytes + KnownLayout + Immutable> Records<R> {
+    /// The records.
+    ///
+    /// # Panics
+    /// When the room was not made for whole records.
+    #[must_use]
+    pub fn slice_mut(&mut self) -> &mut [R] {
+        <[R]>::mut_from_bytes(self.file.octets_mut())
+            .expect("pages are aligned, and the room was made for whole records")
+    }
+
+    /// The first `count` records and the rest.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn split_at(self, count: usize) -> (Self, Self) {
+        let (first, rest) = self.file.split_at(count * size_of::<R>());
+        let part = |file| Self {
+            file,
+            kind: PhantomData,
+        };
+        (part(first), part(rest))
+    }
+}
+
+/// A file of records read back.
+#[derive(Clone, Debug)]
+pub struct ReadRecords<R> {
+    /// What the file says of itself.
+    pub header: Header,
+    /// Its records.
+    pub records: Vec<R>,
+}
+
+impl ReadRecords<SupplierRecord> {
+    /// Reads a supplier's file.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`], [`RecordError::NotRecords`].
+    pub fn supplier(path: &Path) -> Result<Self, RecordError> {
+        read(path, SUPPLIER_MAGIC)
+    }
+
+    /// The records of one destination; of the only ones where all destinations share them.
+    #[must_use]
+    pub fn of_destination(&self, index: u16) -> &[SupplierRecord] {
+        let slot = u64::from(index).min(self.header.slots.saturating_sub(1));
+        let capacity = usize::try_from(self.header.capacity).unwrap_or(0);
+        let from = usize::try_from(slot).unwrap_or(0).saturating_mul(capacity);
+        self.records
+            .get(from..from.saturating_add(capacity))
+            .unwrap_or(&[])
+    }
+}
+
+impl ReadRecords<ConsumerRecord> {
+    /// Reads a consumer's file, up to its last arrival.
+    ///
+    /// # Errors
+    /// [`RecordError::Io`], [`RecordError::NotRecords`].
+    pub fn consumer(path: &Path) -> Result<Self, RecordError> {
+        let mut read = read(path, CONSUMER_MAGIC)?;
+        let arrivals = read
+            .records
+            .partition_point(|record: &ConsumerRecord| record.received_ns != 0);
+        read.records.truncate(arrivals);
+        Ok(read)
+    }
+}
+
+fn read<R: FromBytes + Immutable + KnownLayout + Clone>(
+    path: &Path,
+    magic: [u8; 8],
+) -> Result<ReadRecords<R>, RecordError> {
+    let octets = std::fs::read(path).map_err(|error| RecordError::io(path, error))?;
+    let broken = || RecordError::NotRecords {
+        path: path.display().to_string(),
+    };
+    let (header, _) = Header::read_from_prefix(&octets).map_err(|_| broken())?;
+    let body = octets.get(HEADER_SIZE..).ok_or_else(broken)?;
+    let count = header
+        .slots
+        .checked_mul(header.capacity)
+        .ok_or_else(broken)?;
+    let whole = body.chunks_exact(size_of::<R>());
+    if header.magic != magic || whole.len() as u64 != count || !whole.remainder().is_empty() {
+        return Err(broken());
+    }
+    let records = whole
+        .map(|octets| R::read_from_bytes(octets).map_err(|_| broken()))
+        .collect::<Result<_, _>>()?;
+    Ok(ReadRecords { header, records })
+}
+
+/// Why records cannot be kept or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// More than [`RECORDS_MAX`](crate::limits::RECORDS_MAX).
+    #[error("The stream has more messages than records are kept of ({max}); shorten it or lower its rate.", max = crate::limits::RECORDS_MAX)]
+    TooMany,
+    /// The file cannot be made or read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the kernel answered.
+        error: io::Error,
+    },
+    /// The file is not one of this program's record files.
+    #[error("{path} is not a whole record file of this version.")]
+    NotRecords {
+        /// The file.
+        path: String,
+    },
+}
+
+impl RecordError {
+    fn io(path: &Path, error: io::Error) -> Self {
+        Self::Io {
+            path: path.display().to_string(),
+            error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn records_of_each_destination_come_back_though_the_writer_never_finished() {
+        let scratch = Scratch::new();
+        let path = scratch.path("s");
+        let file = RecordFile::supplier(&path, 4, 2, 3, 384).expect("made");
+        let (mut header, records) = file.into_parts::<SupplierRecord>();
+        let (_, mut second) = records.split_at(3);
+        second.slice_mut()[1].sent_ns = 77;
+        header.update(|header| header.start_ns = 5);
+        let read = ReadRecords::supplier(&path).expect("read while still mapped");
+        assert_eq!(
+            (read.header.flow, read.header.start_ns, read.header.finished),
+            (4, 5, 0)
+        );
+        assert_eq!(read.of_destination(0), [SupplierRecord::default(); 3]);
+        assert_eq!(read.of_destination(1)[1].sent_ns, 77);
+    }
+
+    #[test]
+    fn a_consumers_records_end_with_its_last_arrival() {
+        let scratch = Scratch::new();
+        let path = scratch.path("c");
+        let file = RecordFile::consumer(&path, 4, 1, 10, 384).expect("made");
+        let (_, mut records) = file.into_parts::<ConsumerRecord>();
+        for (record, sequence) in records.slice_mut().iter_mut().zip([1, 0, 2]) {
+            record.sequence = sequence;
+            record.received_ns = 9;
+        }
+        let read = ReadRecords::consumer(&path).expect("read");
+        let sequences: Vec<u64> = read.records.iter().map(|record| record.sequence).collect();
+        assert_eq!(sequences, [1, 0, 2]);
+    }
+
+    #[test]
+    fn what_is_no_record_file_is_refused() {
+        let scratch = Scratch::new();
+        let path = scratch.path("x");
+        std::fs::write(&path, b"short").expect("written");
+        assert!(matches!(
+            ReadRecords::consumer(&path),
+            Err(RecordError::NotRecords { .. })
+        ));
+        let supplier = scratch.path("s");
+        drop(RecordFile::supplier(&supplier, 0, 1, 1, 8).expect("made"));
+        assert!(matches!(
+            ReadRecords::consumer(&supplier),
+            Err(RecordError::NotRecords { .. })
+        ));
+        let octets = std::fs::read(&supplier).expect("read");
+        std::fs::write(&path, &octets[..octets.len() - 1]).expect("written");
+        assert!(matches!(
+            ReadRecords::supplier(&path),
+            Err(RecordError::NotRecords { .. })
+        ));
+        assert!(matches!(
+            RecordFile::supplier(&scratch.path("m"), 0, 1 << 20, 1 << 20, 8),
+            Err(RecordError::TooMany)
+        ));
+    }
+}

@@ -1,0 +1,144 @@
+//! The supplier's side of every carrier.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use crate::body::Body;
+
+/// Sends one stream to one destination (with `event`: to the channel). Used by one thread.
+pub trait Sender: Send {
+    /// Sends one message, whose sequence number stands in `body`. Must come back even when the peer does not read.
+    ///
+    /// # Errors
+    /// What the local side or the middleware refused: the message is lost, the schedule goes on.
+    fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError>;
+
+    /// Takes what became known of earlier messages, without waiting; at most a fraction of a millisecond's work. True when there may be more.
+    fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
+        let _ = stamps;
+        false
+    }
+
+    /// The socket that has to become writable before the rest of an earlier message can go, if one waits.
+    fn backlog(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Sends on what waits in the backlog, without waiting.
+    fn flush(&mut self) {}
+
+    /// Datagrams that the network or the peer's host has refused so far.
+    fn refusals(&self) -> u64 {
+        0
+    }
+}
+
+/// A message was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// By the kernel, or by the middleware.
+    Whole,
+    /// A part of it waits in the carrier for the peer to read.
+    Waiting,
+}
+
+/// The kernel's transmit stamps of one message, as far as this report has them; nanoseconds of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmitStamp {
+    /// The message.
+    pub sequence: u64,
+    /// Before the queueing discipline, or when the driver had it.
+    pub point: deckwatch_os::stamp::StampPoint,
+    /// When.
+    pub at_ns: i64,
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The kernel refused it, with this `errno`.
+    Refused(u16),
+    /// The peer does not read, and the backlog is full.
+    BacklogFull,
+    /// The connection is lost.
+    Disconnected,
+    /// The middleware did not take it in time.
+    TimedOut,
+    /// The middleware raised this system exception: the index of its standard name.
+    Raised(u16),
+}
+
+impl SendError {
+    /// The form in a record; never zero.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::Refused(errno) => 0x0001_0000 | errno as u32,
+            Self::BacklogFull => 0x0002_0000,
+            Self::Disconnected => 0x0003_0000,
+            Self::TimedOut => 0x0004_0000,
+            Self::Raised(kind) => 0x0005_0000 | kind as u32,
+        }
+    }
+
+    /// The error of a code; none for zero and for codes of a later version.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Option<Self> {
+        let low = (code & 0xFFFF) as u16;
+        match code >> 16 {
+            1 => Some(Self::Refused(low)),
+            2 => Some(Self::BacklogFull),
+            3 => Some(Self::Disconnected),
+            4 => Some(Self::TimedOut),
+            5 => Some(Self::Raised(low)),
+            _ => None,
+        }
+    }
+
+    /// From what the kernel answered to a send.
+    #[must_use]
+    pub fn from_io(error: &std::io::Error) -> Self {
+        let errno = error
+            .raw_os_error()
+            .and_then(|errno| u16::try_from(errno).ok());
+        Self::Refused(errno.unwrap_or(u16::MAX))
+    }
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(errno) => {
+                let error = std::io::Error::from_raw_os_error(i32::from(*errno));
+                write!(f, "The kernel refused the message: {error}.")
+            }
+            Self::BacklogFull => f.write_str("The peer does not read and the backlog is full."),
+            Self::Disconnected => f.write_str("The connection is lost."),
+            Self::TimedOut => f.write_str("The middleware did not take the message in time."),
+            Self::Raised(kind) => write!(f, "The middleware raised system exception {kind}."),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_come_back_as_the_errors_they_stand_for() {
+        for error in [
+            SendError::Refused(105),
+            SendError::BacklogFull,
+            SendError::Disconnected,
+            SendError::TimedOut,
+            SendError::Raised(3),
+        ] {
+            assert_eq!(SendError::from_code(error.code()), Some(error));
+        }
+        assert_eq!(SendError::from_code(0), None);
+        assert!(size_of::<SendError>() <= 16);
+    }
+}

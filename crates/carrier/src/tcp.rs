@@ -1,0 +1,296 @@
+//! The carrier `tcp`: a connection a destination, without delay; each message behind its length in four octets, big-endian.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use deckwatch_os::{clock, socket, stamp};
+
+use crate::arrival::{Arrival, Handler, Shared};
+use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
+use crate::limits::{
+    BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
+    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STOP_LOOK,
+};
+use crate::part::PartError;
+use crate::pending::PendingStamps;
+use crate::plan::NetworkPriority;
+use crate::receiver::Receiver;
+use crate::sender::{SendError, Sender, Sent, TransmitStamp};
+use crate::stamp_clock::StampClock;
+use crate::talk::Ready;
+
+/// Sends to one destination.
+#[derive(Debug)]
+pub struct TcpSender {
+    stream: TcpStream,
+    clock: Arc<StampClock>,
+    /// Messages by the offset of their last octet.
+    pending: PendingStamps,
+    /// Octets taken so far, the backlog's included.
+    offset: u32,
+    backlog: VecDeque<u8>,
+    backlog_bytes_max: usize,
+    disconnected: bool,
+}
+
+impl TcpSender {
+    /// Connects from `address` to `destination`.
+    ///
+    /// # Errors
+    /// [`PartError`] when the kernel refuses or the destination does not answer.
+    pub fn connect(
+        address: IpAddr,
+        destination: SocketAddr,
+        size_bytes: usize,
+        priority: NetworkPriority,
+        clock: Arc<StampClock>,
+    ) -> Result<Self, PartError> {
+        let ipv6 = destination.is_ipv6();
+        let make = || {
+            let stream = socket::connect_from(address, destination, CONNECT_TIME_MAX)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
+            socket::set_send_buffer(&stream, SEND_BUFFER_BYTES)?;
+            socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
+            stamp::stamp_sent_octets(&stream)?;
+            Ok(stream)
+        };
+        let stream = make().map_err(|error| PartError::socket("tcp", destination, error))?;
+        let backlog_bytes_max = BACKLOG_BYTES_MAX.max(size_bytes + FRAME_HEADER_SIZE);
+        Ok(Self {
+            stream,
+            clock,
+            pending: PendingStamps::new(),
+            offset: 0,
+            backlog: VecDeque::with_capacity(backlog_bytes_max),
+            backlog_bytes_max,
+            disconnected: false,
+        })
+    }
+
+    /// Octets of `octets` that the kernel takes now.
+    fn write(&mut self, octets: &[u8]) -> Result<usize, SendError> {
+        loop {
+            match (&self.stream).write(octets) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.disconnected = true;
+                    self.backlog.clear();
+                    return Err(SendError::Disconnected);
+                }
+            }
+        }
+    }
+}
+
+impl Sender for TcpSender {
+    fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError> {
+        if self.disconnected {
+            return Err(SendError::Disconnected);
+        }
+        let frame = body.framed();
+        if self.backlog.len() + frame.len() > self.backlog_bytes_max {
+            return Err(SendError::BacklogFull);
+        }
+        let taken = if self.backlog.is_empty() {
+            self.write(frame)?
+        } else {
+            0
+        };
+        self.backlog.extend(&frame[taken..]);
+        let size = u32::try_from(frame.len()).expect("bodies are bounded");
+        self.offset = self.offset.wrapping_add(size);
+        self.pending.push(self.offset.wrapping_sub(1), sequence);
+        Ok(if taken == frame.len() {
+            Sent::Whole
+        } else {
+            Sent::Waiting
+        })
+    }
+
+    fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
+        for _ in 0..STAMPS_A_TURN_MAX {
+            match stamp::take_report(&self.stream) {
+                Ok(Some(stamp::Report::Stamp {
+                    id,
+                    point,
+                    realtime_ns,
+                })) => {
+                    if let Some(sequence) = self.pending.sequence_at(id) {
+                        stamps(TransmitStamp {
+                            sequence,
+                            point,
+                            at_ns: self.clock.to_monotonic(realtime_ns),
+                        });
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn backlog(&self) -> Option<BorrowedFd<'_>> {
+        (!self.backlog.is_empty()).then(|| self.stream.as_fd())
+    }
+
+    fn flush(&mut self) {
+        while !self.backlog.is_empty() {
+            let waiting = std::mem::take(&mut self.backlog);
+            let taken = self.write(waiting.as_slices().0);
+            let Ok(taken) = taken else { return };
+            self.backlog = waiting;
+            self.backlog.drain(..taken);
+            if taken == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Receives at one destination, one connection at a time.
+#[derive(Debug)]
+pub struct TcpReceiver {
+    listener: TcpListener,
+    receive_buffer_bytes: u32,
+    clock: Arc<StampClock>,
+    reader: SequenceReader,
+    buffer: Vec<u8>,
+}
+
+impl TcpReceiver {
+    /// Listens at `address`, at a port of the kernel's choice.
+    ///
+    /// # Errors
+    /// [`PartError`] when the kernel refuses.
+    pub fn bind(
+        address: IpAddr,
+        buffer_bytes: Option<u32>,
+        reader: SequenceReader,
+        clock: Arc<StampClock>,
+    ) -> Result<Self, PartError> {
+        let make = || {
+            let listener = TcpListener::bind((address, 0))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener =
+            make().map_err(|error| PartError::socket("tcp", SocketAddr::new(address, 0), error))?;
+        Ok(Self {
+            listener,
+            receive_buffer_bytes: buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
+            clock,
+            reader,
+            buffer: vec![0; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
+        })
+    }
+}
+
+impl Receiver for TcpReceiver {
+    fn announce(&self, ready: &mut Ready) -> Result<(), PartError> {
+        let unbound = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
+        let address = self
+            .listener
+            .local_addr()
+            .map_err(|error| PartError::socket("tcp", unbound, error))?;
+        ready.endpoint = address.to_string();
+        ready.listening = Some(address);
+        Ok(())
+    }
+
+    fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {
+        while !shared.stopped() {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if self.prepare(&stream).is_ok() {
+                        self.receive_connection(&stream, &mut *handler, shared);
+                    }
+                }
+                Err(_) => {
+                    let look_ns =
+                        clock::monotonic_ns() + i64::try_from(STOP_LOOK.as_nanos()).unwrap_or(0);
+                    socket::wait_readable(self.listener.as_fd(), look_ns);
+                }
+            }
+        }
+    }
+}
+
+impl TcpReceiver {
+    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STOP_LOOK))?;
+        socket::set_receive_buffer(stream, self.receive_buffer_bytes)?;
+        stamp::stamp_received(stream)
+    }
+
+    fn receive_connection(
+        &mut self,
+        stream: &TcpStream,
+        handler: &mut dyn Handler,
+        shared: &Shared,
+    ) {
+        let mut filled = 0;
+        while !shared.stopped() {
+            let received = match stamp::receive(stream, &mut self.buffer[filled..]) {
+                Ok(received) if received.len > 0 => received,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    continue;
+                }
+                Ok(_) | Err(_) => return, // the supplier is gone
+            };
+            filled += received.len;
+            let stamp_ns = received
+                .stamp_realtime_ns
+                .map(|stamp| self.clock.to_monotonic(stamp));
+            let Some(used) = self.deliver(filled, stamp_ns, handler) else {
+                shared.malformed.fetch_add(1, Ordering::Relaxed);
+                return;
+            };
+            self.buffer.copy_within(used..filled, 0);
+            filled -= used;
+        }
+    }
+
+    /// Delivers the whole messages among the first `filled` octets; how many octets they were, or none where a frame is no message.
+    fn deliver(
+        &self,
+        filled: usize,
+        stamp_ns: Option<i64>,
+        handler: &mut dyn Handler,
+    ) -> Option<usize> {
+        let mut used = 0;
+        while let Some((header, rest)) =
+            self.buffer[used..filled].split_first_chunk::<FRAME_HEADER_SIZE>()
+        {
+            let size = u32::from_be_bytes(*header);
+            if size > BODY_SIZE_MAX {
+                return None;
+            }
+            let Some(octets) = rest.get(..size as usize) else {
+                break;
+            };
+            let sequence = self.reader.read(octets)?;
+            let received_ns = clock::monotonic_ns();
+            used += FRAME_HEADER_SIZE + octets.len();
+            handler.handle(Arrival {
+                sequence,
+                kernel_receive_ns: stamp_ns,
+                shared_stamp: used != filled,
+                received_ns,
+            });
+        }
+        Some(used)
+    }
+}

@@ -259,6 +259,26 @@ mod tests {
     }
 
     #[test]
+    fn the_standard_tools_read_the_log() {
+        let path = std::env::temp_dir().join(format!(
+            "deckwatch-meter-foreign-{}.hlog",
+            std::process::id()
+        ));
+        write_log(&path, &head(), &samples(100)).expect("written");
+        let program = "import sys\n\
+             from hdrh.log import HistogramLogReader\n\
+             from hdrh.histogram import HdrHistogram\n\
+             log = HistogramLogReader(sys.argv[1], HdrHistogram(1, 3600 * 10**9, 3))\n\
+             while (h := log.get_next_interval_histogram()) is not None:\n    \
+                 print(int(h.get_start_time_stamp()), h.get_total_count(), h.get_max_value() // 1000)";
+        if let Some(found) = crate::foreign::python("hdrh.log", program, &path) {
+            let expected = "1790000000500 20 20\n1790000001500 20 40\n1790000002500 19 60\n1790000003500 20 80\n1790000004500 19 99";
+            assert_eq!(found, expected);
+        }
+        std::fs::remove_file(&path).expect("removed");
+    }
+
+    #[test]
     fn what_is_beyond_the_bounds_is_counted_at_them() {
         let mut histogram = LatencyHistogram::new();
         for latency_ns in [-5, 0, 1_000, i64::MAX] {

@@ -13,9 +13,9 @@ use crate::blame::{Parts, Road, Splitter, Timeline, calls, excess_layer, medians
 use crate::disturbance::Disturbance;
 use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
 use crate::pacing::Arrivals;
-use crate::result::{Counts, DestinationResult, LateBudget, Verdict, Warning};
+use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Warning};
 use crate::sample::{Layer, NO_STAMP, Sample};
-use crate::statistics::{LateShare, percentiles};
+use crate::statistics::{LateShare, Percentile, percentiles};
 
 /// What a flow promised, and how its messages travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,13 +233,15 @@ fn conclude(
             .or_insert(0) += 1;
     }
     let gaps = marks::gaps(destination.samples);
+    let quantiles = percentiles(&latencies, counts.lost);
     let result = DestinationResult {
         index: destination.index,
         host: destination.host.clone(),
         counts,
         late_rate: share.rate,
-        latency_ns: distribution(&latencies, counts.lost),
-        inter_arrival_ns: distribution(&gaps, 0),
+        latency_intervals_ns: intervals(&quantiles),
+        latency_ns: distribution(&latencies, &quantiles),
+        inter_arrival_ns: distribution(&gaps, &percentiles(&gaps, 0)),
         blame,
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),
@@ -269,18 +271,33 @@ fn count(destination: &Destination<'_>, judged: &[&Sample]) -> Counts {
     }
 }
 
-/// Percentiles that the sample supports, least and largest; what came before it was due counts as 0.
-fn distribution(values: &[i64], lost: u64) -> BTreeMap<String, u64> {
-    let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
+fn intervals(percentiles: &[Percentile]) -> BTreeMap<String, Interval> {
+    let interval = |percentile: &Percentile| Interval {
+        lower: unsigned(percentile.lower),
+        upper: percentile.upper.map(unsigned),
+    };
+    percentiles
+        .iter()
+        .map(|percentile| (percentile.name.to_owned(), interval(percentile)))
+        .collect()
+}
+
+/// The percentiles by name, and the least and largest value.
+fn distribution(values: &[i64], percentiles: &[Percentile]) -> BTreeMap<String, u64> {
     let ends = [("min", values.iter().min()), ("max", values.iter().max())];
     let ends = ends
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), unsigned(*value?))));
-    percentiles(values, lost)
-        .into_iter()
+    percentiles
+        .iter()
         .map(|percentile| (percentile.name.to_owned(), unsigned(percentile.value)))
         .chain(ends)
         .collect()
+}
+
+/// What came before it was due counts as 0.
+fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
 }
 
 fn mean(all: &[Parts]) -> Parts {

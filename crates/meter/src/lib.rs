@@ -4,6 +4,8 @@
 
 pub mod blame;
 pub mod disturbance;
+#[cfg(test)]
+mod foreign;
 pub mod histogram;
 pub mod judge;
 pub mod limits;

@@ -142,6 +142,9 @@ pub struct DestinationResult {
     pub late_rate: LateRate,
     /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`, `p99.9`, ...), with `min` and `max`.
     pub latency_ns: BTreeMap<String, u64>,
+    /// Of the percentiles among these, where they lie: one-sided 95% bounds, widened where long latencies cluster.
+    #[serde(default)]
+    pub latency_intervals_ns: BTreeMap<String, Interval>,
     /// The same for the gap between arrivals.
     pub inter_arrival_ns: BTreeMap<String, u64>,
     /// Late messages by the layer blamed.
@@ -177,6 +180,15 @@ pub struct Counts {
     pub receive_overflows: u64,
     /// Messages of the warm-up, not judged.
     pub warm_up: u64,
+}
+
+/// Where a percentile lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// One-sided 95% lower bound, nanoseconds.
+    pub lower: u64,
+    /// One-sided 95% upper bound, nanoseconds; none where the messages are too few, or too many were lost, to give one.
+    pub upper: Option<u64>,
 }
 
 /// Share of late messages.

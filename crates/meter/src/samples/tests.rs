@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
-
-use deckwatch_testkit::skip;
 
 use super::*;
+use crate::foreign::python;
 use crate::limits::ROW_GROUP_ROWS;
 use crate::result::{
     Counts, DestinationResult, FlowResult, LateBudget, LateRate, Verdict, VerdictKind,
@@ -29,6 +27,7 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         late_rate: LateRate::default(),
         latency_ns: BTreeMap::new(),
         inter_arrival_ns: BTreeMap::new(),
+        latency_intervals_ns: BTreeMap::new(),
         blame: BTreeMap::new(),
         late_layers_ns: BTreeMap::new(),
         layers_ns: BTreeMap::new(),
@@ -223,33 +222,9 @@ fn foreign_readers_open_the_file_and_find_what_was_written() {
         "{} {lost} {latencies} {lost} HELM udp {sender} 69999",
         samples.len()
     );
-    let python = std::env::var_os("DECKWATCH_PYTHON").unwrap_or_else(|| "python3".into());
     for (module, program) in FOREIGN {
-        let there = Command::new(&python)
-            .args(["-c", &format!("import {module}")])
-            .output()
-            .is_ok_and(|output| output.status.success());
-        if !there {
-            skip(
-                &format!("python-{}", module.split('.').next().unwrap_or(module)),
-                "the module is not installed; name a Python that has it in DECKWATCH_PYTHON",
-            );
-            continue;
+        if let Some(found) = python(module, program, &path) {
+            assert_eq!(found, expected, "{module}");
         }
-        let output = Command::new(&python)
-            .args(["-c", program])
-            .arg(&path)
-            .output()
-            .expect("python was there");
-        assert!(
-            output.status.success(),
-            "{module}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        assert_eq!(
-            String::from_utf8_lossy(&output.stdout).trim(),
-            expected,
-            "{module}"
-        );
     }
 }

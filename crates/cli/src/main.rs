@@ -12,6 +12,7 @@ mod words;
 mod check;
 mod report;
 mod schema;
+mod testbed;
 mod version;
 
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ subcommands! {
     Check => check,
     Report => report,
     Schema => schema,
+    Testbed => testbed,
     Version => version,
 }
 

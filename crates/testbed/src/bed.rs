@@ -65,7 +65,7 @@ impl Testbed {
     pub fn create(network: &NetworkSpec, hosts: &[HostSpec]) -> Result<Self, TestbedError> {
         check(hosts)?;
         let reason = if network.rate_bits_per_s.is_none() {
-            Some("The mission asks for loopback.".to_owned())
+            Some("The loopback network was asked for.".to_owned())
         } else {
             Self::obstacle()
         };
@@ -86,7 +86,7 @@ impl Testbed {
     ) -> Result<Standing, TestbedError> {
         check(hosts)?;
         if network.rate_bits_per_s.is_none() {
-            let reason = "the loopback network needs no testbed.".to_owned();
+            let reason = "The loopback network has none.".to_owned();
             return Err(TestbedError::OnLoopback { reason });
         }
         if let Some(reason) = Self::obstacle() {

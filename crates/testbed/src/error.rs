@@ -29,8 +29,8 @@ pub enum TestbedError {
         /// The name.
         name: String,
     },
-    /// No host of that name in this testbed.
-    #[error("There is no host called `{name}` in this testbed.")]
+    /// No host of that name in this testbed, or in any.
+    #[error("There is no host called `{name}`.")]
     NoSuchHost {
         /// The name asked for.
         name: String,
@@ -40,6 +40,20 @@ pub enum TestbedError {
     HostCount {
         /// Hosts asked for.
         count: usize,
+    },
+    /// Several testbeds have a host of that name.
+    #[error("Several testbeds have a host called `{name}`: {}.", namespaces.join(", "))]
+    AmbiguousHost {
+        /// The name asked for.
+        name: String,
+        /// The namespaces of those there are.
+        namespaces: Vec<String>,
+    },
+    /// No kept testbed of that number.
+    #[error("No testbed {number} is up.")]
+    NotKept {
+        /// The number asked for.
+        number: u32,
     },
     /// [`limits::KEPT_TESTBEDS_MAX`] stand already.
     #[error(
@@ -60,7 +74,7 @@ pub enum TestbedError {
         allowed: Vec<u32>,
     },
     /// On loopback there is no port to hold, lose or shape.
-    #[error("This needs emulated hosts, but they stand on loopback: {reason}")]
+    #[error("This needs emulated hosts, and there are none: {reason}")]
     OnLoopback {
         /// Why loopback.
         reason: String,

@@ -134,7 +134,7 @@ mod tests {
     fn faults_on_loopback_are_refused_with_the_reason() {
         let testbed = Testbed::create(&NetworkSpec::loopback(), &[HostSpec::new("A")]).unwrap();
         let error = testbed.hold("A").unwrap_err();
-        assert!(error.to_string().contains("asks for loopback"), "{error}");
+        assert!(error.to_string().contains("was asked for"), "{error}");
         assert!(matches!(
             testbed.hold("B"),
             Err(TestbedError::NoSuchHost { .. })

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use deckwatch_os::namespace::{NAMED_NAMESPACES, Namespace, NamespaceIdentity, kill_process};
+
+use serde::Serialize;
 
 use crate::TestbedError;
 use crate::owner::Owner;
@@ -30,12 +33,73 @@ impl Standing {
         remove_namespaces(&self.namespaces)
     }
 
+    /// All that its reader may want to know.
+    #[must_use]
+    pub fn describe(&self) -> StandingDescription {
+        let host = |name: &String| HostDescription {
+            name: name.clone(),
+            address: self.address_of(name),
+            namespace: self.owner.host_name(name),
+        };
+        StandingDescription {
+            name: self.owner.to_string(),
+            number: self.owner.number,
+            kept: self.owner.is_kept(),
+            owner_pid: self.owner.pid,
+            owner_has_ended: self.owner.has_ended(),
+            hosts: self.hosts.iter().map(host).collect(),
+        }
+    }
+
+    /// The address of one of its hosts, asked of the host itself; None where there is no such host, or its namespace may not be entered.
+    #[must_use]
+    pub fn address_of(&self, host: &str) -> Option<Ipv4Addr> {
+        let namespace = Namespace::named(&self.namespace_of(host)?).ok()?;
+        let address = || {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect((recipe::SWITCH_ADDRESS, ANY_PORT))?;
+            socket.local_addr()
+        };
+        match namespace.run_inside(address).ok()?.ok()?.ip() {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        }
+    }
+
     /// The name of the namespace of one of its hosts.
     #[must_use]
     pub fn namespace_of(&self, host: &str) -> Option<String> {
         let known = self.hosts.iter().any(|known| known == host);
         known.then(|| self.owner.host_name(host))
     }
+}
+
+/// A testbed in words and numbers, for printing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StandingDescription {
+    /// The head of its namespaces' names.
+    pub name: String,
+    /// Which of its owner's testbeds.
+    pub number: u32,
+    /// Whether it stands until it is taken down, owned by no process.
+    pub kept: bool,
+    /// The owner's process id; 0 for a kept one.
+    pub owner_pid: u32,
+    /// Whether the owner has ended, so that [`clean`] would take it down.
+    pub owner_has_ended: bool,
+    /// Its hosts.
+    pub hosts: Vec<HostDescription>,
+}
+
+/// One host of a [`StandingDescription`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostDescription {
+    /// Its name.
+    pub name: String,
+    /// Its address; None without the privilege to ask.
+    pub address: Option<Ipv4Addr>,
+    /// The name of its namespace, as `ip netns` lists it.
+    pub namespace: String,
 }
 
 /// All testbeds that stand on this machine, this process's own included, in order of their owners.
@@ -68,6 +132,49 @@ pub fn clean() -> Result<Vec<Standing>, TestbedError> {
     Ok(left)
 }
 
+/// Takes down what [`crate::Testbed::create_kept`] made, one by its number or all, and returns it.
+///
+/// # Errors
+/// [`TestbedError::NotKept`]; as [`Standing::take_down`].
+pub fn take_down_kept(number: Option<u32>) -> Result<Vec<Standing>, TestbedError> {
+    let mut kept = standing();
+    kept.retain(|found| {
+        found.owner.is_kept() && number.is_none_or(|number| found.owner.number == number)
+    });
+    match number {
+        Some(number) if kept.is_empty() => return Err(TestbedError::NotKept { number }),
+        _ => {}
+    }
+    for found in &kept {
+        found.take_down()?;
+    }
+    Ok(kept)
+}
+
+/// The namespace of a host of any testbed that stands; of the one called `testbed` where several have such a host.
+///
+/// # Errors
+/// [`TestbedError::NoSuchHost`], [`TestbedError::AmbiguousHost`]; [`TestbedError::System`] when the namespace may not be opened.
+pub fn find_host(host: &str, testbed: Option<&str>) -> Result<Namespace, TestbedError> {
+    let mut found = standing();
+    found.retain(|found| testbed.is_none_or(|name| found.owner.to_string() == name));
+    let names: Vec<String> = found
+        .iter()
+        .filter_map(|found| found.namespace_of(host))
+        .collect();
+    let host = host.to_owned();
+    match names.as_slice() {
+        [] => Err(TestbedError::NoSuchHost { name: host }),
+        [name] => Namespace::named(name).map_err(TestbedError::system(format!(
+            "Opening the namespace `{name}`"
+        ))),
+        [..] => Err(TestbedError::AmbiguousHost {
+            name: host,
+            namespaces: names,
+        }),
+    }
+}
+
 /// Ends every process in these namespaces and removes them; names that are already gone are passed over.
 pub(crate) fn remove_namespaces(names: &[String]) -> Result<(), TestbedError> {
     if names.is_empty() {
@@ -85,6 +192,9 @@ pub(crate) fn remove_namespaces(names: &[String]) -> Result<(), TestbedError> {
     // Another cleaner may have been quicker; that is no failure.
     if left { removed.map(drop) } else { Ok(()) }
 }
+
+/// A socket that is connected and never sends has to name some port.
+const ANY_PORT: u16 = 9;
 
 fn end_processes_inside(names: &[String]) {
     let inside: BTreeSet<NamespaceIdentity> = names

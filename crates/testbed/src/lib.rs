@@ -33,7 +33,7 @@ mod tool;
 pub use bed::{Environment, Testbed};
 pub use error::TestbedError;
 pub use host::{Host, HostSpec};
-pub use leftovers::Standing;
+pub use leftovers::{HostDescription, Standing, StandingDescription};
 pub use network::{LinkLayer, NetworkSpec};
 pub use owner::Owner;
 pub use tool::Tool;

@@ -275,6 +275,19 @@ fn a_kept_testbed_outlives_its_maker_and_every_cleaning_until_it_is_taken_down()
     );
     let name = kept.namespace_of("B").unwrap();
     assert!(Namespace::named(&name).is_ok());
-    kept.take_down().unwrap();
+    assert_eq!(kept.address_of("B").unwrap().to_string(), "198.18.0.2");
+    assert_eq!(kept.address_of("C"), None);
+    let found = leftovers::find_host("B", Some(&kept.owner.to_string())).unwrap();
+    assert_eq!(
+        found.identity(),
+        Namespace::named(&name).unwrap().identity()
+    );
+    assert_eq!(
+        leftovers::take_down_kept(Some(kept.owner.number))
+            .unwrap()
+            .len(),
+        1
+    );
     assert!(Namespace::named(&name).is_err());
+    assert!(leftovers::take_down_kept(Some(kept.owner.number)).is_err());
 }

@@ -1,0 +1,130 @@
+//! `deckwatch testbed`: emulated hosts that stand until they are taken down, for use by hand.
+
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use anstream::println;
+use anyhow::{Context, bail};
+use deckwatch_os::namespace::Placement;
+use deckwatch_testbed::{HostSpec, NetworkSpec, Standing, StandingDescription, Testbed, leftovers};
+
+/// Make, use and take down emulated hosts by hand; `deckwatch run` makes and removes its own.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  deckwatch testbed up --network fast-ethernet --hosts RTS,SONAR
+  deckwatch testbed exec RTS -- ip address
+  deckwatch testbed down";
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Make hosts on a network; they stand until `down`.
+    Up {
+        /// fast-ethernet, gigabit-ethernet or atm-oc3.
+        #[arg(long, default_value = "gigabit-ethernet")]
+        network: String,
+        /// Names, separated by commas.
+        #[arg(long, value_delimiter = ',', required = true)]
+        hosts: Vec<String>,
+    },
+    /// Take down what `up` made: one testbed by its number, or all.
+    Down {
+        /// The number that `up` and `list` print.
+        number: Option<u32>,
+    },
+    /// Say what stands on this machine, and whose it is.
+    List,
+    /// Remove what was left by runs that were killed.
+    Clean,
+    /// Run a command on a host, also on one of a run that is going on.
+    Exec {
+        /// The host's name.
+        host: String,
+        /// Which testbed, where several have a host of that name: the name that `list` prints.
+        #[arg(long)]
+        testbed: Option<String>,
+        /// The command, after `--`.
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Up { network, hosts } => {
+            let network = NetworkSpec::by_name(&network)?;
+            let hosts: Vec<HostSpec> = hosts.into_iter().map(HostSpec::new).collect();
+            Testbed::clean_leftovers()?;
+            let made = Testbed::create_kept(&network, &hosts)?;
+            if !args.json {
+                println!("{network}");
+            }
+            print("stands", &[made], args.json)?;
+        }
+        Action::Down { number } => {
+            print("taken down", &leftovers::take_down_kept(number)?, args.json)?
+        }
+        Action::List => print("stands", &Testbed::standing(), args.json)?,
+        Action::Clean => print("removed", &Testbed::clean_leftovers()?, args.json)?,
+        Action::Exec {
+            host,
+            testbed,
+            command,
+        } => return exec(&host, testbed.as_deref(), &command),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Becomes the command; comes back only with what kept it from that.
+fn exec(host: &str, testbed: Option<&str>, command: &[String]) -> anyhow::Result<ExitCode> {
+    let namespace = leftovers::find_host(host, testbed)
+        .context("`deckwatch testbed list` says which hosts there are, and `--testbed` chooses")?;
+    let [program, words @ ..] = command else {
+        bail!("there is no command to run");
+    };
+    let mut command = std::process::Command::new(program);
+    let placement = Placement {
+        namespace: Some(namespace),
+        ..Placement::default()
+    };
+    placement.apply(command.args(words))?;
+    Err(command.exec()).with_context(|| format!("`{program}` cannot be run on `{host}`"))
+}
+
+fn print(what: &str, testbeds: &[Standing], as_json: bool) -> anyhow::Result<()> {
+    let testbeds: Vec<StandingDescription> = testbeds.iter().map(Standing::describe).collect();
+    if as_json {
+        println!("{}", serde_json::to_string(&testbeds)?);
+        return Ok(());
+    }
+    if testbeds.is_empty() {
+        println!("No testbed {what}.");
+    }
+    for found in testbeds {
+        println!("{}: {what}{}", found.name, owner(&found));
+        for host in found.hosts {
+            let address = host
+                .address
+                .map_or_else(String::new, |address| address.to_string());
+            println!("  {:<16} {address:<16} {}", host.name, host.namespace);
+        }
+    }
+    Ok(())
+}
+
+fn owner(found: &StandingDescription) -> String {
+    match found.owner_pid {
+        0 => format!(", testbed {} of `deckwatch testbed up`", found.number),
+        pid if found.owner_has_ended => format!(", left by process {pid}, which has ended"),
+        pid => format!(", of process {pid}"),
+    }
+}

@@ -18,6 +18,7 @@ mod open;
 mod reply;
 mod request;
 mod target;
+pub mod url;
 
 pub use context::{ServiceContext, ServiceContexts, context_id};
 pub use deckwatch_cdr::{ByteOrder, Codec, Version};
@@ -36,3 +37,4 @@ pub use open::{
 pub use reply::{Reply, ReplyHeader, ReplyStatus};
 pub use request::{Request, RequestHeader, Response};
 pub use target::{TaggedProfileRef, Target};
+pub use url::{Corbaloc, Corbaname, ObjectUrl};

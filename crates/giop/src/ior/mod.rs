@@ -1,10 +1,12 @@
 //! Interoperable object references (CORBA 3.3 part 2, clauses 7.6 and 9.7).
 
+pub mod code_sets;
 mod iiop;
 mod text;
 mod view;
 
 pub use iiop::{IiopProfile, alternate_address};
+pub(crate) use text::scheme;
 pub use text::{ReferenceError, ReferenceFact};
 pub use view::{IiopProfileRef, IorRef};
 

@@ -1,0 +1,363 @@
+//! `corbaloc:` URLs.
+
+use super::{DEFAULT_PORT, unescape, write_escaped};
+use crate::Ior;
+use crate::ior::{IiopProfile, ReferenceError, alternate_address, scheme};
+use crate::limits::{ADDRESSES_MAX, REFERENCE_TEXT_MAX};
+use deckwatch_cdr::{EncodeError, Version};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way to reach the object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// IIOP at a host and port.
+    Iiop {
+        /// Version to speak.
+        version: Version,
+        /// Host name or address; an IPv6 address without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// `resolve_initial_references` with the key.
+    InitialReference,
+}
+
+/// A `corbaloc:` URL: addresses to try in order, and a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Corbaloc {
+    /// At least one; where one is an initial reference, it is alone.
+    pub addresses: Vec<Address>,
+    /// The object's key, or the name of the initial reference; may be empty.
+    pub key: Vec<u8>,
+}
+
+impl Corbaloc {
+    /// The reference that the URL stands for: a profile for each address. `None` for an initial reference. The version 1.1 and above of all addresses with
+    /// equal versions share no profile, since each is tried by itself.
+    ///
+    /// # Errors
+    /// [`EncodeError::StringHoldsNull`] in a host.
+    pub fn to_ior(&self) -> Result<Option<Ior>, EncodeError> {
+        let mut profiles = Vec::with_capacity(self.addresses.len());
+        for address in &self.addresses {
+            let Address::Iiop {
+                version,
+                host,
+                port,
+            } = address
+            else {
+                return Ok(None);
+            };
+            let mut profile = IiopProfile::new(host, *port, &self.key);
+            profile.minor = version.minor();
+            profiles.push(profile.to_tagged()?);
+        }
+        Ok(Some(Ior {
+            type_id: String::new(),
+            profiles,
+        }))
+    }
+
+    /// Reads addresses and key, which begin at `offset` of the whole text and end with `text`.
+    pub(super) fn parse_at(text: &str, offset: usize) -> Result<Self, ReferenceError> {
+        if text.len() > REFERENCE_TEXT_MAX {
+            return Err(ReferenceError::expected(
+                offset + REFERENCE_TEXT_MAX,
+                "the end of the reference",
+            ));
+        }
+        let (list, key_at) = match text.find('/') {
+            Some(slash) => (&text[..slash], slash + 1),
+            None => (text, text.len()),
+        };
+        let mut addresses = Vec::new();
+        let mut at = offset;
+        for part in list.split(',') {
+            if addresses.len() >= ADDRESSES_MAX {
+                return Err(ReferenceError::expected(at, "fewer addresses"));
+            }
+            addresses.push(address(part, at)?);
+            at += part.len() + 1;
+        }
+        if addresses.len() > 1 && addresses.contains(&Address::InitialReference) {
+            return Err(ReferenceError::expected(offset, "rir: as the only address"));
+        }
+        Ok(Self {
+            addresses,
+            key: unescape(&text[key_at..], offset + key_at)?,
+        })
+    }
+}
+
+/// `iiop:1.2@host:port`, `:1.2@host:port` or `rir:`.
+fn address(text: &str, at: usize) -> Result<Address, ReferenceError> {
+    if text.eq_ignore_ascii_case("rir:") {
+        return Ok(Address::InitialReference);
+    }
+    let protocol = scheme(text, "iiop:").or_else(|| scheme(text, ":"));
+    let protocol = protocol.ok_or(ReferenceError::expected(at, "iiop:, : or rir:"))?;
+    let (version, host_at) = match text[protocol..].find('@') {
+        Some(sign) => (
+            version(&text[protocol..protocol + sign], at + protocol)?,
+            protocol + sign + 1,
+        ),
+        None => (Version::V1_0, protocol),
+    };
+    let (host, port) = host_and_port(&text[host_at..], at + host_at)?;
+    Ok(Address::Iiop {
+        version,
+        host,
+        port,
+    })
+}
+
+fn version(text: &str, at: usize) -> Result<Version, ReferenceError> {
+    match text {
+        "1.0" => Ok(Version::V1_0),
+        "1.1" => Ok(Version::V1_1),
+        // Later minor versions are spoken as 1.2, which they contain.
+        "1.2" | "1.3" | "1.4" => Ok(Version::V1_2),
+        _ => Err(ReferenceError::expected(
+            at,
+            "an IIOP version from 1.0 to 1.4",
+        )),
+    }
+}
+
+fn host_and_port(text: &str, at: usize) -> Result<(String, u16), ReferenceError> {
+    let (host, rest, rest_at) = match text.strip_prefix('[') {
+        Some(inner) => {
+            let end = inner.find(']').ok_or(ReferenceError::expected(
+                at + text.len(),
+                "] after an IPv6 address",
+            ))?;
+            if inner[..end].parse::<std::net::Ipv6Addr>().is_err() {
+                return Err(ReferenceError::expected(at + 1, "an IPv6 address"));
+            }
+            (&inner[..end], &inner[end + 1..], at + end + 2)
+        }
+        None => {
+            let end = text.find(':').unwrap_or(text.len());
+            (&text[..end], &text[end..], at + end)
+        }
+    };
+    if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(ReferenceError::expected(at, "a host"));
+    }
+    let port = match rest.strip_prefix(':') {
+        None if rest.is_empty() => DEFAULT_PORT,
+        None => return Err(ReferenceError::expected(rest_at, ": and a port")),
+        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => digits
+            .parse()
+            .map_err(|_| ReferenceError::expected(rest_at + 1, "a port from 0 to 65535"))?,
+        Some(_) => {
+            return Err(ReferenceError::expected(
+                rest_at + 1,
+                "a port from 0 to 65535",
+            ));
+        }
+    };
+    Ok((host.to_owned(), port))
+}
+
+impl FromStr for Corbaloc {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        let at = scheme(text, "corbaloc:").ok_or(ReferenceError::expected(0, "corbaloc:"))?;
+        Self::parse_at(&text[at..], at)
+    }
+}
+
+impl fmt::Display for Corbaloc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("corbaloc:")?;
+        self.write_location(f)
+    }
+}
+
+impl Corbaloc {
+    /// Addresses and key, without a scheme.
+    pub(super) fn write_location(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, address) in self.addresses.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            match address {
+                Address::InitialReference => f.write_str("rir:")?,
+                Address::Iiop {
+                    version,
+                    host,
+                    port,
+                } => {
+                    f.write_str(":")?;
+                    if *version != Version::V1_0 {
+                        write!(f, "{version}@")?;
+                    }
+                    if host.contains(':') {
+                        write!(f, "[{host}]:{port}")?
+                    } else {
+                        write!(f, "{host}:{port}")?
+                    }
+                }
+            }
+        }
+        if self.key.is_empty() {
+            return Ok(());
+        }
+        f.write_str("/")?;
+        write_escaped(&self.key, f)
+    }
+}
+
+impl TryFrom<&IiopProfile> for Corbaloc {
+    type Error = EncodeError;
+
+    /// The URL of a profile and its alternate addresses; its other components are lost.
+    fn try_from(profile: &IiopProfile) -> Result<Self, EncodeError> {
+        let version = Version::from_minor(profile.minor.min(2)).unwrap_or(Version::V1_2);
+        let addresses = profile.addresses().map(|(host, port)| {
+            // What an address component could not carry, the URL cannot either.
+            alternate_address(&host, port).map(|_| Address::Iiop {
+                version,
+                host,
+                port,
+            })
+        });
+        Ok(Self {
+            addresses: addresses.collect::<Result<_, _>>()?,
+            key: profile.object_key.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iiop(version: Version, host: &str, port: u16) -> Address {
+        Address::Iiop {
+            version,
+            host: host.to_owned(),
+            port,
+        }
+    }
+
+    #[test]
+    fn every_form_of_the_clause_is_read() {
+        for (text, addresses, key) in [
+            (
+                "corbaloc::host/key",
+                vec![iiop(Version::V1_0, "host", 2809)],
+                "key",
+            ),
+            (
+                "corbaloc:iiop:host:12/a/b",
+                vec![iiop(Version::V1_0, "host", 12)],
+                "a/b",
+            ),
+            (
+                "CORBALOC:IIOP:1.1@host:12/",
+                vec![iiop(Version::V1_1, "host", 12)],
+                "",
+            ),
+            (
+                "corbaloc::1.2@[fe80::1]:12/k",
+                vec![iiop(Version::V1_2, "fe80::1", 12)],
+                "k",
+            ),
+            (
+                "corbaloc::[::1]/k%20%2f",
+                vec![iiop(Version::V1_0, "::1", 2809)],
+                "k /",
+            ),
+            (
+                "corbaloc::a,iiop:1.2@b:1/k",
+                vec![iiop(Version::V1_0, "a", 2809), iiop(Version::V1_2, "b", 1)],
+                "k",
+            ),
+            (
+                "corbaloc:rir:/NameService",
+                vec![Address::InitialReference],
+                "NameService",
+            ),
+            ("corbaloc:rir:", vec![Address::InitialReference], ""),
+        ] {
+            let url: Corbaloc = text.parse().unwrap();
+            assert_eq!(
+                (&url.addresses, url.key.as_slice()),
+                (&addresses, key.as_bytes()),
+                "{text}"
+            );
+            assert_eq!(url.to_string().parse(), Ok(url));
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_located() {
+        for (text, message) in [
+            ("corbalok::h/k", "expected corbaloc: at character 1"),
+            (
+                "corbaloc:uiop:h/k",
+                "expected iiop:, : or rir: at character 10",
+            ),
+            (
+                "corbaloc::2.0@h/k",
+                "expected an IIOP version from 1.0 to 1.4 at character 11",
+            ),
+            (
+                "corbaloc::h:x/k",
+                "expected a port from 0 to 65535 at character 13",
+            ),
+            (
+                "corbaloc::h:70000/k",
+                "expected a port from 0 to 65535 at character 13",
+            ),
+            ("corbaloc::/k", "expected a host at character 11"),
+            (
+                "corbaloc::h,:[::g]/k",
+                "expected an IPv6 address at character 15",
+            ),
+            (
+                "corbaloc::[::1/k",
+                "expected ] after an IPv6 address at character 15",
+            ),
+            (
+                "corbaloc::h/k%2",
+                "expected a hexadecimal digit at character 16",
+            ),
+            (
+                "corbaloc:rir:,:h/k",
+                "expected rir: as the only address at character 10",
+            ),
+        ] {
+            assert_eq!(
+                text.parse::<Corbaloc>().unwrap_err().to_string(),
+                message,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_url_becomes_a_reference_with_a_profile_an_address() {
+        let url: Corbaloc = "corbaloc:iiop:1.1@a:1,:b:2/k".parse().unwrap();
+        let ior = url.to_ior().unwrap().unwrap();
+        let profiles: Vec<_> = ior.iiop_profiles().map(Result::unwrap).collect();
+        assert_eq!(
+            (profiles[0].minor, &*profiles[0].host, profiles[0].port),
+            (1, "a", 1)
+        );
+        assert_eq!(
+            (profiles[1].minor, &*profiles[1].host, profiles[1].port),
+            (0, "b", 2)
+        );
+        assert_eq!(profiles[1].object_key, b"k");
+        assert_eq!(
+            "corbaloc:rir:/X".parse::<Corbaloc>().unwrap().to_ior(),
+            Ok(None)
+        );
+    }
+}

@@ -140,10 +140,17 @@ pub fn allowed_share(budget: LateBudget) -> f64 {
 
 /// The least number for which `proved` holds, given that it holds from some number on.
 fn least(proved: impl Fn(u64) -> bool) -> Option<u64> {
-    if !proved(SCHEDULE_MESSAGES_MAX) {
-        return None;
+    if proved(0) {
+        return Some(0);
     }
-    let (mut low, mut high) = (0, SCHEDULE_MESSAGES_MAX);
+    // Doubling first: large numbers are costly to try and seldom needed.
+    let (mut low, mut high) = (1, 1);
+    while !proved(high) {
+        if high >= SCHEDULE_MESSAGES_MAX {
+            return None;
+        }
+        (low, high) = (high + 1, (high * 2).min(SCHEDULE_MESSAGES_MAX));
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         if proved(middle) {

@@ -68,7 +68,12 @@ fn regularised_beta(a: f64, b: f64, x: f64) -> f64 {
         return 1.0;
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
-    if x < (a + 1.0) / (a + b + 2.0) {
+    let below_mean = x < (a + 1.0) / (a + b + 2.0);
+    // So far from the mean that nothing is left of it: the fraction, whose terms are many there, need not be summed.
+    if front == 0.0 {
+        return if below_mean { 0.0 } else { 1.0 };
+    }
+    if below_mean {
         (front * beta_fraction(a, b, x) / a).clamp(0.0, 1.0)
     } else {
         (1.0 - front * beta_fraction(b, a, 1.0 - x) / b).clamp(0.0, 1.0)

@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod ast;
+pub mod build;
 mod check;
 mod check_constant;
 mod check_interface;
 mod condition;
 mod diagnostic;
 mod fixed;
+pub mod generate;
 mod lexer;
 pub mod limits;
 mod literal;

@@ -1,0 +1,519 @@
+//! Structs, exceptions, enums, typedefs and constants.
+
+use std::collections::HashSet;
+
+use deckwatch_cdr::LongDouble;
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::names::{enumerator_case, ident, snake_case, unique};
+use super::{Generator, Refused, tokens};
+use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
+use crate::source::Span;
+use crate::value::Value;
+
+impl Generator<'_> {
+    pub(crate) fn structure(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        structure: &Structure,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let doc = self.doc(
+            &format!("IDL struct `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        self.record(id, &doc, structure, at)
+    }
+
+    pub(crate) fn exception(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        structure: &Structure,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let doc = self.doc(
+            &format!("IDL exception `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        let record = self.record(id, &doc, structure, at)?;
+        let name = ident(self.names.name(id));
+        let cdr = tokens(&self.cdr);
+        let repository_id = &definition.repository_id;
+        let text = format!("{} was raised", definition.scoped_name);
+        Ok(quote! {
+            #record
+
+            impl #cdr::UserException for #name {
+                const REPOSITORY_ID: &'static str = #repository_id;
+            }
+
+            impl ::std::fmt::Display for #name {
+                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.write_str(#text)
+                }
+            }
+
+            impl ::std::error::Error for #name {}
+        })
+    }
+
+    /// A struct of Rust with all it takes to marshal it.
+    fn record(
+        &mut self,
+        id: DefId,
+        doc: &TokenStream,
+        structure: &Structure,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let mut fields = Vec::new();
+        for (member, name) in structure
+            .members
+            .iter()
+            .zip(field_names(&structure.members))
+        {
+            fields.push((
+                member,
+                ident(&name),
+                tokens(&self.owned(&member.ty, at, member.span)?),
+            ));
+        }
+        let name = ident(self.names.name(id));
+        let derives = self.derives(structure);
+        let default = self.default(id, structure);
+        let write = self.write_record(&name, &fields);
+        let parse = self.parse_record(&name, &fields);
+        let typed = self.typed(id, &name, at)?;
+        let body = if fields.is_empty() {
+            quote! { ; }
+        } else {
+            let members = fields.iter().map(|(member, field, ty)| {
+                let doc = self.part_doc(&format!("`{}`.", member.name), member.span);
+                quote! { #doc pub #field: #ty }
+            });
+            quote! { { #(#members),* } }
+        };
+        Ok(quote! {
+            #doc
+            #derives
+            pub struct #name #body
+            #default
+            #write
+            #parse
+            #typed
+        })
+    }
+
+    fn derives(&self, structure: &Structure) -> TokenStream {
+        let mut abilities: Vec<&str> = vec!["Clone"];
+        let all = structure
+            .members
+            .iter()
+            .map(|member| self.abilities(&member.ty))
+            .collect::<Vec<_>>();
+        if all.iter().all(|a| a.copy) {
+            abilities.push("Copy");
+        }
+        abilities.push("Debug");
+        if all.iter().all(|a| a.default)
+            && !structure.members.iter().any(|m| self.is_long_array(&m.ty))
+        {
+            abilities.push("Default");
+        }
+        abilities.push("PartialEq");
+        if all.iter().all(|a| a.eq) {
+            abilities.extend(["Eq", "Hash"]);
+        }
+        let abilities = tokens(&abilities.join(", "));
+        quote! { #[derive(#abilities)] }
+    }
+
+    /// `Default` where it cannot be derived, as an array is too long.
+    fn default(&self, id: DefId, structure: &Structure) -> TokenStream {
+        let members = &structure.members;
+        let derived = !members.iter().any(|member| self.is_long_array(&member.ty));
+        if derived
+            || !members
+                .iter()
+                .all(|member| self.abilities(&member.ty).default)
+        {
+            return TokenStream::new();
+        }
+        let name = ident(self.names.name(id));
+        let trait_path = tokens(&self.prelude("Default"));
+        let values = members
+            .iter()
+            .zip(field_names(members))
+            .map(|(member, field)| {
+                let (field, value) = (ident(&field), self.default_value(&member.ty));
+                quote! { #field: #value }
+            });
+        quote! {
+            impl #trait_path for #name {
+                fn default() -> Self {
+                    Self { #(#values),* }
+                }
+            }
+        }
+    }
+
+    fn default_value(&self, ty: &Type) -> TokenStream {
+        match self.model.resolve(ty) {
+            Type::Array { element, .. } if self.is_long_array(ty) => {
+                let element = self.default_value(element);
+                quote! { ::std::array::from_fn(|_| #element) }
+            }
+            _ => quote! { ::std::default::Default::default() },
+        }
+    }
+
+    fn write_record(
+        &self,
+        name: &proc_macro2::Ident,
+        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
+    ) -> TokenStream {
+        let cdr = tokens(&self.cdr);
+        let mut lines: Vec<TokenStream> = Vec::new();
+        for (member, field, _) in fields {
+            if let Some(bound) = self.checked_bound(&member.ty, true) {
+                lines.push(self.check_written(&quote! { self.#field }, &member.ty, bound));
+            }
+            lines.push(quote! { #cdr::Write::write(&self.#field, w)?; });
+        }
+        let writer = if fields.is_empty() {
+            quote! { _ }
+        } else {
+            quote! { w }
+        };
+        quote! {
+            impl #cdr::Write for #name {
+                #[inline]
+                fn write(&self, #writer: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
+                    #(#lines)*
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    fn parse_record(
+        &self,
+        name: &proc_macro2::Ident,
+        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
+    ) -> TokenStream {
+        let cdr = tokens(&self.cdr);
+        let sizes = fields
+            .iter()
+            .map(|(_, _, ty)| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MIN });
+        let size = if fields.is_empty() {
+            quote! { 1 }
+        } else {
+            quote! { #(#sizes)+* }
+        };
+        let checks = fields.iter().filter_map(|(member, field, _)| {
+            let bound = self.checked_bound(&member.ty, true)?;
+            Some(self.check_read(&quote! { value.#field }, &member.ty, bound))
+        });
+        let checks: Vec<TokenStream> = checks.collect();
+        let values = fields
+            .iter()
+            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse(r)? });
+        let value = if fields.is_empty() {
+            quote! { Self }
+        } else {
+            quote! { Self { #(#values),* } }
+        };
+        let body = if checks.is_empty() {
+            quote! { Ok(#value) }
+        } else {
+            quote! { let value = #value; #(#checks)* Ok(value) }
+        };
+        let reader = if fields.is_empty() {
+            quote! { _ }
+        } else {
+            quote! { r }
+        };
+        quote! {
+            impl<'a> #cdr::Parse<'a> for #name {
+                const SIZE_MIN: usize = #size;
+
+                #[inline]
+                fn parse(#reader: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
+                    #body
+                }
+            }
+        }
+    }
+
+    /// Refuses to write what exceeds its bound.
+    pub(crate) fn check_written(&self, value: &TokenStream, ty: &Type, bound: u32) -> TokenStream {
+        let (cdr, length) = (tokens(&self.cdr), self.length_of(value, ty));
+        let bound = Literal::u32_unsuffixed(bound);
+        quote! { if #length > #bound { return Err(#cdr::EncodeError::BoundExceeded); } }
+    }
+
+    /// Refuses what was read and exceeds its bound.
+    pub(crate) fn check_read(&self, value: &TokenStream, ty: &Type, bound: u32) -> TokenStream {
+        let (cdr, length) = (tokens(&self.cdr), self.length_of(value, ty));
+        let bound = Literal::u32_unsuffixed(bound);
+        quote! { if #length > #bound { return Err(r.error(#cdr::DecodeFact::BoundExceeded)); } }
+    }
+
+    /// A bound counts elements, or characters.
+    pub(crate) fn length_of(&self, value: &TokenStream, ty: &Type) -> TokenStream {
+        match self.model.resolve(ty) {
+            Type::Sequence { .. } => quote! { #value.len() },
+            _ => quote! { #value.chars().count() },
+        }
+    }
+
+    /// `Typed`, built once.
+    pub(crate) fn typed(
+        &mut self,
+        id: DefId,
+        name: &proc_macro2::Ident,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let cdr = tokens(&self.cdr);
+        let code = tokens(&self.described(id, at, &mut Vec::new())?);
+        Ok(quote! {
+            impl #cdr::Typed for #name {
+                fn type_code() -> #cdr::TypeCode {
+                    static CODE: ::std::sync::LazyLock<#cdr::TypeCode> = ::std::sync::LazyLock::new(|| #code);
+                    CODE.clone()
+                }
+            }
+        })
+    }
+
+    /// An expression that builds the TypeCode of a struct, exception, union or enum from its parts.
+    pub(crate) fn described(
+        &mut self,
+        id: DefId,
+        at: &[String],
+        around: &mut Vec<DefId>,
+    ) -> Result<String, Refused> {
+        let definition = self.model.definition(id);
+        let (repository_id, name, cdr) = (
+            &definition.repository_id,
+            &definition.name,
+            self.cdr.clone(),
+        );
+        around.push(id);
+        let code = match &definition.kind {
+            DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
+                let mut members = Vec::new();
+                for member in &structure.members {
+                    let code = self.type_code(&member.ty, at, member.span, around)?;
+                    members.push(format!(
+                        "{cdr}::typecode::Member {{ name: {:?}, type_code: &{code} }}",
+                        member.name
+                    ));
+                }
+                let exception = matches!(definition.kind, DefinitionKind::Exception(_));
+                let constructor = if exception { "exception" } else { "structure" };
+                format!(
+                    "{cdr}::TypeCode::{constructor}({repository_id:?}, {name:?}, &[{}])",
+                    members.join(", ")
+                )
+            }
+            DefinitionKind::Union(union) => self.described_union(definition, union, at, around)?,
+            DefinitionKind::Enum(enumerators) => {
+                let names: Vec<String> = enumerators
+                    .iter()
+                    .map(|(name, _)| format!("{name:?}"))
+                    .collect();
+                format!(
+                    "{cdr}::TypeCode::enumeration({repository_id:?}, {name:?}, &[{}])",
+                    names.join(", ")
+                )
+            }
+            _ => return Err(self.refuse(definition.span, "this has no TypeCode of its own")),
+        };
+        around.pop();
+        Ok(code)
+    }
+
+    pub(crate) fn enumeration(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        enumerators: &[(String, Span)],
+    ) -> TokenStream {
+        let doc = self.doc(
+            &format!("IDL enum `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        let cdr = tokens(&self.cdr);
+        let name = ident(self.names.name(id));
+        let variants: Vec<_> = enumerator_names(enumerators)
+            .iter()
+            .map(|name| ident(name))
+            .collect();
+        let numbers: Vec<Literal> = (0..variants.len())
+            .map(|number| Literal::u32_unsuffixed(number as u32))
+            .collect();
+        let items = enumerators
+            .iter()
+            .zip(&variants)
+            .zip(&numbers)
+            .enumerate()
+            .map(|(index, (((text, span), variant), number))| {
+                let doc = self.part_doc(&format!("`{text}`."), *span);
+                let first = if index == 0 {
+                    quote! { #[default] }
+                } else {
+                    TokenStream::new()
+                };
+                quote! { #doc #first #variant = #number }
+            });
+        let repository_id = &definition.repository_id;
+        let texts = enumerators.iter().map(|(text, _)| text);
+        let idl_name = &definition.name;
+        let count = Literal::usize_unsuffixed(variants.len());
+        quote! {
+            #doc
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            #[repr(u32)]
+            pub enum #name { #(#items),* }
+
+            impl #name {
+                /// Every enumerator, in order.
+                pub const ALL: [Self; #count] = [#(Self::#variants),*];
+            }
+
+            impl #cdr::Write for #name {
+                #[inline]
+                fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
+                    w.write_u32(*self as u32)
+                }
+            }
+
+            impl<'a> #cdr::Parse<'a> for #name {
+                const SIZE_MIN: usize = 4;
+
+                #[inline]
+                fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
+                    match r.read_u32()? {
+                        #(#numbers => Ok(Self::#variants),)*
+                        _ => Err(r.error(#cdr::DecodeFact::EnumeratorUnknown)),
+                    }
+                }
+            }
+
+            impl #cdr::Typed for #name {
+                fn type_code() -> #cdr::TypeCode {
+                    static CODE: ::std::sync::LazyLock<#cdr::TypeCode> = ::std::sync::LazyLock::new(|| {
+                        #cdr::TypeCode::enumeration(#repository_id, #idl_name, &[#(#texts),*])
+                    });
+                    CODE.clone()
+                }
+            }
+        }
+    }
+
+    pub(crate) fn alias(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        target: &Type,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let doc = self.doc(
+            &format!("IDL typedef `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        let name = ident(self.names.name(id));
+        let target = tokens(&self.owned(target, at, definition.span)?);
+        Ok(quote! { #doc pub type #name = #target; })
+    }
+
+    pub(crate) fn constant(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        ty: &Type,
+        value: &Value,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let doc = self.doc(
+            &format!("IDL constant `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        let name = ident(self.names.name(id));
+        let owned = match value {
+            Value::String(_) | Value::WideString(_) => "&str".to_owned(),
+            _ => self.owned(ty, at, definition.span)?,
+        };
+        let owned = tokens(&owned);
+        let value = tokens(&self.value(value, ty, at, definition.span)?);
+        Ok(quote! { #doc pub const #name: #owned = #value; })
+    }
+
+    /// A constant's value as an expression, which is a pattern too where it is a label's.
+    pub(crate) fn value(
+        &mut self,
+        value: &Value,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+    ) -> Result<String, Refused> {
+        let cdr = &self.cdr;
+        Ok(match value {
+            Value::Boolean(value) => value.to_string(),
+            Value::Integer(value) => value.to_string(),
+            Value::Float(value) if *self.model.resolve(ty) == Type::Basic(Basic::LongDouble) => {
+                format!("{cdr}::LongDouble({:#x})", LongDouble::from(*value).0)
+            }
+            Value::Float(value) if *self.model.resolve(ty) == Type::Basic(Basic::Float) => {
+                format!("{:?}", *value as f32)
+            }
+            Value::Float(value) => format!("{value:?}"),
+            Value::Char(value) => format!("{cdr}::Char({:#04x})", u32::from(*value)),
+            Value::WideChar(value) => format!("{value:?}"),
+            Value::String(value) | Value::WideString(value) => format!("{value:?}"),
+            Value::Fixed(value) => {
+                let scale = match self.model.resolve(ty) {
+                    Type::Fixed { scale, .. } => u32::from(*scale),
+                    _ => value.scale(),
+                };
+                let units = value.digits() * 10_i128.pow(scale.saturating_sub(value.scale()));
+                format!(
+                    "match {cdr}::Fixed::from_units({units}) {{ Ok(value) => value, Err(_) => unreachable!() }}"
+                )
+            }
+            Value::Enumerator(id, index) => {
+                let path = self.path(*id, self.names.name(*id).to_owned(), at, span)?;
+                format!("{path}::{}", ident(&self.enumerator(*id, *index)))
+            }
+        })
+    }
+
+    /// The Rust name of an enumerator.
+    pub(crate) fn enumerator(&self, id: DefId, index: u32) -> String {
+        match &self.model.definition(id).kind {
+            DefinitionKind::Enum(enumerators) => {
+                enumerator_names(enumerators).swap_remove(index as usize)
+            }
+            _ => unreachable!("an enumerator is of an enum"),
+        }
+    }
+}
+
+fn enumerator_names(enumerators: &[(String, Span)]) -> Vec<String> {
+    let mut taken = HashSet::from(["ALL".to_owned()]);
+    enumerators
+        .iter()
+        .map(|(name, _)| unique(enumerator_case(name), &mut taken))
+        .collect()
+}
+
+pub(crate) fn field_names(members: &[Member]) -> Vec<String> {
+    let mut taken = HashSet::new();
+    members
+        .iter()
+        .map(|member| unique(snake_case(&member.name), &mut taken))
+        .collect()
+}

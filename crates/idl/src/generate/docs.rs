@@ -1,0 +1,102 @@
+//! Doc comments: what the IDL file says above or behind a definition, else its IDL name.
+
+use crate::source::{Sources, Span};
+
+/// The comment right above a place, or behind it on its line.
+pub(crate) fn comment(sources: &Sources, whole: Span) -> Option<String> {
+    let text = &sources.file(whole.file).text;
+    let before = &text[..whole.start as usize];
+    let after = &text[whole.end as usize..];
+    above(before).or_else(|| behind(after))
+}
+
+fn above(before: &str) -> Option<String> {
+    let (lines, last) = before.rsplit_once('\n').unwrap_or(("", before));
+    if !last.trim().is_empty() {
+        return None;
+    }
+    let lines = lines.trim_end_matches('\r');
+    if let Some(block) = lines.strip_suffix("*/") {
+        let start = block.rfind("/*")?;
+        let body = block[start + 2..]
+            .lines()
+            .map(|line| line.trim().trim_start_matches('*').trim());
+        return finished(body.collect::<Vec<_>>());
+    }
+    let mut comment: Vec<&str> = lines
+        .rsplit('\n')
+        .map_while(|line| line.trim().strip_prefix("//"))
+        .map(|line| line.trim_start_matches('/').trim())
+        .collect();
+    comment.reverse();
+    finished(comment)
+}
+
+fn behind(after: &str) -> Option<String> {
+    let line = after.lines().next()?;
+    let line = line.trim_start_matches([';', ',', ' ', '\t']);
+    finished(vec![
+        line.strip_prefix("//")?.trim_start_matches('/').trim(),
+    ])
+}
+
+/// The comment as text, safe to stand in documentation.
+fn finished(lines: Vec<&str>) -> Option<String> {
+    let text = lines.join("\n");
+    let text = text.trim();
+    if !text.contains(|c: char| c.is_alphanumeric()) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '[' | ']' | '<' | '>' | '\\' | '*' | '_') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    // A sentence or not: documentation starts with a capital and ends with a stop.
+    let mut characters = out.chars();
+    let first = characters.next()?;
+    let mut out: String = first.to_uppercase().chain(characters).collect();
+    if !out.ends_with(['.', ':', '!', '?', ';']) {
+        out.push('.');
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comment_of(text: &str, word: &str) -> Option<String> {
+        let mut sources = Sources::default();
+        let file = sources.add("t.idl".into(), text.into());
+        let start = text.find(word).unwrap() as u32;
+        comment(
+            &sources,
+            Span {
+                file,
+                start,
+                end: start + word.len() as u32,
+            },
+        )
+    }
+
+    #[test]
+    fn comments_above_and_behind_become_documentation() {
+        assert_eq!(
+            comment_of("// one\n// two\n  struct", "struct").unwrap(),
+            "One\ntwo."
+        );
+        assert_eq!(
+            comment_of("/** one\n * two */\nstruct", "struct").unwrap(),
+            "One\ntwo."
+        );
+        assert_eq!(
+            comment_of("long a; // metres\n", "long a").unwrap(),
+            "Metres."
+        );
+        assert_eq!(comment_of("long b; // other\nlong a;\n", "long a"), None);
+        assert_eq!(comment_of("//////\nlong a;\n", "long a"), None);
+    }
+}

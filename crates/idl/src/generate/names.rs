@@ -1,0 +1,287 @@
+//! From IDL names to Rust names (`spec/mapping.md`): one table for a whole model, so that every file that refers to a
+//! definition computes the same name for it.
+
+use std::collections::{HashMap, HashSet};
+
+use proc_macro2::{Ident, Span};
+
+use crate::model::{Access, DefId, DefinitionKind, Interface, Model};
+
+/// Where a definition stands in Rust, and what it and its companions are called.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    definitions: HashMap<DefId, Place>,
+    interfaces: HashMap<DefId, InterfaceNames>,
+}
+
+/// A definition's own name, and the modules around it.
+#[derive(Debug, Default)]
+struct Place {
+    modules: Vec<String>,
+    name: String,
+    /// The module of what is defined inside; the name itself where it is a module.
+    inner: String,
+}
+
+/// The names of what belongs to an interface.
+#[derive(Debug, Default)]
+pub(crate) struct InterfaceNames {
+    /// `IRef`.
+    pub(crate) reference: String,
+    /// `ISkeleton`.
+    pub(crate) skeleton: String,
+    /// The methods, in the order of the interface's operations.
+    pub(crate) methods: Vec<String>,
+    /// The error enums of the operations that raise.
+    pub(crate) errors: Vec<Option<String>>,
+}
+
+impl Names {
+    pub(crate) fn new(model: &Model) -> Self {
+        let mut names = Self::default();
+        names.scope(model, model.roots(), &[]);
+        names
+    }
+
+    pub(crate) fn name(&self, id: DefId) -> &str {
+        &self.definitions[&id].name
+    }
+
+    /// The modules around a definition, from the outermost.
+    pub(crate) fn modules(&self, id: DefId) -> &[String] {
+        &self.definitions[&id].modules
+    }
+
+    /// The module of what is defined inside.
+    pub(crate) fn inner(&self, id: DefId) -> &str {
+        &self.definitions[&id].inner
+    }
+
+    pub(crate) fn interface(&self, id: DefId) -> &InterfaceNames {
+        &self.interfaces[&id]
+    }
+
+    fn scope(&mut self, model: &Model, members: &[DefId], modules: &[String]) {
+        let mut taken = HashSet::new();
+        for &id in members {
+            let definition = model.definition(id);
+            let name = match &definition.kind {
+                DefinitionKind::Module(_) => unique(snake_case(&definition.name), &mut taken),
+                DefinitionKind::Constant(..) => unique(upper_case(&definition.name), &mut taken),
+                _ => unique(camel_case(&definition.name), &mut taken),
+            };
+            let place = Place {
+                modules: modules.to_vec(),
+                inner: name.clone(),
+                name,
+            };
+            self.definitions.insert(id, place);
+        }
+        for &id in members {
+            self.companions(model, id, &mut taken);
+            let inside = inside(model, id);
+            if !inside.is_empty() {
+                let mut modules = modules.to_vec();
+                modules.push(self.definitions[&id].inner.clone());
+                self.scope(model, inside, &modules);
+            }
+        }
+    }
+
+    /// The names beside a definition that come from it.
+    fn companions(&mut self, model: &Model, id: DefId, taken: &mut HashSet<String>) {
+        let kind = &model.definition(id).kind;
+        if !matches!(kind, DefinitionKind::Module(_)) && !inside(model, id).is_empty() {
+            let inner = unique(snake_case(&model.definition(id).name), taken);
+            if let Some(place) = self.definitions.get_mut(&id) {
+                place.inner = inner;
+            }
+        }
+        if let DefinitionKind::Interface(interface) = kind {
+            let name = self.name(id).to_owned();
+            let methods = self.methods(interface);
+            let errors = interface
+                .operations
+                .iter()
+                .zip(&methods)
+                .map(|(operation, method)| {
+                    let method = camel_case(method.strip_prefix("r#").unwrap_or(method));
+                    (!operation.raises.is_empty())
+                        .then(|| unique(format!("{name}{method}Error"), taken))
+                })
+                .collect();
+            let reference = unique(format!("{name}Ref"), taken);
+            let skeleton = unique(format!("{name}Skeleton"), taken);
+            self.interfaces.insert(
+                id,
+                InterfaceNames {
+                    reference,
+                    skeleton,
+                    methods,
+                    errors,
+                },
+            );
+        }
+    }
+
+    /// The methods of an interface's own operations, apart from those it inherits and those every reference has.
+    fn methods(&self, interface: &Interface) -> Vec<String> {
+        let mut taken: HashSet<String> = ["object", "narrow", "unchecked_narrow"]
+            .map(str::to_owned)
+            .into();
+        for ancestor in &interface.ancestors {
+            if let Some(names) = self.interfaces.get(ancestor) {
+                taken.extend(names.methods.iter().cloned());
+            }
+        }
+        (interface.operations.iter())
+            .map(|operation| {
+                let name = snake_case(&operation.name);
+                let set = operation.attribute == Some(Access::Set);
+                unique(if set { format!("set_{name}") } else { name }, &mut taken)
+            })
+            .collect()
+    }
+}
+
+/// What is defined inside a definition.
+pub(crate) fn inside(model: &Model, id: DefId) -> &[DefId] {
+    match &model.definition(id).kind {
+        DefinitionKind::Module(members) => members,
+        DefinitionKind::Interface(interface) => &interface.members,
+        DefinitionKind::Struct(structure) | DefinitionKind::Exception(structure) => {
+            &structure.nested
+        }
+        DefinitionKind::Union(union) => &union.nested,
+        _ => &[],
+    }
+}
+
+/// The name, with underscores behind it until it is new.
+pub(crate) fn unique(mut name: String, taken: &mut HashSet<String>) -> String {
+    while !taken.insert(name.clone()) {
+        name.push('_');
+    }
+    name
+}
+
+/// A Rust identifier of this name, raw where it is a keyword.
+pub(crate) fn ident(name: &str) -> Ident {
+    if syn::parse_str::<Ident>(name).is_ok() {
+        Ident::new(name, Span::call_site())
+    } else {
+        Ident::new_raw(name, Span::call_site())
+    }
+}
+
+/// `NotFoundReason`; what is so already stays, all-capital words included.
+pub(crate) fn camel_case(name: &str) -> String {
+    let name = plain(name);
+    let mut out = String::with_capacity(name.len());
+    for word in name.split('_').filter(|word| !word.is_empty()) {
+        // Digits on both sides of an underscore would run together.
+        if out.ends_with(|c: char| c.is_ascii_digit())
+            && word.starts_with(|c: char| c.is_ascii_digit())
+        {
+            out.push('_');
+        }
+        let mut rest = word.chars();
+        out.extend(rest.next().map(|first| first.to_ascii_uppercase()));
+        out.push_str(rest.as_str());
+    }
+    legal(out)
+}
+
+/// As [`camel_case`]; words in capitals are written small, as enumerators often are in capitals.
+pub(crate) fn enumerator_case(name: &str) -> String {
+    if name.chars().any(|c| c.is_ascii_lowercase()) {
+        camel_case(name)
+    } else {
+        camel_case(&name.to_ascii_lowercase())
+    }
+}
+
+/// `not_found_reason`, `url_string`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let characters: Vec<char> = plain(name).chars().collect();
+    let mut out = String::with_capacity(characters.len() + 4);
+    for (index, &c) in characters.iter().enumerate() {
+        let previous = index.checked_sub(1).map(|before| characters[before]);
+        let next = characters.get(index + 1);
+        let starts_word = c.is_ascii_uppercase()
+            && previous.is_some_and(|p| {
+                p.is_ascii_lowercase()
+                    || p.is_ascii_digit()
+                    || (p != '_' && next.is_some_and(char::is_ascii_lowercase))
+            });
+        if starts_word {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    legal(out)
+}
+
+/// `MAX_SIZE`.
+pub(crate) fn upper_case(name: &str) -> String {
+    snake_case(name).trim_end_matches('_').to_ascii_uppercase()
+}
+
+/// IDL names are Latin letters; Rust takes most, and what it may not take is spelt by its number.
+fn plain(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            out.push(c);
+        } else {
+            out.push_str(&format!("u{:x}", u32::from(c)));
+        }
+    }
+    out
+}
+
+/// A name that is an identifier, if need be a raw one.
+fn legal(name: String) -> String {
+    match name.as_str() {
+        "self" | "super" | "crate" | "Self" | "" => name + "_",
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_at_capitals_and_underscores() {
+        let cases = [
+            ("NamingContextExt", "naming_context_ext"),
+            ("URLString", "url_string"),
+            ("CosNaming", "cos_naming"),
+            ("try_pull", "try_pull"),
+            ("getURL", "get_url"),
+            ("Level2Cache", "level2_cache"),
+            ("self", "self_"),
+        ];
+        for (name, snake) in cases {
+            assert_eq!(snake_case(name), snake);
+        }
+        assert_eq!(upper_case("MaxSize"), "MAX_SIZE");
+        assert_eq!(upper_case("PRIVATE_MEMBER"), "PRIVATE_MEMBER");
+    }
+
+    #[test]
+    fn types_keep_their_capitals_and_enumerators_do_not() {
+        assert_eq!(camel_case("NVPair"), "NVPair");
+        assert_eq!(camel_case("missing_node"), "MissingNode");
+        assert_eq!(camel_case("v1_2"), "V1_2");
+        assert_eq!(enumerator_case("RED_LIGHT"), "RedLight");
+        assert_eq!(enumerator_case("dk_Attribute"), "DkAttribute");
+    }
+
+    #[test]
+    fn keywords_become_raw_identifiers() {
+        assert_eq!(ident("type").to_string(), "r#type");
+        assert_eq!(ident("kind").to_string(), "kind");
+    }
+}

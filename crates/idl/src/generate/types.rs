@@ -1,0 +1,397 @@
+//! The forms of a type in Rust, and what its values can do.
+
+use std::collections::HashSet;
+
+use super::{Generator, Refused};
+use crate::diagnostic::Diagnostic;
+use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
+use crate::source::Span;
+
+/// A bound up to which a string is held inline.
+const INLINE_STRING_MAX: u32 = 255;
+
+/// How a value is passed to an operation and read by a skeleton.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// A `Copy` value.
+    Value,
+    /// `&str`, read as `Cow<str>`.
+    Text,
+    /// `&[T]`, read as `Cow<[T]>`.
+    Slice,
+    /// `Option<&IRef>`.
+    Reference,
+    /// `&T`.
+    Borrowed,
+}
+
+/// What the values of a type can do beyond `Clone`, `Debug` and `PartialEq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    pub(crate) copy: bool,
+    pub(crate) default: bool,
+    /// `Eq` and `Hash`.
+    pub(crate) eq: bool,
+}
+
+impl Abilities {
+    const ALL: Self = Self {
+        copy: true,
+        default: true,
+        eq: true,
+    };
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            copy: self.copy && other.copy,
+            default: self.default && other.default,
+            eq: self.eq && other.eq,
+        }
+    }
+}
+
+impl Generator<'_> {
+    /// The owned form, seen from the modules `at`.
+    pub(crate) fn owned(
+        &mut self,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+    ) -> Result<String, Refused> {
+        let cdr = self.cdr.clone();
+        Ok(match ty {
+            Type::Basic(basic) => self.basic(*basic, span)?,
+            Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => {
+                format!("{cdr}::BoundedString<{bound}>")
+            }
+            Type::String(_) => self.prelude("String"),
+            Type::WideString(_) => format!("{cdr}::WString"),
+            Type::Fixed { digits, scale } => format!("{cdr}::Fixed<{digits}, {scale}>"),
+            Type::Sequence { element, bound } => {
+                let element = self.owned(element, at, span)?;
+                match bound {
+                    Some(bound) => format!("{cdr}::BoundedVec<{element}, {bound}>"),
+                    None => format!("{}<{element}>", self.prelude("Vec")),
+                }
+            }
+            Type::Array { element, length } => {
+                format!("[{}; {length}]", self.owned(element, at, span)?)
+            }
+            Type::Named(id) => self.named(*id, at, span)?,
+        })
+    }
+
+    fn named(&mut self, id: DefId, at: &[String], span: Span) -> Result<String, Refused> {
+        match &self.model.definition(id).kind {
+            DefinitionKind::Interface(_) => {
+                let reference = self.reference(id, at, span)?;
+                Ok(format!("{}<{reference}>", self.prelude("Option")))
+            }
+            DefinitionKind::Alias(target) if !self.is_reachable(id) => {
+                let target = target.clone();
+                self.owned(&target, at, span)
+            }
+            _ => self.path(id, self.names.name(id).to_owned(), at, span),
+        }
+    }
+
+    /// The path of `IRef`.
+    pub(crate) fn reference(
+        &mut self,
+        id: DefId,
+        at: &[String],
+        span: Span,
+    ) -> Result<String, Refused> {
+        self.path(id, self.names.interface(id).reference.clone(), at, span)
+    }
+
+    fn basic(&mut self, basic: Basic, span: Span) -> Result<String, Refused> {
+        let (cdr, orb) = (&self.cdr, &self.orb);
+        Ok(match basic {
+            Basic::Boolean => "bool".into(),
+            Basic::Octet => "u8".into(),
+            Basic::Char => format!("{cdr}::Char"),
+            Basic::WideChar => "char".into(),
+            Basic::Short => "i16".into(),
+            Basic::UShort => "u16".into(),
+            Basic::Long => "i32".into(),
+            Basic::ULong => "u32".into(),
+            Basic::LongLong => "i64".into(),
+            Basic::ULongLong => "u64".into(),
+            Basic::Float => "f32".into(),
+            Basic::Double => "f64".into(),
+            Basic::LongDouble => format!("{cdr}::LongDouble"),
+            Basic::Any => format!("{cdr}::Any"),
+            Basic::TypeCode => format!("{cdr}::TypeCode"),
+            Basic::Object => format!("{}<{orb}::ObjectRef>", self.prelude("Option")),
+            Basic::ValueBase => {
+                return Err(self.refuse(span, "valuetypes are not mapped to Rust yet"));
+            }
+        })
+    }
+
+    /// How an argument of the type is passed.
+    pub(crate) fn passing(&self, ty: &Type) -> Passing {
+        match self.model.resolve(ty) {
+            Type::Basic(Basic::Any | Basic::TypeCode) => Passing::Borrowed,
+            Type::Basic(Basic::Object) => Passing::Reference,
+            Type::Basic(_) => Passing::Value,
+            Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => Passing::Borrowed,
+            Type::String(_) => Passing::Text,
+            Type::Sequence { .. } => Passing::Slice,
+            Type::Named(id) => match self.model.definition(*id).kind {
+                DefinitionKind::Interface(_) => Passing::Reference,
+                DefinitionKind::Enum(_) => Passing::Value,
+                _ => Passing::Borrowed,
+            },
+            _ => Passing::Borrowed,
+        }
+    }
+
+    /// The argument form; `lifetime` is `""` or `'a`.
+    pub(crate) fn argument(
+        &mut self,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+        lifetime: &str,
+    ) -> Result<String, Refused> {
+        let space = if lifetime.is_empty() { "" } else { " " };
+        Ok(match self.passing(ty) {
+            Passing::Value => self.owned(ty, at, span)?,
+            Passing::Text => format!("&{lifetime}{space}str"),
+            Passing::Slice => format!("&{lifetime}{space}[{}]", self.element(ty, at, span)?),
+            Passing::Reference => {
+                let reference = self.reference_of(ty, at, span)?;
+                format!("{}<&{lifetime}{space}{reference}>", self.prelude("Option"))
+            }
+            Passing::Borrowed => format!("&{lifetime}{space}{}", self.owned(ty, at, span)?),
+        })
+    }
+
+    /// The reply form.
+    pub(crate) fn reply(
+        &mut self,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+    ) -> Result<String, Refused> {
+        Ok(match self.passing(ty) {
+            Passing::Text => "::std::borrow::Cow<'a, str>".into(),
+            Passing::Slice => format!("::std::borrow::Cow<'a, [{}]>", self.element(ty, at, span)?),
+            _ => self.owned(ty, at, span)?,
+        })
+    }
+
+    /// The element type of a sequence, in its owned form.
+    pub(crate) fn element(
+        &mut self,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+    ) -> Result<String, Refused> {
+        match self.model.resolve(ty) {
+            Type::Sequence { element, .. } => self.owned(&element.clone(), at, span),
+            other => self.owned(&other.clone(), at, span),
+        }
+    }
+
+    /// `IRef` or `ObjectRef`, of a type that is passed as a reference.
+    fn reference_of(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
+        match self.model.resolve(ty) {
+            Type::Named(id) => self.reference(*id, at, span),
+            _ => Ok(format!("{}::ObjectRef", self.orb)),
+        }
+    }
+
+    /// The greatest length of a string or sequence whose Rust form does not hold to it: the length of `&[T]`, `&str`,
+    /// `Cow` and `String` is checked where they are written and read.
+    pub(crate) fn checked_bound(&self, ty: &Type, owned: bool) -> Option<u32> {
+        match self.model.resolve(ty) {
+            Type::String(Some(bound)) if *bound > INLINE_STRING_MAX => Some(*bound),
+            Type::WideString(bound) => *bound,
+            Type::Sequence { bound, .. } if !owned => *bound,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn abilities(&self, ty: &Type) -> Abilities {
+        self.abilities_in(ty, &mut HashSet::new())
+    }
+
+    fn abilities_in(&self, ty: &Type, seen: &mut HashSet<DefId>) -> Abilities {
+        match self.model.resolve(ty) {
+            Type::Basic(Basic::Float | Basic::Double) => Abilities {
+                eq: false,
+                ..Abilities::ALL
+            },
+            Type::Basic(Basic::Any | Basic::TypeCode) => Abilities {
+                copy: false,
+                default: false,
+                eq: false,
+            },
+            Type::Basic(Basic::Object) => Abilities {
+                copy: false,
+                default: true,
+                eq: false,
+            },
+            Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => Abilities::ALL,
+            Type::String(_) | Type::WideString(_) => Abilities {
+                copy: false,
+                ..Abilities::ALL
+            },
+            Type::Basic(_) | Type::Fixed { .. } => Abilities::ALL,
+            Type::Sequence { element, .. } => Abilities {
+                copy: false,
+                default: true,
+                eq: self.abilities_in(element, seen).eq,
+            },
+            Type::Array { element, .. } => self.abilities_in(element, seen),
+            Type::Named(id) => self.abilities_of(*id, seen),
+        }
+    }
+
+    fn abilities_of(&self, id: DefId, seen: &mut HashSet<DefId>) -> Abilities {
+        let parts: Vec<&Type> = match &self.model.definition(id).kind {
+            DefinitionKind::Enum(_) => return Abilities::ALL,
+            DefinitionKind::Struct(s) | DefinitionKind::Exception(s) => {
+                s.members.iter().map(|m| &m.ty).collect()
+            }
+            DefinitionKind::Union(union) => union.cases.iter().map(|case| &case.ty).collect(),
+            _ => {
+                return Abilities {
+                    copy: false,
+                    default: true,
+                    eq: false,
+                };
+            }
+        };
+        // A type that contains itself does so through a sequence, which is neither copied nor asked for a default.
+        if !seen.insert(id) {
+            return Abilities::ALL;
+        }
+        let all = parts.into_iter().fold(Abilities::ALL, |all, ty| {
+            all.and(self.abilities_in(ty, seen))
+        });
+        seen.remove(&id);
+        match self.model.definition(id).kind {
+            DefinitionKind::Union(_) => Abilities {
+                default: false,
+                ..all
+            },
+            _ => all,
+        }
+    }
+
+    /// Whether the `Default` of a type has to be written out: arrays have it up to 32 elements.
+    pub(crate) fn is_long_array(&self, ty: &Type) -> bool {
+        match self.model.resolve(ty) {
+            Type::Array { element, length } => *length > 32 || self.is_long_array(element),
+            _ => false,
+        }
+    }
+
+    /// An expression of the type's TypeCode. `inside` are the structs and unions whose TypeCodes are being built: inside
+    /// of those, they are referred to.
+    pub(crate) fn type_code(
+        &mut self,
+        ty: &Type,
+        at: &[String],
+        span: Span,
+        inside: &mut Vec<DefId>,
+    ) -> Result<String, Refused> {
+        let codes = format!("{}::TypeCode", self.cdr);
+        Ok(match ty {
+            Type::Basic(_) | Type::Fixed { .. } => self.type_code_call(ty, at, span)?,
+            Type::String(bound) => format!("{codes}::string({})", bound.unwrap_or(0)),
+            Type::WideString(bound) => format!("{codes}::wstring({})", bound.unwrap_or(0)),
+            Type::Sequence { element, bound } => {
+                let element = self.type_code(element, at, span, inside)?;
+                format!("{codes}::sequence(&{element}, {})", bound.unwrap_or(0))
+            }
+            Type::Array { element, length } => {
+                format!(
+                    "{codes}::array(&{}, {length})",
+                    self.type_code(element, at, span, inside)?
+                )
+            }
+            Type::Named(id) => {
+                let definition = self.model.definition(*id);
+                let (repository_id, name) =
+                    (definition.repository_id.clone(), definition.name.clone());
+                if inside.contains(id) {
+                    return Ok(format!("{codes}::recursive({repository_id:?})"));
+                }
+                match &definition.kind {
+                    DefinitionKind::Alias(target) => {
+                        let target = self.type_code(&target.clone(), at, span, inside)?;
+                        format!("{codes}::alias({repository_id:?}, {name:?}, &{target})")
+                    }
+                    DefinitionKind::Struct(_) | DefinitionKind::Union(_)
+                        if self.reaches(*id, inside) =>
+                    {
+                        self.described(*id, at, inside)?
+                    }
+                    _ => self.type_code_call(ty, at, span)?,
+                }
+            }
+        })
+    }
+
+    fn type_code_call(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
+        let owned = self.owned(ty, at, span)?;
+        Ok(format!("<{owned} as {}::Typed>::type_code()", self.cdr))
+    }
+
+    /// Whether a type contains one of those.
+    fn reaches(&self, from: DefId, targets: &[DefId]) -> bool {
+        let mut seen = HashSet::new();
+        let mut open = vec![from];
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if targets.contains(&id) {
+                return true;
+            }
+            let parts: Vec<&Type> = match &self.model.definition(id).kind {
+                DefinitionKind::Struct(s) | DefinitionKind::Exception(s) => {
+                    s.members.iter().map(|m| &m.ty).collect()
+                }
+                DefinitionKind::Union(union) => union.cases.iter().map(|case| &case.ty).collect(),
+                DefinitionKind::Alias(target) => vec![target],
+                _ => Vec::new(),
+            };
+            for mut part in parts {
+                while let Type::Sequence { element, .. } | Type::Array { element, .. } = part {
+                    part = element;
+                }
+                if let Type::Named(id) = part {
+                    open.push(*id);
+                }
+            }
+        }
+        false
+    }
+
+    /// What is not mapped, told where it stands.
+    pub(crate) fn check_mapped(&mut self, definition: &Definition) -> Result<(), Refused> {
+        let what = match &definition.kind {
+            DefinitionKind::Value => "valuetypes are",
+            DefinitionKind::Native => "native types are",
+            DefinitionKind::Interface(interface) if interface.flavour == Flavour::Abstract => {
+                "abstract interfaces are"
+            }
+            DefinitionKind::Interface(interface) if interface.flavour == Flavour::Local => {
+                "local interfaces are"
+            }
+            _ => return Ok(()),
+        };
+        Err(self.refuse(definition.span, &format!("{what} not mapped to Rust yet")))
+    }
+
+    pub(crate) fn refuse(&mut self, span: Span, message: &str) -> Refused {
+        self.reporter.report(Diagnostic::new(span, message));
+        Refused
+    }
+}

@@ -1,0 +1,261 @@
+//! Unions: an enum with data, one variant a case. Where one case has several labels, or is the default, its variant
+//! holds the discriminator too, so that what was read is written again as it was.
+
+use std::collections::HashSet;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::names::{camel_case, ident, unique};
+use super::{Generator, Refused, tokens};
+use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
+use crate::value::{Value, range};
+
+/// A case in Rust.
+struct Variant<'m> {
+    case: &'m Case,
+    name: Ident,
+    ty: TokenStream,
+    /// The labels as a pattern; none for the default.
+    labels: Option<TokenStream>,
+    /// Whether the variant holds the discriminator.
+    keeps: bool,
+}
+
+impl Generator<'_> {
+    pub(crate) fn union(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        union: &Union,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let doc = self.doc(
+            &format!("IDL union `{}`.", definition.scoped_name),
+            definition.whole,
+        );
+        let switch = tokens(&self.owned(&union.discriminator, at, definition.span)?);
+        let (variants, rest) = self.variants(union, at)?;
+        let typed = self.typed(id, &ident(self.names.name(id)), at)?;
+        let derives = self.union_derives(union);
+        let name = ident(self.names.name(id));
+        let items = variants.iter().map(|variant| {
+            let Variant { name, ty, .. } = variant;
+            let doc = self.part_doc(&format!("`{}`.", variant.case.name), variant.case.span);
+            let kept = variant.keeps.then(|| quote! { #switch, });
+            quote! { #doc #name(#kept #ty) }
+        });
+        let rest_item = rest.as_ref().map(
+            |rest| quote! { #[doc = " A discriminator that selects no case."] #rest(#switch) },
+        );
+        let write = self.write_union(&name, &switch, &variants, rest.as_ref());
+        let parse = self.parse_union(&name, &switch, &variants, rest.as_ref());
+        Ok(quote! {
+            #doc
+            #derives
+            pub enum #name { #(#items,)* #rest_item }
+            #write
+            #parse
+            #typed
+        })
+    }
+
+    /// The variants, and the name of the one for discriminators that select none, if there are such.
+    fn variants<'m>(
+        &mut self,
+        union: &'m Union,
+        at: &[String],
+    ) -> Result<(Vec<Variant<'m>>, Option<Ident>), Refused> {
+        let mut taken = HashSet::new();
+        let mut variants = Vec::new();
+        for case in &union.cases {
+            let mut patterns = Vec::new();
+            for label in case.labels.iter().flatten() {
+                patterns.push(tokens(&self.value(
+                    label,
+                    &union.discriminator,
+                    at,
+                    case.span,
+                )?));
+            }
+            let is_default = case.labels.contains(&None);
+            let keeps = is_default || patterns.len() != 1;
+            variants.push(Variant {
+                case,
+                name: ident(&unique(camel_case(&case.name), &mut taken)),
+                ty: tokens(&self.owned(&case.ty, at, case.span)?),
+                labels: (!is_default).then(|| quote! { #(#patterns)|* }),
+                keeps,
+            });
+        }
+        let labels = union.cases.iter().flat_map(|case| &case.labels).count() as i128;
+        let has_default = variants.iter().any(|variant| variant.labels.is_none());
+        let open = !has_default && labels < self.discriminator_count(&union.discriminator);
+        let rest = open.then(|| ident(&unique("Other".into(), &mut taken)));
+        Ok((variants, rest))
+    }
+
+    fn discriminator_count(&self, ty: &Type) -> i128 {
+        match self.model.resolve(ty) {
+            Type::Basic(Basic::Boolean) => 2,
+            Type::Basic(Basic::Char) => 256,
+            Type::Basic(basic) => range(*basic).map_or(i128::MAX, |(min, max)| max - min + 1),
+            Type::Named(id) => match &self.model.definition(*id).kind {
+                DefinitionKind::Enum(enumerators) => enumerators.len() as i128,
+                _ => i128::MAX,
+            },
+            _ => i128::MAX,
+        }
+    }
+
+    fn union_derives(&self, union: &Union) -> TokenStream {
+        let all: Vec<_> = union
+            .cases
+            .iter()
+            .map(|case| self.abilities(&case.ty))
+            .collect();
+        let copy = all.iter().all(|a| a.copy).then(|| quote! { Copy, });
+        let eq = all.iter().all(|a| a.eq).then(|| quote! { , Eq, Hash });
+        quote! { #[derive(Clone, #copy Debug, PartialEq #eq)] }
+    }
+
+    fn write_union(
+        &self,
+        name: &Ident,
+        switch: &TokenStream,
+        variants: &[Variant<'_>],
+        rest: Option<&Ident>,
+    ) -> TokenStream {
+        let cdr = tokens(&self.cdr);
+        let labelled: Vec<&TokenStream> = variants
+            .iter()
+            .filter_map(|variant| variant.labels.as_ref())
+            .collect();
+        let arms = variants.iter().map(|variant| {
+            let Variant { name, case, .. } = variant;
+            let check = self
+                .checked_bound(&case.ty, true)
+                .map(|bound| self.check_written(&quote! { value }, &case.ty, bound));
+            if !variant.keeps {
+                let label = &variant.labels;
+                return quote! {
+                    Self::#name(value) => {
+                        #check
+                        <#switch as #cdr::Write>::write(&#label, w)?;
+                        #cdr::Write::write(value, w)
+                    }
+                };
+            }
+            let belongs = match &variant.labels {
+                Some(labels) => quote! { matches!(*discriminator, #labels) },
+                None if labelled.is_empty() => quote! { true },
+                None => quote! { !matches!(*discriminator, #(#labelled)|*) },
+            };
+            quote! {
+                Self::#name(discriminator, value) => {
+                    if !(#belongs) {
+                        return Err(#cdr::EncodeError::EnumeratorUnknown);
+                    }
+                    #check
+                    #cdr::Write::write(discriminator, w)?;
+                    #cdr::Write::write(value, w)
+                }
+            }
+        });
+        let rest = rest.map(|rest| {
+            quote! {
+                Self::#rest(discriminator) => {
+                    if matches!(*discriminator, #(#labelled)|*) {
+                        return Err(#cdr::EncodeError::EnumeratorUnknown);
+                    }
+                    #cdr::Write::write(discriminator, w)
+                }
+            }
+        });
+        quote! {
+            impl #cdr::Write for #name {
+                fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
+                    match self { #(#arms)* #rest }
+                }
+            }
+        }
+    }
+
+    fn parse_union(
+        &self,
+        name: &Ident,
+        switch: &TokenStream,
+        variants: &[Variant<'_>],
+        rest: Option<&Ident>,
+    ) -> TokenStream {
+        let cdr = tokens(&self.cdr);
+        // The default's pattern takes everything, so its arm is the last.
+        let (labelled, default): (Vec<_>, Vec<_>) = variants
+            .iter()
+            .partition(|variant| variant.labels.is_some());
+        let arms = labelled.into_iter().chain(default).map(|variant| {
+            let Variant { name, case, ty, .. } = variant;
+            let pattern = variant.labels.clone().unwrap_or_else(|| quote! { _ });
+            let check = self
+                .checked_bound(&case.ty, true)
+                .map(|bound| self.check_read(&quote! { value }, &case.ty, bound));
+            let kept = variant.keeps.then(|| quote! { discriminator, });
+            quote! {
+                #pattern => {
+                    let value = <#ty as #cdr::Parse<'a>>::parse(r)?;
+                    #check
+                    Ok(Self::#name(#kept value))
+                }
+            }
+        });
+        let rest = rest.map(|rest| quote! { _ => Ok(Self::#rest(discriminator)) });
+        quote! {
+            impl<'a> #cdr::Parse<'a> for #name {
+                const SIZE_MIN: usize = <#switch as #cdr::Parse<'a>>::SIZE_MIN;
+
+                fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
+                    let discriminator = <#switch as #cdr::Parse<'a>>::parse(r)?;
+                    match discriminator { #(#arms)* #rest }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn described_union(
+        &mut self,
+        definition: &Definition,
+        union: &Union,
+        at: &[String],
+        around: &mut Vec<DefId>,
+    ) -> Result<String, Refused> {
+        let switch = self.type_code(&union.discriminator, at, definition.span, around)?;
+        let cdr = self.cdr.clone();
+        let mut cases = Vec::new();
+        for case in &union.cases {
+            let code = self.type_code(&case.ty, at, case.span, around)?;
+            for label in &case.labels {
+                let label = label.as_ref().map(label_number);
+                cases.push(format!(
+                    "{cdr}::typecode::Case {{ label: {label:?}, name: {:?}, type_code: &{code} }}",
+                    case.name
+                ));
+            }
+        }
+        let (id, name) = (&definition.repository_id, &definition.name);
+        Ok(format!(
+            "{cdr}::TypeCode::union({id:?}, {name:?}, &{switch}, &[{}])",
+            cases.join(", ")
+        ))
+    }
+}
+
+/// A label as a TypeCode holds it: 64 bits, whatever the discriminator's type.
+pub(crate) fn label_number(value: &Value) -> i64 {
+    match value {
+        Value::Boolean(value) => i64::from(*value),
+        Value::Integer(value) => *value as i64,
+        Value::Char(value) | Value::WideChar(value) => i64::from(u32::from(*value)),
+        Value::Enumerator(_, index) => i64::from(*index),
+        Value::Float(_) | Value::Fixed(_) | Value::String(_) | Value::WideString(_) => 0,
+    }
+}

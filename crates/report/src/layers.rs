@@ -33,12 +33,7 @@ pub(crate) fn of_map(map: &BTreeMap<String, u64>) -> Vec<Segment> {
         .iter()
         .map(|(name, ns)| Segment::named(name, *ns))
         .collect();
-    segments.sort_by_key(|segment| {
-        (
-            segment.layer.map_or(u8::MAX, |layer| layer as u8),
-            segment.name.clone(),
-        )
-    });
+    segments.sort_by_key(|segment| road_place(&segment.name));
     segments
 }
 
@@ -60,7 +55,16 @@ pub(crate) fn of_parts(parts: &Parts, names: &[String]) -> Vec<Segment> {
         .collect()
 }
 
-fn first_layer(name: &str) -> Option<Layer> {
+/// Where a name belongs among others: in order of the road, unknown ones last.
+pub(crate) fn road_place(name: &str) -> (u8, String) {
+    (
+        first_layer(name).map_or(u8::MAX, |layer| layer as u8),
+        name.to_owned(),
+    )
+}
+
+/// The first layer that a name of one or several tells.
+pub(crate) fn first_layer(name: &str) -> Option<Layer> {
     Layer::ALL
         .into_iter()
         .filter_map(|layer| name.find(layer.name()).map(|at| (at, layer)))

@@ -166,10 +166,16 @@ impl Svg {
     }
 }
 
-/// About how wide a text of the figures' size is, in pixels.
+/// How wide a text of the figures' size is at most, in pixels, by the widest of the usual fonts, bold.
 pub(crate) fn text_width(text: &str) -> f64 {
-    const MEAN_LETTER_PX: f64 = 6.8;
-    text.chars().count() as f64 * MEAN_LETTER_PX
+    let letter = |letter: char| match letter {
+        'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | '.' | ',' | ':' | '\'' | '(' | ')' | ' '
+        | '\u{202f}' => 4.6,
+        'm' | 'w' | 'M' | 'W' | '%' | '→' | '…' => 11.5,
+        letter if letter.is_uppercase() => 8.8,
+        _ => 7.8,
+    };
+    text.chars().map(letter).sum()
 }
 
 /// A coordinate with one decimal, the shortest way.

@@ -81,11 +81,23 @@ pub(crate) fn figures(value: f64) -> String {
     }
 }
 
-/// Text cut to `chars`, with an ellipsis where something was cut.
+/// Text cut to `chars`, with an ellipsis where something was cut. What would change the direction or the place of other text is replaced.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
+    let mut out: String = text.chars().take(chars).map(visible).collect();
+    if text.chars().nth(chars).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+fn visible(letter: char) -> char {
+    match letter {
+        '\n' | '\t' => letter,
+        '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            char::REPLACEMENT_CHARACTER
+        }
+        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter => letter,
     }
 }
 
@@ -151,5 +163,10 @@ mod tests {
     fn a_cut_text_ends_with_an_ellipsis_and_splits_no_character() {
         assert_eq!(cut("äöü", 2), "äö…");
         assert_eq!(cut("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn marks_that_turn_the_direction_of_text_are_replaced() {
+        assert_eq!(cut("a\u{202e}b\u{7}\n", 9), "a\u{fffd}b\u{fffd}\n");
     }
 }

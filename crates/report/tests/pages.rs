@@ -4,9 +4,10 @@ mod synthetic;
 
 use std::path::PathBuf;
 
-use deckwatch_meter::result::ResultDocument;
+use deckwatch_meter::result::{ResultDocument, Verdict, VerdictKind};
 use deckwatch_meter::sample::Sample;
 use deckwatch_report::{Run, limits, page};
+use synthetic::Flow;
 
 fn one(name: &str, (document, samples): (ResultDocument, Vec<Sample>)) -> String {
     several(name, vec![(name, (document, samples))])
@@ -71,9 +72,9 @@ fn hostile_names_stay_text() {
 fn runs_side_by_side_say_in_what_they_differ() {
     let mut loaded = synthetic::run(
         "nav-loaded",
-        &[synthetic::Flow {
+        &[Flow {
             stalled: 0.2,
-            ..synthetic::Flow::nav("udp")
+            ..Flow::nav("udp")
         }],
         7,
     );
@@ -91,4 +92,89 @@ fn runs_side_by_side_say_in_what_they_differ() {
     assert!(html.contains("Side by side"));
     assert!(html.contains("<th>governor</th><td>performance</td><td>powersave</td>"));
     assert!(html.contains("not in this run"), "tcp is only in the first");
+}
+
+#[test]
+fn however_many_destinations_and_runs_the_page_stays_within_its_bound() {
+    let hosts = |n: usize| (0..n).map(|host| format!("CONSOLE-{host:04}")).collect();
+    let many = |mission: &str, n: usize| {
+        let flow = |carrier: &str| Flow {
+            hosts: hosts(n),
+            messages: 30,
+            warm_up: 1,
+            stalled: 0.1,
+            ..Flow::nav(carrier)
+        };
+        synthetic::run(mission, &["udp", "tcp", "corba", "event"].map(flow), 11)
+    };
+    let html = one("thousands", many("thousands", 2500));
+    assert!(
+        html.len() <= limits::REPORT_BYTES_MAX,
+        "{} octets",
+        html.len()
+    );
+    assert!(html.contains("(worst of 2500)"));
+    let missions = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let html = several(
+        "eight",
+        missions
+            .iter()
+            .map(|mission| (*mission, many(mission, 200)))
+            .collect(),
+    );
+    assert!(
+        html.len() <= limits::REPORT_BYTES_MAX,
+        "{} octets",
+        html.len()
+    );
+    assert_eq!(html.matches("class=\"head card").count(), 8);
+}
+
+#[test]
+fn a_run_of_hundreds_of_flows_stays_within_the_bound() {
+    let flow = |n: usize| Flow {
+        name: format!("FLOW-{n}"),
+        messages: 1000,
+        stalled: 0.3,
+        ..Flow::nav("tcp")
+    };
+    let flows: Vec<Flow> = (0..300).map(flow).collect();
+    let html = one("flows", synthetic::run("flows", &flows, 12));
+    assert!(
+        html.len() <= limits::REPORT_BYTES_MAX,
+        "{} octets",
+        html.len()
+    );
+    assert!(
+        html.contains("more are in result.json"),
+        "what is left out is said"
+    );
+}
+
+#[test]
+fn an_invalid_run_says_why_first() {
+    let (mut document, samples) = synthetic::nav();
+    document.verdict = Verdict {
+        kind: VerdictKind::Invalid,
+        reasons: vec!["The hypervisor withheld 4 s of processor time.".to_owned()],
+        messages_needed: None,
+    };
+    let html = one("invalid", (document, samples));
+    let body = html.find("<main>").expect("a body");
+    let (why, table) = (
+        html.find("withheld 4 s").expect("why"),
+        html.find("id=\"verdicts\"").expect("the table"),
+    );
+    assert!(body < why && why < table);
+    assert!(html.contains("This run cannot be judged"));
+}
+
+#[test]
+fn an_unproven_run_says_how_many_messages_more_and_how_long() {
+    let html = one("unproven", synthetic::run("nav", &[Flow::nav("udp")], 13));
+    let text = html.replace('\u{202f}', " ");
+    assert!(
+        text.contains("It takes 9585 more messages, 7 min 59 s at 20 Hz"),
+        "exact binomial: ln 0.05 / ln(1 - 0.0003) less 400"
+    );
 }

@@ -78,11 +78,11 @@ const STRIP_PX: f64 = 15.0;
 
 /// Draws the figure.
 pub(crate) fn draw(figure: &Distribution<'_>, detail: &Detail) -> String {
-    let left = figure
-        .groups
-        .iter()
-        .map(|g| text_width(&strip_label(g)) + 10.0)
-        .fold(54.0, f64::max);
+    let least = unit::share(10_f64.powf(figure.span.least_share.log10().ceil()));
+    let labels = figure.groups.iter().map(strip_label).chain([least]);
+    let left = labels
+        .map(|label| text_width(&label) + 10.0)
+        .fold(50.0, f64::max);
     let foot = TOP_PX + PLOT_PX + 8.0 + figure.groups.len() as f64 * (STRIP_PX + 3.0);
     let frame = Frame {
         x: Axis::logarithmic(
@@ -123,7 +123,7 @@ pub(crate) fn draw(figure: &Distribution<'_>, detail: &Detail) -> String {
         }
     }
     for group in figure.groups {
-        bold(&mut svg, &frame, group, detail);
+        bold(&mut svg, &mut placed, &frame, group, detail);
     }
     for group in figure.groups {
         label(&mut svg, &mut placed, &frame, group);
@@ -157,12 +157,14 @@ fn marks(svg: &mut Svg, placed: &mut Placed, frame: &Frame, figure: &Distributio
     let deadline = format!("deadline {}", unit::duration(figure.deadline_ns as f64));
     let half = text_width(&deadline) / 2.0;
     let at = (x.clamp(left + half, right - half), top - 8.0);
+    placed.take(Anchor::Middle, at, &deadline);
     svg.text("mark", Anchor::Middle, at, &deadline);
     let budget = format!("budget {}", unit::share(figure.budget));
     let at = (left + 6.0, y - 5.0);
-    if placed.take(Anchor::Start, at, &budget) {
-        svg.text("mark", Anchor::Start, at, &budget);
-    }
+    placed.take(Anchor::Start, at, &budget);
+    svg.text("mark", Anchor::Start, at, &budget);
+    placed.avoid(&[(left, y), (right, y)]);
+    placed.avoid(&[(x, top), (x, frame.foot_px)]);
     intervals(svg, frame, figure, x);
 }
 
@@ -205,7 +207,7 @@ fn intervals(svg: &mut Svg, frame: &Frame, figure: &Distribution<'_>, deadline_p
     }
 }
 
-fn bold(svg: &mut Svg, frame: &Frame, group: &Group<'_>, detail: &Detail) {
+fn bold(svg: &mut Svg, placed: &mut Placed, frame: &Frame, group: &Group<'_>, detail: &Detail) {
     let Some(worst) = group.members.first() else {
         return;
     };
@@ -214,6 +216,7 @@ fn bold(svg: &mut Svg, frame: &Frame, group: &Group<'_>, detail: &Detail) {
         worst.series,
         &curve(worst.series, detail.curve_points),
     );
+    placed.avoid(&points);
     svg.trace(
         &format!("curve c{}", group.colour),
         &curve_label(group),
@@ -248,7 +251,7 @@ fn label(svg: &mut Svg, placed: &mut Placed, frame: &Frame, group: &Group<'_>) {
         lost => {
             let text = format!("{}: {} lost", curve_label(group), unit::count(lost));
             let (x, y) = last(&points);
-            ((x - text_width(&text) - 10.0, y - 10.0), text)
+            ((x - text_width(&text) - 10.0, y + 11.0), text)
         }
     };
     if let Some((anchor, at)) = placed.beside(frame, end, &text) {

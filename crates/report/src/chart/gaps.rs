@@ -147,11 +147,12 @@ fn line(svg: &mut Svg, frame: &Frame, line_ns: f64, gaps: &[Gap]) {
     let y = frame.y.place(line_ns);
     let late = gaps.iter().filter(|gap| gap.late).count() as u64;
     svg.line("deadline", (frame.x.px().0, y), (frame.x.px().1, y));
-    let text = format!(
-        "{} late, over {}",
-        unit::count(late),
-        unit::duration(line_ns)
-    );
+    let many = match late {
+        0 => "no gap".to_owned(),
+        1 => "1 gap".to_owned(),
+        late => format!("{} gaps", unit::count(late)),
+    };
+    let text = format!("{many} over {}", unit::duration(line_ns));
     svg.text(
         if late > 0 { "mark" } else { "title" },
         Anchor::End,

@@ -67,11 +67,13 @@ impl Frame {
             );
             let label = self.x_is.write(tick.value);
             let half = crate::svg::text_width(&label) / 2.0;
-            if tick.labelled && tick.px + half < right + 24.0 {
+            let split = self.x_is == Quantity::Number && tick.value.fract() != 0.0;
+            let overhang = (tick.px + half - right - 12.0).max(0.0);
+            if tick.labelled && !split && overhang < half {
                 svg.text(
                     "tick",
                     Anchor::Middle,
-                    (tick.px, self.foot_px + 14.0),
+                    (tick.px - overhang, self.foot_px + 14.0),
                     &label,
                 );
             }
@@ -100,60 +102,141 @@ impl Frame {
     }
 }
 
-/// Boxes of the labels already placed, so that none covers another.
+/// What is already drawn, so that no label covers a line or another label.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
-    boxes: Vec<(f64, f64, f64, f64)>,
+    boxes: Vec<Box4>,
+    lines: Vec<(f64, f64)>,
 }
+
+/// Left, top, right, bottom.
+type Box4 = (f64, f64, f64, f64);
 
 impl Placed {
     const LINE_PX: f64 = 13.0;
 
-    /// Takes the place of a label if it is free.
-    pub(crate) fn take(&mut self, anchor: Anchor, at: (f64, f64), text: &str) -> bool {
-        let width = crate::svg::text_width(text);
-        let left = match anchor {
-            Anchor::Start => at.0,
-            Anchor::Middle => at.0 - width / 2.0,
-            Anchor::End => at.0 - width,
-        };
-        let place = (left, at.1 - 10.0, left + width, at.1 + 3.0);
-        let free = self
-            .boxes
-            .iter()
-            .all(|b| place.2 < b.0 || b.2 < place.0 || place.3 < b.1 || b.3 < place.1);
-        if free {
-            self.boxes.push(place);
-        }
-        free
+    /// Takes the place of a label, free or not.
+    pub(crate) fn take(&mut self, anchor: Anchor, at: (f64, f64), text: &str) {
+        self.boxes.push(Self::place(anchor, at, text));
     }
 
-    /// Finds a free place near the end of a curve, within the frame: beside it, else below.
+    /// Keeps labels off a line through `points`.
+    pub(crate) fn avoid(&mut self, points: &[(f64, f64)]) {
+        const STEP_PX: f64 = 4.0;
+        for pair in points.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            let steps = ((to.0 - from.0).hypot(to.1 - from.1) / STEP_PX)
+                .ceil()
+                .max(1.0);
+            let along = |step: i32| f64::from(step) / steps;
+            self.lines.extend((0..=steps as i32).map(|step| {
+                (
+                    from.0 + (to.0 - from.0) * along(step),
+                    from.1 + (to.1 - from.1) * along(step),
+                )
+            }));
+        }
+    }
+
+    /// Finds a place near the end of a curve, within the frame: beside it, below or above; one that covers nothing, else one that covers no label.
     pub(crate) fn beside(
         &mut self,
         frame: &Frame,
         end: (f64, f64),
         text: &str,
     ) -> Option<(Anchor, (f64, f64))> {
-        let ((left, right), (bottom, _)) = (frame.x.px(), frame.y.px());
-        let width = crate::svg::text_width(text);
-        (0..6)
-            .flat_map(|line| [(Anchor::Start, line), (Anchor::End, line)])
-            .find_map(|(anchor, line)| {
-                let y = end.1 + 4.0 + f64::from(line) * Self::LINE_PX;
-                let x = if anchor == Anchor::Start {
-                    end.0 + 7.0
-                } else {
-                    end.0 - 7.0
-                };
-                let inside = y < bottom - 2.0
-                    && if anchor == Anchor::Start {
-                        x + width < right
-                    } else {
-                        x - width > left
-                    };
-                (inside && (anchor == Anchor::Start || line > 0) && self.take(anchor, (x, y), text))
-                    .then_some((anchor, (x, y)))
+        let ((left, right), (bottom, top)) = (frame.x.px(), frame.y.px());
+        let candidates = [0, 1, -1, 2, 3, -2, 4, 5].into_iter().flat_map(|line| {
+            let y = end.1 + 4.0 + f64::from(line) * Self::LINE_PX;
+            [
+                (Anchor::Start, (end.0 + 7.0, y)),
+                (Anchor::End, (end.0 - 7.0, y)),
+            ]
+        });
+        let inside =
+            |place: &Box4| place.0 > left && place.2 < right && place.1 > top && place.3 < bottom;
+        let found = [true, false].into_iter().find_map(|strict| {
+            candidates.clone().find(|(anchor, at)| {
+                let place = Self::place(*anchor, *at, text);
+                inside(&place) && self.is_free(&place, strict)
             })
+        });
+        if let Some((anchor, at)) = found {
+            self.take(anchor, at, text);
+        }
+        found
+    }
+
+    fn is_free(&self, place: &Box4, of_lines_too: bool) -> bool {
+        let apart = |b: &Box4| place.2 < b.0 || b.2 < place.0 || place.3 < b.1 || b.3 < place.1;
+        let within =
+            |p: &(f64, f64)| place.0 < p.0 && p.0 < place.2 && place.1 < p.1 && p.1 < place.3;
+        self.boxes.iter().all(apart) && !(of_lines_too && self.lines.iter().any(within))
+    }
+
+    fn place(anchor: Anchor, at: (f64, f64), text: &str) -> Box4 {
+        let width = crate::svg::text_width(text);
+        let left = match anchor {
+            Anchor::Start => at.0,
+            Anchor::Middle => at.0 - width / 2.0,
+            Anchor::End => at.0 - width,
+        };
+        (left, at.1 - 10.0, left + width, at.1 + 3.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame() -> Frame {
+        Frame {
+            x: Axis::linear(0.0, 1.0, (0.0, 400.0)),
+            y: Axis::linear(0.0, 1.0, (300.0, 0.0)),
+            x_is: Quantity::Number,
+            y_is: Quantity::Number,
+            foot_px: 300.0,
+        }
+    }
+
+    #[test]
+    fn labels_at_one_point_do_not_cover_each_other() {
+        let mut placed = Placed::default();
+        let places: Vec<Box4> = ["udp", "tcp", "corba", "event"]
+            .iter()
+            .filter_map(|text| {
+                let (anchor, at) = placed.beside(&frame(), (200.0, 150.0), text)?;
+                Some(Placed::place(anchor, at, text))
+            })
+            .collect();
+        assert_eq!(places.len(), 4);
+        for (index, one) in places.iter().enumerate() {
+            for other in &places[..index] {
+                assert!(
+                    one.2 < other.0 || other.2 < one.0 || one.3 < other.1 || other.3 < one.1,
+                    "{places:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_label_covers_no_line_where_it_need_not() {
+        let mut placed = Placed::default();
+        placed.avoid(&[(200.0, 150.0), (400.0, 150.0)]);
+        let (_, at) = placed
+            .beside(&frame(), (200.0, 150.0), "udp")
+            .expect("a place");
+        assert!((at.1 - 154.0).abs() > 1.0 || at.0 < 200.0, "{at:?}");
+    }
+
+    #[test]
+    fn a_label_stays_within_the_frame() {
+        let mut placed = Placed::default();
+        let (anchor, at) = placed
+            .beside(&frame(), (398.0, 2.0), "event")
+            .expect("a place");
+        let place = Placed::place(anchor, at, "event");
+        assert!(place.2 < 400.0 && place.1 > 0.0, "{place:?}");
     }
 }

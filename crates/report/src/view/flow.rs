@@ -3,7 +3,7 @@
 use deckwatch_meter::sample::Layer;
 use serde::Serialize;
 
-use super::{Line, Section, class, name, sentences, sign, table, word};
+use super::{Line, Section, class, name, numbers, sentences, sign, table, word};
 use crate::chart::distribution::{self, Distribution, Group, Member};
 use crate::chart::gaps::{self, Gaps};
 use crate::chart::layers::{self as layer_chart, Bar, LateMessages};
@@ -44,6 +44,9 @@ pub(crate) struct FlowView {
     more_gap_figures: Vec<String>,
     gap_figures_left_out: usize,
     late_gap: String,
+    gap_keys: [&'static str; 7],
+    gap_rows: Vec<numbers::GapRow>,
+    blame: Vec<numbers::Blame>,
     all_layers: Option<Drawing>,
     late_layers: Option<Drawing>,
     late_messages: Vec<Drawing>,
@@ -97,6 +100,12 @@ pub(crate) fn of(section: &Section<'_>, several: bool, detail: &Detail) -> FlowV
         more_gap_figures,
         gap_figures_left_out,
         late_gap: late_gap(&lines),
+        gap_keys: numbers::GAP_KEYS,
+        gap_rows: numbers::gap_rows(&lines, several, detail),
+        blame: lines
+            .iter()
+            .filter_map(|line| numbers::blame(line, several))
+            .collect(),
         all_layers: bars(&lines, several, "median of each layer, all messages", |d| {
             layers::of_map(&d.layers_ns)
         }),
@@ -114,7 +123,7 @@ pub(crate) fn of(section: &Section<'_>, several: bool, detail: &Detail) -> FlowV
 }
 
 /// What a line is called in a figure.
-fn label(line: &Line<'_>, several: bool) -> String {
+pub(super) fn label(line: &Line<'_>, several: bool) -> String {
     let carrier = name(&line.flow.carrier);
     if several {
         format!("{carrier}, {}", line.run_label)
@@ -124,7 +133,7 @@ fn label(line: &Line<'_>, several: bool) -> String {
 }
 
 /// One run: a colour for each carrier. Several: a colour for each run.
-fn colour(line: &Line<'_>, several: bool) -> usize {
+pub(super) fn colour(line: &Line<'_>, several: bool) -> usize {
     if several {
         line.run % palette::RUN_COLOURS
     } else {
@@ -335,7 +344,9 @@ fn late_messages(
         let lost: u64 = line.series.iter().map(|series| series.lost).sum();
         messages.sort_by_key(|(_, late)| (std::cmp::Reverse(late.latency_ns), late.sequence));
         messages.truncate(detail.late_messages);
-        if let Some(note) = late_note(&label(line, several), arrived, lost, messages.len() as u64) {
+        if let Some(note) =
+            numbers::late_note(&label(line, several), arrived, lost, messages.len() as u64)
+        {
             notes.push(note);
         }
         if messages.is_empty() {
@@ -359,20 +370,6 @@ fn late_messages(
         }));
     }
     (drawings, notes)
-}
-
-/// Which of the late messages the bars leave out.
-fn late_note(label: &str, arrived: u64, lost: u64, shown: u64) -> Option<String> {
-    let lost = (lost > 0).then(|| format!("{} lost, which have no bar", unit::count(lost)));
-    let worst = (arrived > shown).then(|| {
-        format!(
-            "the worst {} of {} late ones",
-            unit::count(shown),
-            unit::count(arrived)
-        )
-    });
-    let parts: Vec<String> = [worst, lost].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("{label}: {}.", parts.join("; ")))
 }
 
 fn merged(lines: &[Line<'_>], several: bool) -> Vec<String> {

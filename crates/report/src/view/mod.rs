@@ -3,6 +3,7 @@
 mod compare;
 mod flow;
 mod head;
+mod numbers;
 mod provenance;
 mod table;
 
@@ -22,7 +23,7 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
     let labels = run_labels(runs);
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("../../templates/page.html"))?;
-    let sections = sections(runs, &labels);
+    let sections = sections(runs, &labels, detail);
     let page = Page {
         style: palette::style() + include_str!("../../templates/style.css"),
         script: include_str!("../../templates/script.js"),
@@ -34,7 +35,6 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
         tables: each(runs, &labels, |run, label| table::of(run, label, detail)),
         sections: sections
             .iter()
-            .take(detail.flows)
             .map(|section| flow::of(section, runs.len() > 1, detail))
             .collect(),
         provenance: each(runs, &labels, |run, label| {
@@ -152,10 +152,10 @@ fn badness(destination: &DestinationResult) -> (u8, f64, f64, u64) {
     )
 }
 
-fn sections<'a>(runs: &'a [Run], labels: &'a [String]) -> Vec<Section<'a>> {
+fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<Section<'a>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        for (flow, series) in run.document.flows.iter().zip(&run.series) {
+        for (flow, series) in shown(run, detail) {
             let line = Line {
                 run: index,
                 run_label: &labels[index],
@@ -175,6 +175,33 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String]) -> Vec<Section<'a>> {
         }
     }
     sections
+}
+
+/// The flows of a run that are shown: all or, where they are too many, the worst; in order.
+fn shown<'a>(run: &'a Run, detail: &Detail) -> Vec<(&'a FlowResult, &'a [Series])> {
+    let all = || run.document.flows.iter().zip(&run.series);
+    let worst = |flow: &FlowResult| {
+        let rates = flow
+            .destinations
+            .iter()
+            .map(|destination| destination.late_rate.estimate);
+        (flow.verdict.kind, rates.fold(0.0, f64::max))
+    };
+    let mut order: Vec<_> = all()
+        .enumerate()
+        .map(|(index, (flow, _))| (worst(flow), index))
+        .collect();
+    order.sort_by(|one, other| other.0.0.cmp(&one.0.0).then(other.0.1.total_cmp(&one.0.1)));
+    let mut kept: Vec<usize> = order
+        .into_iter()
+        .take(detail.flows)
+        .map(|(_, index)| index)
+        .collect();
+    kept.sort_unstable();
+    let all: Vec<_> = all().collect();
+    kept.into_iter()
+        .map(|index| (all[index].0, all[index].1.as_slice()))
+        .collect()
 }
 
 /// What each run is called beside the others: its mission if that tells them apart, else its folder, else both with a number.

@@ -138,7 +138,8 @@ fn a_run_of_hundreds_of_flows_stays_within_the_bound() {
         stalled: 0.3,
         ..Flow::nav("tcp")
     };
-    let flows: Vec<Flow> = (0..300).map(flow).collect();
+    let mut flows: Vec<Flow> = (0..300).map(flow).collect();
+    flows[299].lost = 0.9;
     let html = one("flows", synthetic::run("flows", &flows, 12));
     assert!(
         html.len() <= limits::REPORT_BYTES_MAX,
@@ -146,8 +147,12 @@ fn a_run_of_hundreds_of_flows_stays_within_the_bound() {
         html.len()
     );
     assert!(
-        html.contains("more are in result.json"),
+        html.contains("none worse than these, are in result.json"),
         "what is left out is said"
+    );
+    assert!(
+        html.contains("<h2>FLOW-299</h2>"),
+        "the worst is never left out"
     );
 }
 

@@ -100,6 +100,8 @@ facts! {
     TypeMismatch => "the value has another type than the one asked for",
     /// Octets remain after the last value.
     OctetsLeftOver => "octets remain after the last value",
+    /// A value has more parts than may be held at once.
+    ValueTooLarge => "a value has more parts than the limit",
     /// An object reference is malformed.
     ReferenceMalformed => "an object reference is malformed",
 }

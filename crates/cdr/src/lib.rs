@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod any;
 mod array;
 mod bounded;
 mod bounded_string;
@@ -32,8 +33,11 @@ mod text;
 mod traits;
 pub mod typecode;
 mod typed;
+pub mod value;
+mod walk;
 mod writer;
 
+pub use any::Any;
 pub use bounded::BoundedVec;
 pub use bounded_string::BoundedString;
 pub use character::{Char, LongDouble};

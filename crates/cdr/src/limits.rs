@@ -26,3 +26,7 @@ pub const TYPE_CODE_MEMBERS_MAX: usize = 16384;
 
 /// Longest path of types within types in one TypeCode, indirections followed; bounds the stack of the walks over it.
 pub const TYPE_CODE_PATH_MAX: usize = 256;
+
+/// Most parts of one [`crate::value::Value`], so that octets of a peer which stand for small parts cannot become many times their size in
+/// memory: a million parts are some 40 MB.
+pub const VALUE_PARTS_MAX: usize = 1 << 20;

@@ -313,9 +313,9 @@ impl SystemException {
             DecodeFact::TypeCodeKindUnknown
             | DecodeFact::IndirectionAstray
             | DecodeFact::TypeCodeEndless => (Kind::BadTypecode, experimental(fact)),
-            DecodeFact::TypeCodeTooLarge | DecodeFact::NestingTooDeep => {
-                (Kind::ImpLimit, experimental(fact))
-            }
+            DecodeFact::TypeCodeTooLarge
+            | DecodeFact::ValueTooLarge
+            | DecodeFact::NestingTooDeep => (Kind::ImpLimit, experimental(fact)),
             DecodeFact::TypeUnsupported => (Kind::NoImplement, experimental(fact)),
             DecodeFact::TypeMismatch => (Kind::BadParam, experimental(fact)),
             DecodeFact::ReferenceMalformed => (Kind::InvObjref, experimental(fact)),

@@ -1,6 +1,8 @@
 //! Equality and equivalence (CORBA 3.3 part 1, clause 8.11.1).
 
 use super::{Arena, Node, TypeCode};
+use crate::limits::{TYPE_CODE_NODES_MAX, TYPE_CODE_PATH_MAX};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl TypeCode {
@@ -21,12 +23,14 @@ impl PartialEq for TypeCode {
 
 impl Eq for TypeCode {}
 
-/// One comparison: pairs that are being compared are taken as equal, which makes it end on recursive types.
+/// One comparison: pairs that were begun are taken as equal, which makes it end on recursive types. Types that differ in how they contain
+/// themselves could make it visit each node beside each other; past a bound on pairs and depth they count as different.
 struct Comparison<'t> {
     left: &'t Arena,
     right: &'t Arena,
     loose: bool,
-    assumed: Vec<(u32, u32)>,
+    assumed: HashSet<(u32, u32)>,
+    depth: usize,
     shared: bool,
 }
 
@@ -37,7 +41,8 @@ impl<'t> Comparison<'t> {
             left: &left.arena,
             right: &right.arena,
             loose,
-            assumed: Vec::new(),
+            assumed: HashSet::new(),
+            depth: 0,
             shared,
         }
     }
@@ -70,8 +75,14 @@ impl<'t> Comparison<'t> {
         if a.is_leaf() {
             return self.same_leaf(a, b);
         }
-        self.assumed.push((left, right));
-        self.same_parts(a, b)
+        if self.depth > TYPE_CODE_PATH_MAX || self.assumed.len() > TYPE_CODE_NODES_MAX {
+            return false;
+        }
+        self.assumed.insert((left, right));
+        self.depth += 1;
+        let same = self.same_parts(a, b);
+        self.depth -= 1;
+        same
     }
 
     fn same_leaf(&self, a: &Node, b: &Node) -> bool {

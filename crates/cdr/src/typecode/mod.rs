@@ -8,12 +8,12 @@ mod equal;
 mod kind;
 mod measure;
 mod node;
-mod parse;
-mod write;
+pub(crate) mod parse;
+pub(crate) mod write;
 
 pub use kind::Kind;
-pub(crate) use node::Node;
 pub use node::{Case, Member};
+pub(crate) use node::{Node, UnionCase};
 
 use std::fmt;
 use std::sync::Arc;
@@ -159,6 +159,14 @@ impl TypeCode {
         self.arena.node(self.root)
     }
 
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub(crate) const fn root(&self) -> u32 {
+        self.root
+    }
+
     pub(crate) fn at(&self, root: u32) -> Self {
         Self {
             arena: Arc::clone(&self.arena),
@@ -199,21 +207,41 @@ impl fmt::Debug for TypeCode {
 /// As in IDL: the name of a named type, else the type itself.
 impl fmt::Display for TypeCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = self.name().filter(|name| !name.is_empty()).or(self.id()) {
-            return f.write_str(name);
-        }
-        match *self.node() {
-            Node::String { bound: 0 } => f.write_str("string"),
-            Node::String { bound } => write!(f, "string<{bound}>"),
-            Node::WString { bound: 0 } => f.write_str("wstring"),
-            Node::WString { bound } => write!(f, "wstring<{bound}>"),
-            Node::Fixed { digits, scale } => write!(f, "fixed<{digits},{scale}>"),
-            Node::Sequence { element, bound: 0 } => write!(f, "sequence<{}>", self.at(element)),
-            Node::Sequence { element, bound } => {
-                write!(f, "sequence<{},{bound}>", self.at(element))
+        display(self, DISPLAY_DEPTH_MAX, f)
+    }
+}
+
+/// Depth to which types without names are shown: a sequence may be its own element.
+const DISPLAY_DEPTH_MAX: u8 = 8;
+
+fn display(code: &TypeCode, depth_left: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let named = code.name().filter(|name| !name.is_empty());
+    if let Some(name) = named.or(code.id()) {
+        return f.write_str(name);
+    }
+    let part = |part: u32, f: &mut fmt::Formatter<'_>| match depth_left.checked_sub(1) {
+        Some(depth_left) => display(&code.at(part), depth_left, f),
+        None => f.write_str("..."),
+    };
+    match *code.node() {
+        Node::String { bound: 0 } => f.write_str("string"),
+        Node::String { bound } => write!(f, "string<{bound}>"),
+        Node::WString { bound: 0 } => f.write_str("wstring"),
+        Node::WString { bound } => write!(f, "wstring<{bound}>"),
+        Node::Fixed { digits, scale } => write!(f, "fixed<{digits},{scale}>"),
+        Node::Sequence { element, bound } => {
+            f.write_str("sequence<")?;
+            part(element, f)?;
+            if bound == 0 {
+                f.write_str(">")
+            } else {
+                write!(f, ",{bound}>")
             }
-            Node::Array { element, len } => write!(f, "{}[{len}]", self.at(element)),
-            ref node => f.write_str(node.kind().idl_name()),
         }
+        Node::Array { element, len } => {
+            part(element, f)?;
+            write!(f, "[{len}]")
+        }
+        ref node => f.write_str(node.kind().idl_name()),
     }
 }

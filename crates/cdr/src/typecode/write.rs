@@ -5,6 +5,7 @@
 
 use super::parse::INDIRECTION;
 use super::{Kind, Node, TypeCode};
+use crate::limits::NESTING_MAX;
 use crate::{EncodeError, Write, Writer};
 
 impl Write for TypeCode {
@@ -15,6 +16,7 @@ impl Write for TypeCode {
         Emitter {
             code: self,
             written: Vec::new(),
+            depth_left: NESTING_MAX,
         }
         .node(self.root, w)
     }
@@ -24,6 +26,8 @@ struct Emitter<'t> {
     code: &'t TypeCode,
     /// Nodes written, and where in the buffer.
     written: Vec<(u32, usize)>,
+    /// Encapsulations that may still nest, as the reader will count them.
+    depth_left: u8,
 }
 
 impl Emitter<'_> {
@@ -49,7 +53,13 @@ impl Emitter<'_> {
             Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
             complex => {
                 self.written.push((index, position));
-                w.write_encapsulation(|w| self.parameters(complex, w))
+                self.depth_left = self
+                    .depth_left
+                    .checked_sub(1)
+                    .ok_or(EncodeError::NestingTooDeep)?;
+                w.write_encapsulation(|w| self.parameters(complex, w))?;
+                self.depth_left += 1;
+                Ok(())
             }
         }
     }

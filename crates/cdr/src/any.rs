@@ -1,0 +1,190 @@
+//! `any`: a value with its type.
+
+use crate::typecode::Kind;
+use crate::value::Value;
+use crate::walk::{copy_value, skip_value};
+use crate::{
+    ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed, Write,
+    Writer,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order, code sets and
+/// alignment, and through its TypeCode to any other. Cheap to clone.
+#[derive(Clone)]
+pub struct Any {
+    type_code: TypeCode,
+    octets: Arc<[u8]>,
+    order: ByteOrder,
+    codec: Codec,
+    /// Alignment of the first octet, modulo 8.
+    phase: u8,
+}
+
+impl Any {
+    /// An Any without a value: its TypeCode is `null`.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from_octets(TypeCode::null(), Vec::new(), Codec::DEFAULT)
+    }
+
+    /// An Any with this value, in native byte order, GIOP 1.2 and UTF-8.
+    ///
+    /// # Errors
+    /// Those of writing the value.
+    pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
+        let type_code = T::type_code();
+        Self::build(type_code, |type_code, w| {
+            if let (Kind::Except, Some(id)) = (type_code.kind(), type_code.id()) {
+                id.write(w)?;
+            }
+            value.write(w)
+        })
+    }
+
+    /// An Any with a value whose type is known at run time only.
+    ///
+    /// # Errors
+    /// Those of writing the value, [`EncodeError::TypeMismatch`] where it is not of the type.
+    pub fn from_dynamic(type_code: &TypeCode, value: &Value) -> Result<Self, EncodeError> {
+        Self::build(type_code.clone(), |type_code, w| {
+            crate::value::write_value(type_code, value, w)
+        })
+    }
+
+    fn build(
+        type_code: TypeCode,
+        write: impl FnOnce(&TypeCode, &mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Self, EncodeError> {
+        let codec = Codec::DEFAULT.with_chars(crate::CharSet::Utf8);
+        let mut octets = Vec::new();
+        write(&type_code, &mut Writer::new(&mut octets).with_codec(codec))?;
+        Ok(Self::from_octets(type_code, octets, codec))
+    }
+
+    fn from_octets(type_code: TypeCode, octets: Vec<u8>, codec: Codec) -> Self {
+        Self {
+            type_code,
+            octets: octets.into(),
+            order: ByteOrder::NATIVE,
+            codec,
+            phase: 0,
+        }
+    }
+
+    /// The value's type.
+    #[must_use]
+    pub const fn type_code(&self) -> &TypeCode {
+        &self.type_code
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.type_code.kind() == Kind::Null
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// [`DecodeFact::TypeMismatch`] where it is of another type; what is wrong with its octets, for which offsets count from the
+    /// value's start.
+    pub fn extract<T: Typed + for<'a> Parse<'a>>(&self) -> Result<T, DecodeError> {
+        let mut r = self.reader();
+        if !self.type_code.equivalent(&T::type_code()) {
+            return Err(r.error(DecodeFact::TypeMismatch));
+        }
+        if self.type_code.unaliased().kind() == Kind::Except {
+            r.read_string_octets()?;
+        }
+        T::parse(&mut r)
+    }
+
+    /// The value as a tree.
+    ///
+    /// # Errors
+    /// As [`crate::value::read_value`].
+    pub fn to_dynamic(&self) -> Result<Value, DecodeError> {
+        crate::value::read_value(&self.type_code, &mut self.reader())
+    }
+
+    /// A reader at the value.
+    #[must_use]
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(&self.octets, self.order)
+            .with_phase(usize::from(self.phase))
+            .with_codec(self.codec)
+    }
+}
+
+impl Default for Any {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl Write for Any {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.type_code.write(w)?;
+        if w.order() == self.order
+            && w.codec() == self.codec
+            && w.phase() == usize::from(self.phase)
+        {
+            return w.write_octets(&self.octets);
+        }
+        copy_value(&self.type_code, &mut self.reader(), w)
+    }
+}
+
+impl<'a> Parse<'a> for Any {
+    const SIZE_MIN: usize = 4;
+
+    /// Walks over the value, so that one which is malformed is refused here.
+    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let type_code = TypeCode::parse(r)?;
+        let (start, phase) = (r.position(), r.phase());
+        r.nested(|r| skip_value(&type_code, r))?;
+        let octets = &r.bytes()[start..r.position().max(start)];
+        Ok(Self {
+            type_code,
+            octets: octets.into(),
+            order: r.order(),
+            codec: r.codec(),
+            phase: phase as u8,
+        })
+    }
+}
+
+impl Typed for Any {
+    fn type_code() -> TypeCode {
+        TypeCode::any()
+    }
+}
+
+/// The same type and value, in whatever form each is kept.
+impl PartialEq for Any {
+    fn eq(&self, other: &Self) -> bool {
+        let canonical = |any: &Self| {
+            let mut octets = Vec::new();
+            let codec = Codec::DEFAULT.with_chars(crate::CharSet::Utf8);
+            let mut w = Writer::new(&mut octets)
+                .with_codec(codec)
+                .with_order(ByteOrder::Big);
+            copy_value(&any.type_code, &mut any.reader(), &mut w)
+                .ok()
+                .map(|()| octets)
+        };
+        self.type_code == other.type_code && canonical(self) == canonical(other)
+    }
+}
+
+impl fmt::Debug for Any {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Any({}, ", self.type_code)?;
+        match self.to_dynamic() {
+            Ok(value) => write!(f, "{value:?})"),
+            Err(error) => write!(f, "{error})"),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Octets to trees.
+
+use super::{Reference, Value, is_octets};
+use crate::fixed::parse_packed;
+use crate::limits::VALUE_PARTS_MAX;
+use crate::text::decode_text;
+use crate::typecode::{Arena, Kind, Node, parse::read_discriminator};
+use crate::walk::{check_bound, select};
+use crate::{Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString};
+
+/// Reads a value of this type.
+///
+/// # Errors
+/// What is wrong with its octets; [`DecodeFact::ValueTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts.
+pub fn read_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
+    let mut value = Value::Nothing;
+    read_value_into(type_code, &mut value, r)?;
+    Ok(value)
+}
+
+/// Reads a value of this type over another, whose memory is used again where the shapes agree. After an error the value is some mixture of both.
+///
+/// # Errors
+/// As [`read_value`].
+pub fn read_value_into(
+    type_code: &TypeCode,
+    value: &mut Value,
+    r: &mut Reader<'_>,
+) -> Result<(), DecodeError> {
+    Reading {
+        arena: type_code.arena(),
+        parts_left: VALUE_PARTS_MAX,
+    }
+    .read(type_code.root(), value, r)
+}
+
+struct Reading<'t> {
+    arena: &'t Arena,
+    parts_left: usize,
+}
+
+impl Reading<'_> {
+    fn read(
+        &mut self,
+        index: u32,
+        value: &mut Value,
+        r: &mut Reader<'_>,
+    ) -> Result<(), DecodeError> {
+        self.take_parts(1, r)?;
+        *value = match self.arena.node(index) {
+            Node::Simple(kind) => read_simple(*kind, r)?,
+            Node::Fixed { digits, .. } => Value::Fixed(parse_packed(*digits, r)?),
+            Node::String { bound } => return read_string(*bound, value, r),
+            Node::WString { bound } => {
+                let WString(text) = WString::parse(r)?;
+                check_bound(text.encode_utf16().count(), *bound, r)?;
+                Value::WString(text)
+            }
+            Node::Enum { enumerators, .. } => {
+                let number = r.read_u32()?;
+                if number as usize >= enumerators.len() {
+                    return Err(DecodeError::new(
+                        DecodeFact::EnumeratorUnknown,
+                        r.position() - 4,
+                    ));
+                }
+                Value::Enum(number)
+            }
+            Node::Named {
+                kind: Kind::Objref | Kind::Component | Kind::Home,
+                ..
+            } => self.reference(r)?,
+            node => return r.nested(|r| self.constructed(node, value, r)),
+        };
+        Ok(())
+    }
+
+    fn take_parts(&mut self, count: usize, r: &Reader<'_>) -> Result<(), DecodeError> {
+        let left = self.parts_left.checked_sub(count);
+        self.parts_left = left.ok_or_else(|| r.error(DecodeFact::ValueTooLarge))?;
+        Ok(())
+    }
+
+    fn constructed(
+        &mut self,
+        node: &Node,
+        value: &mut Value,
+        r: &mut Reader<'_>,
+    ) -> Result<(), DecodeError> {
+        match node {
+            Node::Alias {
+                boxed: false,
+                content,
+                ..
+            } => self.read(*content, value, r),
+            Node::Struct {
+                exception, members, ..
+            } => {
+                if *exception {
+                    r.read_string_octets()?;
+                }
+                let parts = parts_of(value, true);
+                parts.resize(members.len(), Value::Nothing);
+                members
+                    .iter()
+                    .zip(parts)
+                    .try_for_each(|(member, part)| self.read(member.node, part, r))
+            }
+            Node::Sequence { element, bound } => {
+                let count = r.read_count(self.arena.size_min(*element))?;
+                check_bound(count, *bound, r)?;
+                self.elements(*element, count, value, r)
+            }
+            Node::Array { element, len } => self.elements(*element, *len as usize, value, r),
+            Node::Union {
+                discriminator,
+                default,
+                cases,
+                ..
+            } => {
+                let kind = self.arena.node(self.arena.unaliased(*discriminator)).kind();
+                let number = read_discriminator(kind, r)?;
+                let mut member = match std::mem::replace(value, Value::Nothing) {
+                    Value::Union(_, Some(member)) => member,
+                    _ => Box::new(Value::Nothing),
+                };
+                *value = match select(cases, *default, number) {
+                    Some(case) => {
+                        self.read(cases[case].node, &mut member, r)?;
+                        Value::Union(number, Some(member))
+                    }
+                    None => Value::Union(number, None),
+                };
+                Ok(())
+            }
+            _ => Err(r.error(DecodeFact::TypeUnsupported)),
+        }
+    }
+
+    fn elements(
+        &mut self,
+        element: u32,
+        count: usize,
+        value: &mut Value,
+        r: &mut Reader<'_>,
+    ) -> Result<(), DecodeError> {
+        if is_octets(self.arena, element) {
+            let octets = r.read_octets(count)?;
+            match value {
+                Value::Octets(old) => {
+                    old.clear();
+                    old.extend_from_slice(octets);
+                }
+                other => *other = Value::Octets(octets.to_vec()),
+            }
+            return Ok(());
+        }
+        if self.arena.size_min(element).saturating_mul(count) > r.remaining() {
+            return Err(r.error(DecodeFact::LengthExceedsMessage));
+        }
+        if count > self.parts_left {
+            return Err(r.error(DecodeFact::ValueTooLarge));
+        }
+        let parts = parts_of(value, false);
+        parts.resize(count, Value::Nothing);
+        parts
+            .iter_mut()
+            .try_for_each(|part| self.read(element, part, r))
+    }
+
+    fn reference(&mut self, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
+        let type_id = String::parse(r)?;
+        let count = r.read_count(8)?;
+        self.take_parts(count, r)?;
+        let one = |_| Ok((r.read_u32()?, r.read_octet_sequence()?.to_vec()));
+        Ok(Value::Reference(Reference {
+            type_id,
+            profiles: (0..count).map(one).collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+/// The parts of a struct, or elements, that stand in `value`; made where it is something else.
+fn parts_of(value: &mut Value, is_struct: bool) -> &mut Vec<Value> {
+    let fits = matches!(
+        (&*value, is_struct),
+        (Value::Struct(_), true) | (Value::Elements(_), false)
+    );
+    if !fits {
+        *value = if is_struct {
+            Value::Struct(Vec::new())
+        } else {
+            Value::Elements(Vec::new())
+        };
+    }
+    match value {
+        Value::Struct(parts) | Value::Elements(parts) => parts,
+        _ => unreachable!("one of the two was just put there"),
+    }
+}
+
+fn read_string(bound: u32, value: &mut Value, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+    let octets = r.read_string_octets()?;
+    let text = decode_text(r, octets)?;
+    check_bound(text.chars().count(), bound, r)?;
+    match value {
+        Value::String(old) => {
+            old.clear();
+            old.push_str(&text);
+        }
+        other => *other = Value::String(text.into_owned()),
+    }
+    Ok(())
+}
+
+fn read_simple(kind: Kind, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
+    Ok(match kind {
+        Kind::Null | Kind::Void => Value::Nothing,
+        Kind::Boolean => Value::Boolean(bool::parse(r)?),
+        Kind::Char => Value::Char(Char::parse(r)?),
+        Kind::WChar => Value::WChar(char::parse(r)?),
+        Kind::Octet => Value::Octet(u8::parse(r)?),
+        Kind::Short => Value::Short(i16::parse(r)?),
+        Kind::UShort => Value::UShort(u16::parse(r)?),
+        Kind::Long => Value::Long(i32::parse(r)?),
+        Kind::ULong => Value::ULong(u32::parse(r)?),
+        Kind::LongLong => Value::LongLong(i64::parse(r)?),
+        Kind::ULongLong => Value::ULongLong(u64::parse(r)?),
+        Kind::Float => Value::Float(f32::parse(r)?),
+        Kind::Double => Value::Double(f64::parse(r)?),
+        Kind::LongDouble => Value::LongDouble(LongDouble::parse(r)?),
+        Kind::Any => Value::Any(r.nested(Any::parse)?),
+        Kind::TypeCode => Value::TypeCode(TypeCode::parse(r)?),
+        Kind::Principal => Value::Octets(r.read_octet_sequence()?.to_vec()),
+        _ => return Err(r.error(DecodeFact::TypeUnsupported)),
+    })
+}

@@ -1,0 +1,171 @@
+//! Trees to octets.
+
+use super::{Value, is_octets};
+use crate::fixed::write_packed;
+use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
+use crate::walk::select;
+use crate::{EncodeError, TypeCode, WString, Write, Writer};
+
+/// Writes a value of this type.
+///
+/// # Errors
+/// [`EncodeError::TypeMismatch`] where the value is not of the type, and those of the values.
+pub fn write_value(
+    type_code: &TypeCode,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    write(type_code.arena(), type_code.root(), value, w)
+}
+
+fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    match (arena.node(index), value) {
+        (Node::Simple(kind), value) => write_simple(*kind, value, w),
+        (Node::String { bound }, Value::String(text)) => {
+            check(text.chars().count(), *bound)?;
+            text.write(w)
+        }
+        (Node::WString { bound }, Value::WString(text)) => {
+            check(text.encode_utf16().count(), *bound)?;
+            WString(text.clone()).write(w)
+        }
+        (Node::Fixed { digits, .. }, Value::Fixed(units)) => {
+            if units.unsigned_abs() >= 10_u128.pow(u32::from(*digits)) {
+                return Err(EncodeError::BoundExceeded);
+            }
+            write_packed(*units, *digits, w)
+        }
+        (Node::Enum { enumerators, .. }, Value::Enum(number)) => {
+            if *number as usize >= enumerators.len() {
+                return Err(EncodeError::EnumeratorUnknown);
+            }
+            w.write_u32(*number)
+        }
+        (Node::Sequence { element, bound }, Value::Octets(octets))
+            if is_octets(arena, *element) =>
+        {
+            check(octets.len(), *bound)?;
+            w.write_octet_sequence(octets)
+        }
+        (Node::Sequence { element, bound }, Value::Elements(elements)) => {
+            check(elements.len(), *bound)?;
+            w.write_count(elements.len())?;
+            elements
+                .iter()
+                .try_for_each(|value| write(arena, *element, value, w))
+        }
+        (Node::Array { element, len }, Value::Octets(octets)) if is_octets(arena, *element) => {
+            if octets.len() == *len as usize {
+                w.write_octets(octets)
+            } else {
+                Err(EncodeError::TypeMismatch)
+            }
+        }
+        (Node::Array { element, len }, Value::Elements(elements))
+            if elements.len() == *len as usize =>
+        {
+            elements
+                .iter()
+                .try_for_each(|value| write(arena, *element, value, w))
+        }
+        (
+            Node::Alias {
+                boxed: false,
+                content,
+                ..
+            },
+            value,
+        ) => write(arena, *content, value, w),
+        (
+            Node::Struct {
+                exception,
+                id,
+                members,
+                ..
+            },
+            Value::Struct(values),
+        ) if members.len() == values.len() => {
+            if *exception {
+                (**id).write(w)?;
+            }
+            members
+                .iter()
+                .zip(values)
+                .try_for_each(|(member, value)| write(arena, member.node, value, w))
+        }
+        (
+            Node::Union {
+                discriminator,
+                default,
+                cases,
+                ..
+            },
+            Value::Union(number, value),
+        ) => {
+            write_discriminator(
+                arena.node(arena.unaliased(*discriminator)).kind(),
+                *number,
+                w,
+            )?;
+            match (select(cases, *default, *number), value) {
+                (Some(case), Some(value)) => write(arena, cases[case].node, value, w),
+                (None, None) => Ok(()),
+                _ => Err(EncodeError::TypeMismatch),
+            }
+        }
+        (
+            Node::Named {
+                kind: Kind::Objref | Kind::Component | Kind::Home,
+                ..
+            },
+            Value::Reference(reference),
+        ) => {
+            reference.type_id.write(w)?;
+            w.write_count(reference.profiles.len())?;
+            reference.profiles.iter().try_for_each(|(tag, data)| {
+                w.write_u32(*tag)?;
+                w.write_octet_sequence(data)
+            })
+        }
+        (
+            Node::Value { .. }
+            | Node::Named { .. }
+            | Node::Alias { boxed: true, .. }
+            | Node::Recursive { .. },
+            _,
+        ) => Err(EncodeError::TypeUnsupported),
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}
+
+fn write_simple(kind: Kind, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    match (kind, value) {
+        (Kind::Null | Kind::Void, Value::Nothing) => Ok(()),
+        (Kind::Boolean, Value::Boolean(value)) => value.write(w),
+        (Kind::Char, Value::Char(value)) => value.write(w),
+        (Kind::WChar, Value::WChar(value)) => value.write(w),
+        (Kind::Octet, Value::Octet(value)) => value.write(w),
+        (Kind::Short, Value::Short(value)) => value.write(w),
+        (Kind::UShort, Value::UShort(value)) => value.write(w),
+        (Kind::Long, Value::Long(value)) => value.write(w),
+        (Kind::ULong, Value::ULong(value)) => value.write(w),
+        (Kind::LongLong, Value::LongLong(value)) => value.write(w),
+        (Kind::ULongLong, Value::ULongLong(value)) => value.write(w),
+        (Kind::Float, Value::Float(value)) => value.write(w),
+        (Kind::Double, Value::Double(value)) => value.write(w),
+        (Kind::LongDouble, Value::LongDouble(value)) => value.write(w),
+        (Kind::Any, Value::Any(value)) => value.write(w),
+        (Kind::TypeCode, Value::TypeCode(value)) => value.write(w),
+        (Kind::Principal, Value::Octets(value)) => w.write_octet_sequence(value),
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}
+
+/// Whether a length is within a bound, of which 0 is none.
+fn check(len: usize, bound: u32) -> Result<(), EncodeError> {
+    if bound != 0 && len > bound as usize {
+        Err(EncodeError::BoundExceeded)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,510 @@
+//! TypeCodes, Any and dynamic values: round trips, forwarding, hostile octets.
+
+use deckwatch_cdr::typecode::{Case, Kind, Member};
+use deckwatch_cdr::value::{
+    MemberPath, Reference, Value, copy_value, read_value, read_value_into, skip_value, write_value,
+};
+use deckwatch_cdr::{
+    Any, BoundedString, ByteOrder, Char, CharSet, Codec, DecodeFact, EncodeError, Parse, Reader,
+    TypeCode, Typed, Version, Write, Writer,
+};
+use proptest::prelude::*;
+
+const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
+const UTF8: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+
+fn written(value: &(impl Write + ?Sized), order: ByteOrder, phase: usize) -> Vec<u8> {
+    let mut buffer = vec![0; phase];
+    value
+        .write(
+            &mut Writer::new(&mut buffer)
+                .with_origin(0)
+                .with_order(order)
+                .with_codec(UTF8),
+        )
+        .unwrap();
+    buffer
+}
+
+fn reader(octets: &[u8], order: ByteOrder, phase: usize) -> Reader<'_> {
+    Reader::new(octets, order)
+        .at_position(phase)
+        .with_codec(UTF8)
+}
+
+/// A type and a value of it.
+fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(|v| (TypeCode::boolean(), Value::Boolean(v))),
+        any::<u8>().prop_map(|v| (TypeCode::octet(), Value::Octet(v))),
+        any::<u8>().prop_map(|v| (TypeCode::char(), Value::Char(Char(v)))),
+        any::<i16>().prop_map(|v| (TypeCode::short(), Value::Short(v))),
+        any::<u32>().prop_map(|v| (TypeCode::ulong(), Value::ULong(v))),
+        any::<i64>().prop_map(|v| (TypeCode::longlong(), Value::LongLong(v))),
+        any::<i32>().prop_map(|v| (TypeCode::double(), Value::Double(v.into()))),
+        any::<u128>().prop_map(|v| (
+            TypeCode::longdouble(),
+            Value::LongDouble(deckwatch_cdr::LongDouble(v))
+        )),
+        any::<char>().prop_map(|v| (TypeCode::wchar(), Value::WChar(v))),
+        "[^\0]{0,6}".prop_map(|v| (TypeCode::string(0), Value::String(v))),
+        "[^\0]{0,6}".prop_map(|v| (TypeCode::wstring(20), Value::WString(v))),
+        (-999_i128..1000).prop_map(|v| (TypeCode::fixed(3, 1), Value::Fixed(v))),
+        (0_u32..3).prop_map(|v| (
+            TypeCode::enumeration("IDL:E:1.0", "E", &["a", "b", "c"]),
+            Value::Enum(v)
+        )),
+        any::<Vec<u8>>()
+            .prop_map(|v| (TypeCode::sequence(&TypeCode::octet(), 0), Value::Octets(v))),
+        any::<[u8; 3]>().prop_map(|v| (
+            TypeCode::array(&TypeCode::char(), 3),
+            Value::Octets(v.to_vec())
+        )),
+        any::<Vec<u8>>().prop_map(|v| {
+            let reference = Reference {
+                type_id: "IDL:X:1.0".to_owned(),
+                profiles: vec![(7, v)],
+            };
+            (
+                TypeCode::interface("IDL:X:1.0", "X"),
+                Value::Reference(reference),
+            )
+        }),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(structure),
+            (inner.clone(), 1_usize..4).prop_map(|((code, value), len)| elements(
+                &TypeCode::array(&code, len as u32),
+                &value,
+                len
+            )),
+            (inner.clone(), 0_usize..4).prop_map(|((code, value), len)| elements(
+                &TypeCode::sequence(&code, 4),
+                &value,
+                len
+            )),
+            inner
+                .clone()
+                .prop_map(|(code, value)| (TypeCode::alias("IDL:A:1.0", "A", &code), value)),
+            inner.clone().prop_map(|(code, value)| (
+                TypeCode::any(),
+                Value::Any(Any::from_dynamic(&code, &value).unwrap())
+            )),
+            inner
+                .clone()
+                .prop_map(|(code, _)| (TypeCode::meta(), Value::TypeCode(code))),
+            (inner, any::<bool>()).prop_map(|((code, value), first)| union(&code, value, first)),
+        ]
+    })
+}
+
+fn structure(parts: Vec<(TypeCode, Value)>) -> (TypeCode, Value) {
+    let members: Vec<_> = parts
+        .iter()
+        .map(|(type_code, _)| Member {
+            name: "m",
+            type_code,
+        })
+        .collect();
+    let code = TypeCode::structure("IDL:S:1.0", "S", &members);
+    (
+        code,
+        Value::Struct(parts.into_iter().map(|(_, value)| value).collect()),
+    )
+}
+
+fn elements(code: &TypeCode, value: &Value, len: usize) -> (TypeCode, Value) {
+    let value = match value {
+        Value::Octet(octet) | Value::Char(Char(octet)) => Value::Octets(vec![*octet; len]),
+        other => Value::Elements(vec![other.clone(); len]),
+    };
+    (code.clone(), value)
+}
+
+fn union(code: &TypeCode, value: Value, first: bool) -> (TypeCode, Value) {
+    let cases = [
+        Case {
+            label: Some(1),
+            name: "one",
+            type_code: code,
+        },
+        Case {
+            label: Some(2),
+            name: "two",
+            type_code: &TypeCode::short(),
+        },
+    ];
+    let code = TypeCode::union("IDL:U:1.0", "U", &TypeCode::ushort(), &cases);
+    (
+        code,
+        if first {
+            Value::Union(1, Some(Box::new(value)))
+        } else {
+            Value::Union(9, None)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn type_codes_come_back_equal((code, _) in typed_values(), phase in 0_usize..8) {
+        for order in ORDERS {
+            let octets = written(&code, order, phase);
+            let mut r = reader(&octets, order, phase);
+            let parsed = TypeCode::parse(&mut r).unwrap();
+            prop_assert_eq!(r.finish(), Ok(()));
+            prop_assert_eq!(&parsed, &code);
+            prop_assert!(parsed.equivalent(&code));
+            prop_assert_eq!(parsed.size_min(), code.size_min());
+        }
+    }
+
+    #[test]
+    fn values_come_back_from_every_order_and_phase((code, value) in typed_values(), phase in 0_usize..8) {
+        for order in ORDERS {
+            let mut octets = vec![0; phase];
+            write_value(&code, &value, &mut Writer::new(&mut octets).with_origin(0).with_order(order).with_codec(UTF8)).unwrap();
+            let mut r = reader(&octets, order, phase);
+            prop_assert_eq!(&read_value(&code, &mut r).unwrap(), &value);
+            prop_assert_eq!(r.finish(), Ok(()));
+            let mut skipped = reader(&octets, order, phase);
+            skip_value(&code, &mut skipped).unwrap();
+            prop_assert_eq!(skipped.position(), r.position());
+            prop_assert!(octets.len() - phase >= code.size_min());
+            if octets.len() > phase {
+                let short = &octets[..octets.len() - 1];
+                prop_assert!(skip_value(&code, &mut reader(short, order, phase)).is_err());
+            }
+            let mut over = Value::default_for(&code).unwrap();
+            read_value_into(&code, &mut over, &mut reader(&octets, order, phase)).unwrap();
+            prop_assert_eq!(&over, &value);
+            // Copied to the other order and a further phase, it is still the same.
+            let mut copied = vec![0; 3];
+            let mut w = Writer::new(&mut copied).with_origin(0).with_order(order.opposite()).with_codec(UTF8);
+            copy_value(&code, &mut reader(&octets, order, phase), &mut w).unwrap();
+            prop_assert_eq!(&read_value(&code, &mut reader(&copied, order.opposite(), 3)).unwrap(), &value);
+        }
+    }
+
+    #[test]
+    fn an_any_is_the_same_wherever_it_is_forwarded((code, value) in typed_values(), phases in prop::array::uniform3(0_usize..8)) {
+        let any = Any::from_dynamic(&code, &value).unwrap();
+        let mut hop = any.clone();
+        for (phase, order) in phases.into_iter().zip([ByteOrder::Big, ByteOrder::Little, ByteOrder::Big]) {
+            let octets = written(&hop, order, phase);
+            let mut r = reader(&octets, order, phase);
+            hop = Any::parse(&mut r).unwrap();
+            prop_assert_eq!(r.finish(), Ok(()));
+            prop_assert_eq!(&hop, &any);
+            prop_assert_eq!(&hop.to_dynamic().unwrap(), &value);
+            // The same form again is the same octets.
+            prop_assert_eq!(written(&hop, order, phase), octets);
+        }
+    }
+
+    #[test]
+    fn defaults_can_be_written_and_read((code, _) in typed_values()) {
+        let value = Value::default_for(&code).unwrap();
+        let mut octets = Vec::new();
+        write_value(&code, &value, &mut Writer::new(&mut octets).with_codec(UTF8)).unwrap();
+        prop_assert_eq!(read_value(&code, &mut reader(&octets, ByteOrder::NATIVE, 0)).unwrap(), value);
+    }
+
+    #[test]
+    fn random_octets_never_make_a_walk_panic((code, _) in typed_values(), octets: Vec<u8>, little: bool) {
+        let order = ORDERS[usize::from(little)];
+        let skipped = skip_value(&code, &mut reader(&octets, order, 0));
+        let read = read_value(&code, &mut reader(&octets, order, 0));
+        prop_assert_eq!(skipped.is_ok(), read.is_ok());
+        let _ = Any::parse(&mut reader(&octets, order, 0));
+    }
+
+    #[test]
+    fn damaged_any_is_refused_or_stays_readable((code, value) in typed_values(), at: prop::sample::Index, to: u8) {
+        let mut octets = written(&Any::from_dynamic(&code, &value).unwrap(), ByteOrder::Big, 0);
+        let index = at.index(octets.len());
+        octets[index] = to;
+        if let Ok(any) = Any::parse(&mut reader(&octets, ByteOrder::Big, 0)) {
+            prop_assert!(any.to_dynamic().is_ok());
+            let again = written(&any, ByteOrder::Little, 0);
+            prop_assert_eq!(Any::parse(&mut reader(&again, ByteOrder::Little, 0)).unwrap(), any);
+        }
+    }
+}
+
+fn tree() -> TypeCode {
+    let children = TypeCode::sequence(&TypeCode::recursive("IDL:Tree:1.0"), 0);
+    let members = [
+        Member {
+            name: "value",
+            type_code: &TypeCode::long(),
+        },
+        Member {
+            name: "children",
+            type_code: &children,
+        },
+    ];
+    TypeCode::structure("IDL:Tree:1.0", "Tree", &members)
+}
+
+#[test]
+fn recursive_types_travel_as_indirections_and_compare_equal() {
+    let code = tree();
+    for order in ORDERS {
+        let octets = written(&code, order, 4);
+        let parsed = TypeCode::parse(&mut reader(&octets, order, 4)).unwrap();
+        assert_eq!(parsed, code);
+        let children = parsed.member_type(1).unwrap();
+        assert_eq!(children.content_type().unwrap(), code);
+        let leaf = Value::Struct(vec![Value::Long(2), Value::Elements(vec![])]);
+        let value = Value::Struct(vec![
+            Value::Long(1),
+            Value::Elements(vec![leaf.clone(), leaf]),
+        ]);
+        let any = Any::from_dynamic(&parsed, &value).unwrap();
+        assert_eq!(any.to_dynamic().unwrap(), value);
+    }
+}
+
+#[test]
+fn a_value_nested_without_end_is_refused_before_the_stack_ends() {
+    let mut octets = Vec::new();
+    for _ in 0..100_000 {
+        octets.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+    let error = skip_value(&tree(), &mut reader(&octets, ByteOrder::Big, 0)).unwrap_err();
+    assert_eq!(error.fact, DecodeFact::NestingTooDeep);
+    let error = read_value(&tree(), &mut reader(&octets, ByteOrder::Big, 0)).unwrap_err();
+    assert_eq!(error.fact, DecodeFact::NestingTooDeep);
+}
+
+/// The octets of a struct TypeCode with members of this TypeCode each, all but the first by indirection.
+fn doubled(levels: u32) -> TypeCode {
+    let mut code = TypeCode::long();
+    for level in 0..levels {
+        let members = [
+            Member {
+                name: "a",
+                type_code: &code,
+            },
+            Member {
+                name: "b",
+                type_code: &code,
+            },
+        ];
+        code = TypeCode::structure(&format!("IDL:L{level}:1.0"), "L", &members);
+    }
+    code
+}
+
+#[test]
+fn types_that_double_themselves_stay_small_and_their_values_are_refused_at_once() {
+    let code = doubled(40);
+    let octets = written(&code, ByteOrder::Big, 0);
+    assert!(octets.len() < 8192, "{} octets", octets.len());
+    let parsed = TypeCode::parse(&mut reader(&octets, ByteOrder::Big, 0)).unwrap();
+    assert_eq!(parsed.size_min(), u32::MAX as usize);
+    assert!(skip_value(&parsed, &mut reader(&[0; 4096], ByteOrder::Big, 0)).is_err());
+    assert_eq!(
+        Value::default_for(&parsed),
+        Err(EncodeError::MessageTooLarge)
+    );
+    assert_eq!(parsed, code);
+    assert!(parsed.equivalent(&code));
+}
+
+#[test]
+fn hostile_type_codes_are_refused_with_their_fact() {
+    let fact = |octets: &[u8]| {
+        TypeCode::parse(&mut reader(octets, ByteOrder::Big, 0))
+            .unwrap_err()
+            .fact
+    };
+    assert_eq!(fact(&[0, 0, 0, 99]), DecodeFact::TypeCodeKindUnknown);
+    assert_eq!(
+        fact(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFC]),
+        DecodeFact::IndirectionAstray
+    );
+    // sequence<void>: its elements take no octets, so that its count would cost nothing.
+    assert_eq!(
+        fact(&[0, 0, 0, 19, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]),
+        DecodeFact::TypeCodeMisplaced
+    );
+    // An alias of itself.
+    let mut endless = vec![
+        0, 0, 0, 21, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+    ];
+    endless.extend_from_slice(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xE0]);
+    assert_eq!(fact(&endless), DecodeFact::TypeCodeEndless);
+    // A sequence whose element is the sequence itself is a type, and can be shown.
+    let own = [
+        0, 0, 0, 19, 0, 0, 0, 16, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xF0, 0, 0,
+        0, 0,
+    ];
+    let own = TypeCode::parse(&mut reader(&own, ByteOrder::Big, 0)).unwrap();
+    assert!(own.to_string().starts_with("sequence<sequence<"));
+    assert_eq!(own, own.content_type().unwrap());
+    // A sequence of sequences of ... deeper than the limit.
+    let deep = (0..80).fold(TypeCode::long(), |code, _| TypeCode::sequence(&code, 0));
+    assert_eq!(
+        deep.write(&mut Writer::new(&mut Vec::new())),
+        Err(EncodeError::NestingTooDeep)
+    );
+    let mut octets = vec![0, 0, 0, 3];
+    for _ in 0..80 {
+        let mut outer = vec![0, 0, 0, 19];
+        outer.extend_from_slice(&(octets.len() as u32 + 8).to_be_bytes());
+        outer.extend_from_slice(&[0, 0, 0, 0]);
+        outer.append(&mut octets);
+        outer.extend_from_slice(&[0, 0, 0, 0]);
+        octets = outer;
+    }
+    assert_eq!(fact(&octets), DecodeFact::NestingTooDeep);
+}
+
+#[test]
+fn extraction_asks_for_an_equivalent_type() {
+    let any = Any::from_value(&7_i32).unwrap();
+    assert_eq!(any.extract::<i32>(), Ok(7));
+    assert_eq!(
+        any.extract::<u32>().unwrap_err().fact,
+        DecodeFact::TypeMismatch
+    );
+    assert!(Any::empty().is_empty());
+    let alias = TypeCode::alias("IDL:Count:1.0", "Count", &TypeCode::long());
+    assert_eq!(
+        Any::from_dynamic(&alias, &Value::Long(8))
+            .unwrap()
+            .extract::<i32>(),
+        Ok(8)
+    );
+    let text = BoundedString::<13>::try_from("NAV").unwrap();
+    assert_eq!(
+        Any::from_value(&text)
+            .unwrap()
+            .extract::<BoundedString<13>>(),
+        Ok(text)
+    );
+    assert_eq!(
+        Any::from_value(&vec![1_u16, 2])
+            .unwrap()
+            .extract::<Vec<u16>>(),
+        Ok(vec![1, 2])
+    );
+    assert_eq!(format!("{any:?}"), "Any(long, Long(7))");
+}
+
+#[test]
+fn a_type_tells_its_parts() {
+    let code = tree();
+    assert_eq!(
+        (code.kind(), code.id(), code.member_count()),
+        (Kind::Struct, Some("IDL:Tree:1.0"), 2)
+    );
+    assert_eq!(code.member_name(1), Some("children"));
+    assert_eq!(code.member_type(1).unwrap().to_string(), "sequence<Tree>");
+    assert_eq!(<[[f64; 2]; 3]>::type_code().to_string(), "double[2][3]");
+}
+
+#[test]
+fn a_member_is_found_by_its_path_in_values_and_in_octets() {
+    let inner = TypeCode::structure(
+        "IDL:I:1.0",
+        "I",
+        &[
+            Member {
+                name: "text",
+                type_code: &TypeCode::string(0),
+            },
+            Member {
+                name: "count",
+                type_code: &TypeCode::ulonglong(),
+            },
+        ],
+    );
+    let outer = TypeCode::structure(
+        "IDL:O:1.0",
+        "O",
+        &[
+            Member {
+                name: "flag",
+                type_code: &TypeCode::boolean(),
+            },
+            Member {
+                name: "parts",
+                type_code: &TypeCode::array(&inner, 3),
+            },
+            Member {
+                name: "rest",
+                type_code: &TypeCode::sequence(&inner, 0),
+            },
+        ],
+    );
+    let path = MemberPath::resolve(&outer, "parts[2].count").unwrap();
+    assert!(path.is_integer());
+    let mut value = Value::default_for(&outer).unwrap();
+    path.slot(&mut value).unwrap().set_number(77).unwrap();
+    for (order, version) in [
+        (ByteOrder::Big, Version::V1_0),
+        (ByteOrder::Little, Version::V1_2),
+    ] {
+        let codec = Codec::DEFAULT.with_version(version);
+        let mut octets = Vec::new();
+        write_value(
+            &outer,
+            &value,
+            &mut Writer::new(&mut octets).with_order(order).with_codec(codec),
+        )
+        .unwrap();
+        assert_eq!(
+            path.read_number(&mut Reader::new(&octets, order).with_codec(codec)),
+            Ok(77)
+        );
+        assert!(
+            path.read_number(&mut Reader::new(&octets[..20], order).with_codec(codec))
+                .is_err()
+        );
+    }
+    let error = |path: &str| MemberPath::resolve(&outer, path).unwrap_err().to_string();
+    assert_eq!(
+        error("parts[0].size"),
+        "I has no member size; it has text, count"
+    );
+    assert_eq!(
+        error("parts[3]"),
+        "the index 3 is not below the array's length 3"
+    );
+    assert_eq!(
+        error("rest[0]"),
+        "sequence<I> has no part [0] of fixed place"
+    );
+    assert_eq!(error("flag.x"), "boolean has no part x of fixed place");
+    for malformed in ["parts[", "parts[x]", "a..b", "parts[0]x", "."] {
+        assert!(error(malformed).starts_with("a path is"), "{malformed}");
+    }
+}
+
+#[test]
+fn values_of_another_type_are_not_written() {
+    let code = TypeCode::string(3);
+    let refused = |code: &TypeCode, value: Value| {
+        write_value(code, &value, &mut Writer::new(&mut Vec::new())).unwrap_err()
+    };
+    assert_eq!(refused(&code, Value::Long(1)), EncodeError::TypeMismatch);
+    assert_eq!(
+        refused(&code, Value::String("four".to_owned())),
+        EncodeError::BoundExceeded
+    );
+    assert_eq!(
+        refused(&TypeCode::fixed(3, 0), Value::Fixed(1000)),
+        EncodeError::BoundExceeded
+    );
+    let two = TypeCode::array(&TypeCode::long(), 2);
+    assert_eq!(
+        refused(&two, Value::Elements(vec![Value::Long(1)])),
+        EncodeError::TypeMismatch
+    );
+}

@@ -11,10 +11,12 @@
 //!
 //! **A lost message** is blamed on the layer after its furthest stamp.
 
+mod calls;
 mod split;
 mod timeline;
 
-pub use split::{Parts, Splitter, calls, excess_layer, largest_layer, medians};
+pub use calls::{Calls, calls};
+pub use split::{Parts, Splitter, excess_layer, largest_layer, medians};
 pub use timeline::Timeline;
 
 use crate::sample::{Layer, NO_STAMP, Sample};
@@ -53,6 +55,13 @@ impl Road {
         } else {
             Layer::Stack
         }
+    }
+
+    /// Whether each destination has a supplying thread of its own, so that a call for one holds up no other's: a blocking call through a middleware does; a raw
+    /// carrier sends to all in turn, and a channel takes one push for all.
+    #[must_use]
+    pub const fn has_thread_for_each(self) -> bool {
+        self.middleware && !self.channel
     }
 
     /// The stamps after due, in order of the road.

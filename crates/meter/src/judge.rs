@@ -9,7 +9,7 @@ use std::time::Duration;
 pub use marks::mark;
 pub use verdict::{Evidence, verdict, worst};
 
-use crate::blame::{Parts, Road, Splitter, Timeline, calls, excess_layer, medians};
+use crate::blame::{Calls, Parts, Road, Splitter, calls, excess_layer, medians};
 use crate::disturbance::Disturbance;
 use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
 use crate::pacing::Arrivals;
@@ -36,7 +36,7 @@ pub struct Terms {
 /// The samples of one flow (over one carrier) at one destination.
 #[derive(Debug)]
 pub struct Destination<'a> {
-    /// Index within the flow.
+    /// Index within the flow, as in its samples.
     pub index: u16,
     /// Destination host, for the result and for sentences.
     pub host: String,
@@ -61,7 +61,7 @@ pub struct FlowJudgement {
     pub warnings: Vec<Warning>,
 }
 
-/// Judges one flow: all destinations that one thread supplies, since a call for one of them holds up the sends for the others.
+/// Judges one flow with all its destinations, since [a call for one may hold up the sends for the others](Road::has_thread_for_each).
 #[must_use]
 pub fn judge(
     destinations: &mut [Destination<'_>],
@@ -111,7 +111,7 @@ struct Layers {
 
 impl Layers {
     /// Splits the messages and blames the late ones.
-    fn find(destination: &mut Destination<'_>, terms: &Terms, supplier: &Timeline) -> Self {
+    fn find(destination: &mut Destination<'_>, terms: &Terms, supplier: &Calls) -> Self {
         let deadline_ns = nanoseconds(terms.deadline);
         let splitter = Splitter::new(terms.road, destination.samples, supplier);
         let received: Vec<(usize, Parts)> = (0..)

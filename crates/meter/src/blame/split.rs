@@ -1,6 +1,6 @@
 //! A message's latency, cut into the parts that its layers took.
 
-use super::{Milestone, Road, Timeline};
+use super::{Calls, Milestone, Road, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
 /// Nanoseconds by layer.
@@ -81,16 +81,17 @@ pub fn medians(all: &[Parts]) -> Parts {
 #[derive(Clone, Debug)]
 pub struct Splitter<'a> {
     road: Road,
-    /// When the supplier's thread was in a call, charged to what held that call up.
+    /// When the supplying thread was in a call, charged to what held that call up.
     calls: &'a Timeline,
     /// When the consumer was handling a message.
     handling: Timeline,
 }
 
 impl<'a> Splitter<'a> {
-    /// For the messages of one destination, warm-up included, given the calls of the thread that supplies them.
+    /// For the messages of one destination, warm-up included, given the calls of the flow's supplier.
     #[must_use]
-    pub fn new(road: Road, samples: &[Sample], calls: &'a Timeline) -> Self {
+    pub fn new(road: Road, samples: &[Sample], calls: &'a Calls) -> Self {
+        let calls = calls.of_destination(samples.first().map_or(0, |sample| sample.destination));
         Self {
             road,
             calls,
@@ -152,63 +153,6 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// When the supplier's thread was in a call, from all messages that it sent, to whatever destination, each call charged to the layer that took most of it.
-///
-/// A call that never came back is charged to the layer after its message's furthest stamp, for ever; provided that it is the last one and that others did come back.
-#[must_use]
-pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample> + Clone) -> Timeline {
-    let returned = samples.clone().any(|sample| sample.returned_ns != NO_STAMP);
-    let last_sent_ns = samples
-        .clone()
-        .map(|sample| sample.sent_ns)
-        .max()
-        .unwrap_or(NO_STAMP);
-    let spans = samples
-        .filter(|sample| sample.sent_ns != NO_STAMP)
-        .filter_map(|sample| {
-            if sample.returned_ns != NO_STAMP {
-                Some((
-                    sample.sent_ns,
-                    sample.returned_ns,
-                    largest_layer(&call_parts(road, sample)),
-                ))
-            } else if returned && sample.sent_ns == last_sent_ns {
-                let layer = match after_furthest_stamp(road, sample) {
-                    Layer::WakeUp => Layer::Application,
-                    layer => layer,
-                };
-                Some((sample.sent_ns, i64::MAX, layer))
-            } else {
-                None
-            }
-        });
-    Timeline::new(spans.collect())
-}
-
-/// What each layer took of a call. The way back has no stamps: it goes to the layer, of the network and what lies above it, that took more of the way there.
-fn call_parts(road: Road, sample: &Sample) -> Parts {
-    let mut parts = Parts::default();
-    let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);
-    let handled = Milestone {
-        stamp_ns: sample.handled_ns,
-        layer: Layer::Application,
-    };
-    for milestone in road.milestones(sample).skip(1).chain([handled]) {
-        if let Some((layer, from_ns, to_ns)) = walk.reach(milestone) {
-            parts.add(layer, to_ns.saturating_sub(from_ns));
-        }
-    }
-    let way_back = [road.send_layer(), Layer::Network]
-        .into_iter()
-        .rev()
-        .max_by_key(|layer| parts.of(*layer));
-    parts.add(
-        way_back.unwrap_or(Layer::Network),
-        sample.returned_ns.saturating_sub(walk.from_ns).max(0),
-    );
-    parts
-}
-
 /// When the consumer was handling a message. The last one received, if it alone was never done with, is still being handled.
 fn handling(samples: &[Sample]) -> Timeline {
     let received = || {
@@ -230,7 +174,7 @@ fn handling(samples: &[Sample]) -> Timeline {
 }
 
 /// The layer in which a message was when it was last seen; the last one of the road for a message that came.
-fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
+pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
     let stamped = |milestone: &Milestone| milestone.stamp_ns != NO_STAMP;
     let behind = road
         .milestones(sample)
@@ -244,15 +188,15 @@ fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
 }
 
 /// Goes from stamp to stamp, never back and never beyond the end.
-struct Walk {
-    from_ns: i64,
+pub(super) struct Walk {
+    pub(super) from_ns: i64,
     end_ns: i64,
     /// First of the layers passed since the last stamp.
     leading: Option<Layer>,
 }
 
 impl Walk {
-    const fn new(from_ns: i64, end_ns: i64) -> Self {
+    pub(super) const fn new(from_ns: i64, end_ns: i64) -> Self {
         Self {
             from_ns,
             end_ns,
@@ -261,7 +205,7 @@ impl Walk {
     }
 
     /// The layer that takes the time since the last stamp, and that time; `None` where this milestone was not stamped.
-    fn reach(&mut self, milestone: Milestone) -> Option<(Layer, i64, i64)> {
+    pub(super) fn reach(&mut self, milestone: Milestone) -> Option<(Layer, i64, i64)> {
         let leading = *self.leading.get_or_insert(milestone.layer);
         if milestone.stamp_ns == NO_STAMP {
             return None;

@@ -80,7 +80,7 @@ fn a_channel_stands_between_two_hops_of_the_network() {
         received_ns: 15 * MS,
         ..prompt(0)
     };
-    let parts = Splitter::new(road, &[sample], &Timeline::default()).split(&sample);
+    let parts = Splitter::new(road, &[sample], &Calls::default()).split(&sample);
     assert_eq!(ms(&parts), [1, 1, 0, 3 + 3, 6, 1, 0]);
 }
 
@@ -304,4 +304,22 @@ fn medians_are_taken_layer_by_layer() {
         (2, 8, 0)
     );
     assert_eq!(medians(&[]), Parts::default());
+}
+
+#[test]
+fn calls_through_a_middleware_hold_up_only_their_own_destination() {
+    let road = Road::of_carrier("corba");
+    let mut slow = prompt(0);
+    hold_up(&mut slow, Layer::Stack, 98 * MS);
+    let mut other = prompt(1);
+    hold_up(&mut other, Layer::Sender, 52 * MS);
+    for (destination, expected) in [(0, [3, 51, 0, 1, 0, 1, 0]), (1, [53, 1, 0, 1, 0, 1, 0])] {
+        other.destination = destination;
+        let calls = calls(road, [slow, other].iter());
+        assert_eq!(
+            ms(&Splitter::new(road, &[other], &calls).split(&other)),
+            expected,
+            "supplied by thread {destination}"
+        );
+    }
 }

@@ -1,0 +1,102 @@
+//! When a supplier was in a call, and what held it up there.
+
+use std::collections::BTreeMap;
+
+use super::split::{Walk, after_furthest_stamp};
+use super::{Milestone, Parts, Road, Timeline, largest_layer};
+use crate::sample::{Layer, NO_STAMP, Sample};
+
+/// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of one thread hold each other up.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    /// By destination; the only one, under 0, where one thread supplies all.
+    threads: BTreeMap<u16, Timeline>,
+    thread_for_each: bool,
+    idle: Timeline,
+}
+
+impl Calls {
+    /// The calls of the thread that supplies a destination.
+    #[must_use]
+    pub fn of_destination(&self, destination: u16) -> &Timeline {
+        let thread = if self.thread_for_each { destination } else { 0 };
+        self.threads.get(&thread).unwrap_or(&self.idle)
+    }
+}
+
+/// The calls by which a flow's messages were sent, from the samples of all its destinations.
+///
+/// A call that never came back is charged to the layer after its message's furthest stamp, for ever; provided that it is its thread's last one and that others did come back.
+#[must_use]
+pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls {
+    let thread_for_each = road.has_thread_for_each();
+    let mut by_thread: BTreeMap<u16, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples.filter(|sample| sample.sent_ns != NO_STAMP) {
+        let thread = if thread_for_each {
+            sample.destination
+        } else {
+            0
+        };
+        by_thread.entry(thread).or_default().push(sample);
+    }
+    let threads = by_thread
+        .into_iter()
+        .map(|(thread, sent)| (thread, calls_of_thread(road, &sent)))
+        .collect();
+    Calls {
+        threads,
+        thread_for_each,
+        idle: Timeline::default(),
+    }
+}
+
+fn calls_of_thread(road: Road, sent: &[&Sample]) -> Timeline {
+    let returned = sent.iter().any(|sample| sample.returned_ns != NO_STAMP);
+    let last_sent_ns = sent
+        .iter()
+        .map(|sample| sample.sent_ns)
+        .max()
+        .unwrap_or(NO_STAMP);
+    let spans = sent.iter().filter_map(|sample| {
+        if sample.returned_ns != NO_STAMP {
+            Some((
+                sample.sent_ns,
+                sample.returned_ns,
+                largest_layer(&call_parts(road, sample)),
+            ))
+        } else if returned && sample.sent_ns == last_sent_ns {
+            let layer = match after_furthest_stamp(road, sample) {
+                Layer::WakeUp => Layer::Application,
+                layer => layer,
+            };
+            Some((sample.sent_ns, i64::MAX, layer))
+        } else {
+            None
+        }
+    });
+    Timeline::new(spans.collect())
+}
+
+/// What each layer took of a call. The way back has no stamps: it goes to the layer, of the network and what lies above it, that took more of the way there.
+fn call_parts(road: Road, sample: &Sample) -> Parts {
+    let mut parts = Parts::default();
+    let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);
+    let handled = Milestone {
+        stamp_ns: sample.handled_ns,
+        layer: Layer::Application,
+    };
+    for milestone in road.milestones(sample).skip(1).chain([handled]) {
+        if let Some((layer, from_ns, to_ns)) = walk.reach(milestone) {
+            parts.add(layer, to_ns.saturating_sub(from_ns));
+        }
+    }
+    let way_back = [road.send_layer(), Layer::Network]
+        .into_iter()
+        .rev()
+        .max_by_key(|layer| parts.of(*layer));
+    parts.add(
+        way_back.unwrap_or(Layer::Network),
+        sample.returned_ns.saturating_sub(walk.from_ns).max(0),
+    );
+    parts
+}

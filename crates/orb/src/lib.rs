@@ -1,3 +1,62 @@
-//! References, object adapter, lanes, connections; the CosNaming client stubs.
+//! The ORB: references, object adapter, lanes, connections, and the CosNaming client stubs.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use deckwatch_orb::{Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind, minor};
+//!
+//! struct Clock;
+//! impl Servant for Clock {
+//!     fn repository_ids(&self) -> &'static [&'static str] {
+//!         &["IDL:Example/Clock:1.0"]
+//!     }
+//!     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+//!         match request.operation() {
+//!             b"ticks" => Ok(request.reply()?.write_u32(42)?),
+//!             _ => Err(SystemException::new(SystemExceptionKind::BadOperation, minor::OPERATION_UNKNOWN, Completion::No)),
+//!         }
+//!     }
+//! }
+//!
+//! let orb = Orb::builder().listen("127.0.0.1:0")?.build()?;
+//! let root = orb.root_poa()?;
+//! root.the_poa_manager().activate()?;
+//! let id = root.activate_object(Arc::new(Clock))?;
+//! let text = orb.object_to_string(&root.id_to_reference(&id)?);
+//!
+//! let clock = orb.string_to_object(&text)?.ok_or("nil")?;
+//! let ticks: Result<u32, SystemException> = clock.invoke("ticks", |_| Ok(()), |r| r.read_u32(), |_, _| Ok(None));
+//! assert_eq!(ticks?, 42);
+//! orb.shutdown();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+
+mod adapter;
+mod builder;
+mod client;
+mod connection;
+mod counters;
+mod current;
+mod initial;
+mod lane;
+pub mod limits;
+mod orb;
+mod raise;
+mod reference;
+mod servant;
+pub mod transport;
+mod wire;
+
+pub use adapter::{
+    AdapterInactive, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, ManagerState,
+    ObjectId, ObjectKey, Poa, PoaError, PoaManager, Policies, RequestProcessing, ServantRetention,
+    ThreadPolicy,
+};
+pub use builder::{BuildError, OrbBuilder};
+pub use counters::{Counter, Counters, Snapshot};
+pub use deckwatch_giop::{Completion, Ior, SystemException, SystemExceptionKind, minor};
+pub use deckwatch_sync::SlotKey;
+pub use orb::Orb;
+pub use reference::ObjectRef;
+pub use servant::{Servant, ServerRequest};

@@ -34,6 +34,15 @@ impl Interest {
     }
 }
 
+/// What one wait was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The token its source was watched with.
+    pub token: u64,
+    /// The peer has ended or the connection has failed: reading on will come to an end, not to a wait.
+    pub ended: bool,
+}
+
 /// An epoll descriptor. All methods take `&self`: several threads may wait in one poller, and each event wakes one of them.
 #[derive(Debug)]
 pub struct Poller {
@@ -85,11 +94,11 @@ impl Poller {
         Ok(epoll::delete(&self.fd, source)?)
     }
 
-    /// Waits for one event and returns its token; `None` when `timeout` has passed or a signal came.
+    /// Waits for one event and returns it; `None` when `timeout` has passed or a signal came.
     ///
     /// # Errors
     /// What the kernel answers to a wait that cannot be waited.
-    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<u64>> {
+    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Event>> {
         let timeout = timeout.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(t.subsec_nanos()),
@@ -97,8 +106,13 @@ impl Poller {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
         match epoll::wait(&self.fd, &mut events[..], timeout.as_ref()) {
             Ok((told, _)) => Ok(told.first().map(|event| {
-                let data = event.data;
-                data.u64()
+                let (flags, data) = (event.flags, event.data);
+                let ends =
+                    epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                Event {
+                    token: data.u64(),
+                    ended: flags.intersects(ends),
+                }
             })),
             Err(rustix::io::Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
@@ -111,16 +125,23 @@ mod tests {
     use super::*;
     use crate::wake::Wake;
 
+    fn told(poller: &Poller) -> Option<u64> {
+        poller
+            .wait(Some(Duration::ZERO))
+            .unwrap()
+            .map(|event| event.token)
+    }
+
     #[test]
     fn an_edge_is_told_once_and_again_after_rewatch() {
         let poller = Poller::new().unwrap();
         let wake = Wake::new().unwrap();
         poller.watch(&wake, 7, Interest::Arrival).unwrap();
         wake.notify();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), Some(7));
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), None);
+        assert_eq!(told(&poller), Some(7));
+        assert_eq!(told(&poller), None);
         poller.rewatch(&wake, 8, Interest::Arrival).unwrap();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), Some(8));
+        assert_eq!(told(&poller), Some(8));
     }
 
     #[test]
@@ -128,11 +149,11 @@ mod tests {
         let poller = Poller::new().unwrap();
         let wake = Wake::new().unwrap();
         poller.watch(&wake, 7, Interest::Nothing).unwrap();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), None);
+        assert_eq!(told(&poller), None);
         poller.rewatch(&wake, 7, Interest::Handover).unwrap();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), Some(7));
+        assert_eq!(told(&poller), Some(7));
         poller.forget(&wake).unwrap();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), None);
+        assert_eq!(told(&poller), None);
     }
 
     #[test]
@@ -141,9 +162,9 @@ mod tests {
         let wake = Wake::new().unwrap();
         poller.watch(&wake, 1, Interest::Pending).unwrap();
         wake.notify();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), Some(1));
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), Some(1));
+        assert_eq!(told(&poller), Some(1));
+        assert_eq!(told(&poller), Some(1));
         wake.clear();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), None);
+        assert_eq!(told(&poller), None);
     }
 }

@@ -1,0 +1,168 @@
+//! The seven policies of an object adapter (CORBA 3.3 part 1, 15.3.8).
+
+use super::PoaError;
+
+/// How long references live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifespan {
+    /// As long as the ORB that made them.
+    #[default]
+    Transient,
+    /// Beyond it: valid again wherever an adapter of the same path serves the same id at the same endpoint.
+    Persistent,
+}
+
+/// Who chooses object ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdAssignment {
+    /// The adapter.
+    #[default]
+    SystemId,
+    /// The application.
+    UserId,
+}
+
+/// Whether one servant may serve several ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdUniqueness {
+    /// It may not.
+    #[default]
+    UniqueId,
+    /// It may.
+    MultipleId,
+}
+
+/// Whether active objects are remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServantRetention {
+    /// They are.
+    #[default]
+    Retain,
+    /// Every request is for the default servant.
+    NonRetain,
+}
+
+/// Who serves a request for an object that is not active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestProcessing {
+    /// Nobody: it raises OBJECT_NOT_EXIST.
+    #[default]
+    UseActiveObjectMapOnly,
+    /// The default servant.
+    UseDefaultServant,
+    /// The servant manager.
+    UseServantManager,
+}
+
+/// How requests are given to threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadPolicy {
+    /// As the lane has threads; servants are shared between them.
+    #[default]
+    OrbCtrlModel,
+    /// One request of the adapter at a time.
+    SingleThreadModel,
+}
+
+/// Whether an adapter may activate a servant by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImplicitActivation {
+    /// It may not.
+    #[default]
+    NoImplicitActivation,
+    /// When a reference to the servant is asked for.
+    ImplicitActivation,
+}
+
+/// The policies of one adapter; the default is the standard's for `create_poa`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// ThreadPolicy (id 16).
+    pub thread: ThreadPolicy,
+    /// LifespanPolicy (id 17).
+    pub lifespan: Lifespan,
+    /// IdUniquenessPolicy (id 18).
+    pub id_uniqueness: IdUniqueness,
+    /// IdAssignmentPolicy (id 19).
+    pub id_assignment: IdAssignment,
+    /// ImplicitActivationPolicy (id 20).
+    pub implicit_activation: ImplicitActivation,
+    /// ServantRetentionPolicy (id 21).
+    pub servant_retention: ServantRetention,
+    /// RequestProcessingPolicy (id 22).
+    pub request_processing: RequestProcessing,
+}
+
+impl Policies {
+    /// Those of the root adapter: the default with implicit activation.
+    #[must_use]
+    pub fn root() -> Self {
+        Self {
+            implicit_activation: ImplicitActivation::ImplicitActivation,
+            ..Self::default()
+        }
+    }
+
+    /// Persistent references under ids that the application chooses: what a service with a store needs.
+    #[must_use]
+    pub fn persistent() -> Self {
+        Self {
+            lifespan: Lifespan::Persistent,
+            id_assignment: IdAssignment::UserId,
+            ..Self::default()
+        }
+    }
+
+    /// Refuses combinations that the standard forbids and those that are not served here.
+    pub(crate) fn check(&self) -> Result<(), PoaError> {
+        let retains = self.servant_retention == ServantRetention::Retain;
+        if !retains && self.request_processing == RequestProcessing::UseActiveObjectMapOnly {
+            return Err(PoaError::InvalidPolicy(RETENTION));
+        }
+        if self.request_processing == RequestProcessing::UseDefaultServant
+            && self.id_uniqueness == IdUniqueness::UniqueId
+        {
+            return Err(PoaError::InvalidPolicy(UNIQUENESS));
+        }
+        let implicit = self.implicit_activation == ImplicitActivation::ImplicitActivation;
+        if implicit && !(retains && self.id_assignment == IdAssignment::SystemId) {
+            return Err(PoaError::InvalidPolicy(IMPLICIT));
+        }
+        if self.request_processing == RequestProcessing::UseServantManager {
+            return Err(PoaError::InvalidPolicy(PROCESSING));
+        }
+        Ok(())
+    }
+}
+
+/// Policy type ids, as [`PoaError::InvalidPolicy`] names them.
+const UNIQUENESS: u16 = 18;
+const IMPLICIT: u16 = 20;
+const RETENTION: u16 = 21;
+const PROCESSING: u16 = 22;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidden_combinations_name_the_policy() {
+        assert_eq!(Policies::root().check(), Ok(()));
+        assert_eq!(Policies::persistent().check(), Ok(()));
+        let unretained = Policies {
+            servant_retention: ServantRetention::NonRetain,
+            ..Policies::default()
+        };
+        assert_eq!(unretained.check(), Err(PoaError::InvalidPolicy(RETENTION)));
+        let shared = Policies {
+            request_processing: RequestProcessing::UseDefaultServant,
+            ..Policies::default()
+        };
+        assert_eq!(shared.check(), Err(PoaError::InvalidPolicy(UNIQUENESS)));
+        let implicit = Policies {
+            id_assignment: IdAssignment::UserId,
+            ..Policies::root()
+        };
+        assert_eq!(implicit.check(), Err(PoaError::InvalidPolicy(IMPLICIT)));
+    }
+}

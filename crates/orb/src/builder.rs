@@ -1,0 +1,352 @@
+//! What an ORB is made with: in words of the program, and in `-ORB` arguments of the command line.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::lane::{LaneShape, ThreadStart};
+use crate::limits::{CONNECTIONS_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX};
+use crate::orb::{Orb, OrbCore};
+use crate::transport::{Endpoint, TcpTransport, Transport, TransportError};
+
+/// Collects what an ORB is to be, then makes it.
+#[must_use]
+pub struct OrbBuilder {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) published_host: Option<String>,
+    pub(crate) initial: Vec<(String, String)>,
+    pub(crate) shape: LaneShape,
+    pub(crate) round_trip: Option<Duration>,
+    pub(crate) connect: Option<Duration>,
+    pub(crate) thread_start: Option<ThreadStart>,
+}
+
+/// Why an ORB could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// An argument that begins with `-ORB` is not known.
+    UnknownOption(String),
+    /// An option stands last, without its value.
+    ValueMissing(String),
+    /// A value cannot be read as what the option needs.
+    ValueMalformed {
+        /// The option.
+        option: String,
+        /// What was given.
+        value: String,
+        /// What to write instead.
+        expected: &'static str,
+    },
+    /// It cannot listen there.
+    CannotListen {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why.
+        error: TransportError,
+    },
+    /// A thread could not be started.
+    CannotStartThread,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownOption(option) => write!(f, "The option {option} is not known."),
+            Self::ValueMissing(option) => write!(f, "The option {option} needs a value after it."),
+            Self::ValueMalformed {
+                option,
+                value,
+                expected,
+            } => {
+                write!(f, "{option} cannot be '{value}': write {expected}.")
+            }
+            Self::CannotListen { endpoint, error } => {
+                write!(f, "Cannot listen at {endpoint}. {error}")
+            }
+            Self::CannotStartThread => f.write_str("A thread of the ORB could not be started."),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+const ENDPOINT_FORM: &str = "host:port, :port, or iiop://host:port";
+
+impl Default for OrbBuilder {
+    fn default() -> Self {
+        Self {
+            transport: Arc::new(TcpTransport),
+            endpoints: Vec::new(),
+            published_host: None,
+            initial: Vec::new(),
+            shape: LaneShape {
+                threads: LANE_THREADS,
+                threads_dynamic: LANE_THREADS_DYNAMIC_MAX,
+                connections_max: CONNECTIONS_MAX,
+                message_size_max: MESSAGE_SIZE_MAX,
+            },
+            round_trip: None,
+            connect: None,
+            thread_start: None,
+        }
+    }
+}
+
+impl OrbBuilder {
+    /// Takes the `-ORB` arguments out of `arguments` and obeys them; the others stay.
+    ///
+    /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
+    /// * `-ORBListenEndpoints HOST:PORT[,HOST:PORT...]`: where to listen;
+    /// * `-ORBPublishedHost HOST`: the host that references carry;
+    /// * `-ORBServerThreads COUNT`: threads that serve;
+    /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`.
+    ///
+    /// # Errors
+    /// [`BuildError`] for an option that is not known or whose value cannot be read.
+    pub fn arguments(mut self, arguments: &mut Vec<String>) -> Result<Self, BuildError> {
+        let mut others = Vec::new();
+        let mut given = std::mem::take(arguments).into_iter();
+        while let Some(argument) = given.next() {
+            if argument.starts_with("-ORB") {
+                let value = given
+                    .next()
+                    .ok_or_else(|| BuildError::ValueMissing(argument.clone()))?;
+                self = self.option(&argument, &value)?;
+            } else {
+                others.push(argument);
+            }
+        }
+        *arguments = others;
+        Ok(self)
+    }
+
+    fn option(self, option: &str, value: &str) -> Result<Self, BuildError> {
+        let malformed = |expected| BuildError::ValueMalformed {
+            option: option.to_owned(),
+            value: value.to_owned(),
+            expected,
+        };
+        let milliseconds = || {
+            let number = value
+                .parse()
+                .map_err(|_| malformed("a number of milliseconds"))?;
+            Ok(Duration::from_millis(number))
+        };
+        match option {
+            "-ORBInitRef" => {
+                let (name, reference) = value
+                    .split_once('=')
+                    .ok_or_else(|| malformed("NAME=REFERENCE"))?;
+                Ok(self.initial_reference(name, reference))
+            }
+            "-ORBListenEndpoints" => value.split(',').try_fold(self, Self::listen),
+            "-ORBPublishedHost" => Ok(self.published_host(value)),
+            "-ORBServerThreads" => Ok(self.threads(
+                value
+                    .parse()
+                    .map_err(|_| malformed("a number of threads"))?,
+            )),
+            "-ORBRoundTripTimeout" => Ok(self.round_trip_timeout(milliseconds()?)),
+            "-ORBConnectTimeout" => Ok(self.connect_timeout(milliseconds()?)),
+            _ => Err(BuildError::UnknownOption(option.to_owned())),
+        }
+    }
+
+    /// Listens at `host:port` too; port 0 is any free one, and an empty host every address.
+    ///
+    /// # Errors
+    /// [`BuildError::ValueMalformed`].
+    pub fn listen(mut self, endpoint: &str) -> Result<Self, BuildError> {
+        self.endpoints.push(parse_endpoint(endpoint).ok_or_else(|| {
+            BuildError::ValueMalformed {
+                option: "The listen endpoint".to_owned(),
+                value: endpoint.to_owned(),
+                expected: ENDPOINT_FORM,
+            }
+        })?);
+        Ok(self)
+    }
+
+    /// The host that references carry, where it is not the one listened at.
+    pub fn published_host(mut self, host: &str) -> Self {
+        self.published_host = Some(host.to_owned());
+        self
+    }
+
+    /// What `resolve_initial_references` finds under `name`: any form that `string_to_object` reads.
+    pub fn initial_reference(mut self, name: &str, reference: &str) -> Self {
+        self.initial.push((name.to_owned(), reference.to_owned()));
+        self
+    }
+
+    /// Static threads of the lane; at least one.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.shape.threads = count.max(1);
+        self
+    }
+
+    /// Threads that the lane may add while all others serve.
+    pub fn dynamic_threads(mut self, count: usize) -> Self {
+        self.shape.threads_dynamic = count;
+        self
+    }
+
+    /// No threads at all: whoever owns the ORB calls [`Orb::turn`]. What a simulation needs.
+    pub fn turned_by_hand(mut self) -> Self {
+        self.shape.threads = 0;
+        self.shape.threads_dynamic = 0;
+        self
+    }
+
+    /// Connections that may be open at once.
+    pub fn connections_max(mut self, count: usize) -> Self {
+        self.shape.connections_max = count.max(1);
+        self
+    }
+
+    /// Octets of the largest message taken or sent.
+    pub fn message_size_max(mut self, octets: usize) -> Self {
+        self.shape.message_size_max = octets;
+        self
+    }
+
+    /// The longest a call may take unless its reference says otherwise; none by default.
+    pub fn round_trip_timeout(mut self, limit: Duration) -> Self {
+        self.round_trip = Some(limit);
+        self
+    }
+
+    /// The longest a connection may take to make unless its reference says otherwise.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect = Some(limit);
+        self
+    }
+
+    /// Runs on each thread that serves, before it does: the place for its scheduling and affinity.
+    pub fn on_thread_start(mut self, start: impl Fn() + Send + Sync + 'static) -> Self {
+        self.thread_start = Some(Arc::new(start));
+        self
+    }
+
+    /// Another transport than TCP.
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Makes the ORB. It listens and has its threads at once where endpoints were given, else when the root adapter
+    /// is first asked for.
+    ///
+    /// # Errors
+    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`].
+    pub fn build(self) -> Result<Orb, BuildError> {
+        let serves = !self.endpoints.is_empty();
+        let core = OrbCore::new(self);
+        if serves {
+            core.lane()?;
+        }
+        Ok(Orb::of(core))
+    }
+}
+
+impl fmt::Debug for OrbBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrbBuilder")
+            .field("endpoints", &self.endpoints)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse_endpoint(text: &str) -> Option<Endpoint> {
+    let text = ["iiop://", "giop:tcp:", "tcp://"]
+        .iter()
+        .find_map(|form| text.strip_prefix(form))
+        .unwrap_or(text);
+    let (host, port) = text.rsplit_once(':')?;
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    if bracketed.is_none() && host.contains(':') {
+        return None;
+    }
+    let host = bracketed.unwrap_or(host);
+    let port = if port.is_empty() {
+        0
+    } else {
+        port.parse().ok()?
+    };
+    Some(Endpoint {
+        host: if host.is_empty() { ANY_ADDRESS } else { host }.to_owned(),
+        port,
+    })
+}
+
+/// Where to listen when nothing else is said.
+pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(host: &str, port: u16) -> Option<Endpoint> {
+        Some(Endpoint {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    #[test]
+    fn endpoints_are_read_in_each_of_their_forms() {
+        assert_eq!(parse_endpoint("ship:2809"), endpoint("ship", 2809));
+        assert_eq!(parse_endpoint(":2809"), endpoint(ANY_ADDRESS, 2809));
+        assert_eq!(parse_endpoint("iiop://10.0.0.1:"), endpoint("10.0.0.1", 0));
+        assert_eq!(parse_endpoint("[::1]:2809"), endpoint("::1", 2809));
+        for wrong in ["", "ship", "::1:2809", "ship:two", "ship:70000"] {
+            assert_eq!(parse_endpoint(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_orb_arguments_are_taken_out() {
+        let mut arguments = [
+            "serve",
+            "-ORBInitRef",
+            "NameService=corbaloc::ship:2809/NameService",
+            "-v",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        let builder = OrbBuilder::default().arguments(&mut arguments).unwrap();
+        assert_eq!(arguments, ["serve", "-v"]);
+        assert_eq!(builder.initial[0].1, "corbaloc::ship:2809/NameService");
+    }
+
+    #[test]
+    fn a_wrong_argument_says_what_to_write() {
+        let refuse = |given: &[&str]| {
+            let mut arguments = given
+                .iter()
+                .map(|argument| (*argument).to_owned())
+                .collect();
+            OrbBuilder::default()
+                .arguments(&mut arguments)
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            refuse(&["-ORBInitRef"]),
+            "The option -ORBInitRef needs a value after it."
+        );
+        assert_eq!(
+            refuse(&["-ORBInitRef", "x"]),
+            "-ORBInitRef cannot be 'x': write NAME=REFERENCE."
+        );
+        assert_eq!(
+            refuse(&["-ORBNonsense", "x"]),
+            "The option -ORBNonsense is not known."
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! The caller's side: connections to servers, and the way of one request out and its reply back.
+//!
+//! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
+//! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
+
+mod exchange;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use deckwatch_sync::{PiMutex, Pool};
+
+use crate::connection::Slab;
+use crate::counters::{Counter, Counters};
+use crate::limits::{CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
+use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
+
+pub(crate) use exchange::{Call, Reply, follow_forwards};
+
+/// Everything that goes out of one ORB.
+pub(crate) struct Client {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) slab: Slab,
+    pub(crate) message_size_max: usize,
+    /// By endpoint and code sets: what a connection has announced holds for all its requests.
+    bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
+}
+
+/// An endpoint, and the code sets service context announced there.
+type BindingKey = (Endpoint, Option<[u8; 12]>);
+
+/// The connections to one endpoint.
+pub(crate) struct Binding {
+    endpoint: Endpoint,
+    idle: Pool<ClientConnection>,
+    oneway: PiMutex<Option<ClientConnection>>,
+}
+
+/// A connection that we have made.
+pub(crate) struct ClientConnection {
+    stream: Box<dyn Stream>,
+    request_id: u32,
+    last_used: Instant64,
+    /// The server knows our code sets.
+    code_sets_said: bool,
+    /// It has served a call before.
+    is_used: bool,
+}
+
+impl Client {
+    pub(crate) fn new(
+        transport: Arc<dyn Transport>,
+        counters: Arc<Counters>,
+        message_size_max: usize,
+    ) -> Self {
+        Self {
+            transport,
+            counters,
+            slab: Slab::new(),
+            message_size_max,
+            bindings: PiMutex::default(),
+        }
+    }
+
+    /// The connections to `endpoint`, shared by all references to it.
+    pub(crate) fn binding(&self, endpoint: Endpoint, code_sets: Option<[u8; 12]>) -> Arc<Binding> {
+        let key = (endpoint, code_sets);
+        let mut bindings = self.bindings.lock("client.bindings");
+        if let Some(binding) = bindings.get(&key) {
+            return Arc::clone(binding);
+        }
+        if bindings.len() >= ENDPOINTS_MAX {
+            bindings.retain(|_, binding| Arc::strong_count(binding) > 1);
+        }
+        let binding = Arc::new(Binding {
+            endpoint: key.0.clone(),
+            idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
+            oneway: PiMutex::new(None),
+        });
+        bindings.insert(key, Arc::clone(&binding));
+        binding
+    }
+
+    /// Closes every connection that no call is using.
+    pub(crate) fn close(&self) {
+        for (_, binding) in self.bindings.lock("client.close").drain() {
+            while binding.idle.take().is_some() {}
+            *binding.oneway.lock("client.close") = None;
+        }
+    }
+
+    fn connect(
+        &self,
+        binding: &Binding,
+        deadline: Instant64,
+    ) -> Result<ClientConnection, TransportError> {
+        let stream = self
+            .transport
+            .connect(&binding.endpoint, Some(deadline))
+            .inspect_err(|_| self.counters.count(Counter::ConnectFailures))?;
+        self.counters.count(Counter::ConnectionsMade);
+        let last_used = self.transport.now();
+        Ok(ClientConnection {
+            stream,
+            request_id: 0,
+            last_used,
+            code_sets_said: false,
+            is_used: false,
+        })
+    }
+
+    /// An idle connection that the server has not closed.
+    fn take_idle(&self, binding: &Binding, now: Instant64) -> Option<ClientConnection> {
+        while let Some(connection) = binding.idle.take() {
+            if self.is_fresh(&connection, now) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Whether a connection can still be used. After a pause it is looked at: anything to read then is the server's
+    /// farewell, for nothing else is expected.
+    fn is_fresh(&self, connection: &ClientConnection, now: Instant64) -> bool {
+        let pause = now.since(connection.last_used);
+        if pause < STALE_CHECK_AFTER {
+            return true;
+        }
+        let fresh = pause < CLIENT_IDLE_TIMEOUT && !connection.stream.is_readable();
+        if !fresh {
+            self.counters.count(Counter::StaleConnections);
+        }
+        fresh
+    }
+
+    fn give_back(&self, binding: &Binding, mut connection: ClientConnection, now: Instant64) {
+        connection.last_used = now;
+        connection.is_used = true;
+        let _enough_idle = binding.idle.put(connection);
+    }
+}
+
+impl ClientConnection {
+    fn next_request_id(&mut self) -> u32 {
+        self.request_id = self.request_id.wrapping_add(1);
+        self.request_id
+    }
+}

@@ -1,0 +1,251 @@
+//! What has arrived on one connection and not been served yet: octets in a lent buffer, cut into GIOP messages.
+//!
+//! Knows sizes, versions and limits; knows no socket and no clock. An idle connection holds no buffer.
+
+use std::ops::Range;
+
+use deckwatch_sync::Pool;
+
+use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
+use crate::wire;
+use deckwatch_giop::ProtocolError;
+
+/// Buffers that are lent while messages are in flight. Each is as long as its capacity allows it to be read into.
+#[derive(Debug)]
+pub(crate) struct Slab(Pool<Vec<u8>>);
+
+impl Slab {
+    pub(crate) fn new() -> Self {
+        Self(Pool::with_capacity(BUFFERS_MAX))
+    }
+
+    /// Takes `count` buffers from the allocator now, so that none need be taken later.
+    pub(crate) fn fill(&self, count: usize) {
+        for _ in 0..count {
+            if self.0.put(vec![0; BUFFER_SIZE]).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A buffer of any content, at least [`BUFFER_SIZE`] long.
+    pub(crate) fn lend(&self) -> Vec<u8> {
+        self.0.take().unwrap_or_else(|| vec![0; BUFFER_SIZE])
+    }
+
+    /// An empty buffer with room for [`BUFFER_SIZE`].
+    pub(crate) fn lend_empty(&self) -> Vec<u8> {
+        let mut buffer = self.lend();
+        buffer.clear();
+        buffer
+    }
+
+    /// Takes a buffer back; one that has grown large, or that nobody needs, is given to the allocator.
+    pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() <= BUFFER_RETAINED_MAX {
+            if buffer.len() < BUFFER_SIZE {
+                buffer.resize(BUFFER_SIZE, 0);
+            }
+            let _has_enough = self.0.put(buffer);
+        }
+    }
+}
+
+/// Octets between the socket and the parser.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    buffer: Option<Vec<u8>>,
+    /// Octets of the buffer that have been handed out as messages.
+    consumed: usize,
+    /// Octets of the buffer that have arrived.
+    filled: usize,
+    size_max: usize,
+}
+
+impl Inbound {
+    /// Nothing has arrived; messages above `size_max` octets are a fault.
+    pub(crate) const fn new(size_max: usize) -> Self {
+        Self {
+            buffer: None,
+            consumed: 0,
+            filled: 0,
+            size_max,
+        }
+    }
+
+    /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims.
+    pub(crate) fn space(&mut self, slab: &Slab) -> &mut [u8] {
+        let buffer = self.buffer.get_or_insert_with(|| slab.lend());
+        if self.consumed != 0 {
+            buffer.copy_within(self.consumed..self.filled, 0);
+            self.filled -= self.consumed;
+            self.consumed = 0;
+        }
+        if self.filled == buffer.len() {
+            buffer.resize(buffer.len() * 2, 0);
+        }
+        &mut buffer[self.filled..]
+    }
+
+    /// Says that `count` octets have been read into [`Inbound::space`].
+    pub(crate) fn handle_bytes(&mut self, count: usize) {
+        self.filled += count;
+    }
+
+    /// The next whole message, as a place for [`Inbound::message`] or [`Inbound::detach`].
+    ///
+    /// # Errors
+    /// [`ProtocolError`] where the octets are no GIOP message, or one that is too large: nothing after it can be read.
+    pub(crate) fn poll_message(&mut self) -> Result<Option<Range<usize>>, ProtocolError> {
+        let Some(len) = self.next_len()? else {
+            return Ok(None);
+        };
+        let place = self.consumed..self.consumed + len;
+        self.consumed = place.end;
+        Ok(Some(place))
+    }
+
+    fn next_len(&self) -> Result<Option<usize>, ProtocolError> {
+        let Some(buffer) = &self.buffer else {
+            return Ok(None);
+        };
+        let waiting = &buffer[self.consumed..self.filled];
+        wire::whole_len(waiting, self.size_max)
+    }
+
+    /// Whether another message can be polled (or the fault that follows) without reading.
+    pub(crate) fn has_more(&self) -> bool {
+        !matches!(self.next_len(), Ok(None))
+    }
+
+    /// Whether a message has begun to arrive and not ended.
+    pub(crate) fn is_within_message(&self) -> bool {
+        self.consumed != self.filled
+    }
+
+    /// The octets of a message, as long as nothing is read.
+    pub(crate) fn message(&self, place: Range<usize>) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[place])
+    }
+
+    /// Gives the buffer away, so that others may read while the message polled last is served; what came after it stays.
+    pub(crate) fn detach(&mut self, slab: &Slab) -> Vec<u8> {
+        let buffer = self.buffer.take().unwrap_or_default();
+        let rest = &buffer[self.consumed.min(buffer.len())..self.filled.min(buffer.len())];
+        if !rest.is_empty() {
+            let mut kept = slab.lend();
+            if kept.len() < rest.len() {
+                kept.resize(rest.len(), 0);
+            }
+            kept[..rest.len()].copy_from_slice(rest);
+            self.buffer = Some(kept);
+        }
+        self.filled -= self.consumed;
+        self.consumed = 0;
+        buffer
+    }
+
+    /// Gives the buffer back, whatever waits in it.
+    pub(crate) fn discard(&mut self, slab: &Slab) {
+        self.consumed = self.filled;
+        self.rest(slab);
+    }
+
+    /// Gives the buffer back where nothing waits in it.
+    pub(crate) fn rest(&mut self, slab: &Slab) {
+        if self.consumed == self.filled
+            && let Some(buffer) = self.buffer.take()
+        {
+            slab.take_back(buffer);
+            self.consumed = 0;
+            self.filled = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE_MAX: usize = 1 << 20;
+
+    /// Framing looks at no body: this one is of octets that mean nothing.
+    fn message(body: usize) -> Vec<u8> {
+        let mut octets = b"GIOP\x01\x02\0\x06".to_vec();
+        octets.extend(u32::try_from(body).unwrap().to_be_bytes());
+        octets.resize(octets.len() + body, 7);
+        octets
+    }
+
+    fn put(inbound: &mut Inbound, slab: &Slab, mut octets: &[u8]) {
+        while !octets.is_empty() {
+            let space = inbound.space(slab);
+            let count = space.len().min(octets.len());
+            space[..count].copy_from_slice(&octets[..count]);
+            inbound.handle_bytes(count);
+            octets = &octets[count..];
+        }
+    }
+
+    #[test]
+    fn messages_are_cut_out_however_the_octets_arrive() {
+        let slab = Slab::new();
+        let octets = [message(3), message(0), message(40_000)].concat();
+        for step in [1, 7, 1_000, octets.len()] {
+            let mut inbound = Inbound::new(SIZE_MAX);
+            let mut lens = Vec::new();
+            for part in octets.chunks(step) {
+                put(&mut inbound, &slab, part);
+                while let Some(place) = inbound.poll_message().unwrap() {
+                    lens.push(inbound.message(place).len());
+                }
+            }
+            assert_eq!(lens, [15, 12, 40_012]);
+            assert!(!inbound.is_within_message());
+        }
+    }
+
+    #[test]
+    fn what_follows_a_detached_message_stays() {
+        let slab = Slab::new();
+        let mut inbound = Inbound::new(SIZE_MAX);
+        put(
+            &mut inbound,
+            &slab,
+            &[message(3), message(5), vec![b'G']].concat(),
+        );
+        let place = inbound.poll_message().unwrap().unwrap();
+        assert!(inbound.has_more());
+        let buffer = inbound.detach(&slab);
+        assert_eq!(buffer[place], message(3));
+        let place = inbound.poll_message().unwrap().unwrap();
+        assert_eq!(inbound.message(place), message(5));
+        assert!(!inbound.has_more());
+        assert!(inbound.is_within_message());
+    }
+
+    #[test]
+    fn a_header_that_claims_much_costs_nothing_and_one_that_claims_too_much_is_a_fault() {
+        let slab = Slab::new();
+        let mut inbound = Inbound::new(SIZE_MAX);
+        put(&mut inbound, &slab, &message(SIZE_MAX - 12)[..20]);
+        assert_eq!(inbound.poll_message(), Ok(None));
+        assert_eq!(inbound.buffer.as_ref().unwrap().len(), BUFFER_SIZE);
+        let mut inbound = Inbound::new(SIZE_MAX);
+        put(&mut inbound, &slab, &message(SIZE_MAX)[..12]);
+        assert_eq!(inbound.poll_message(), Err(ProtocolError::MessageTooLarge));
+    }
+
+    #[test]
+    fn an_idle_connection_holds_no_buffer() {
+        let slab = Slab::new();
+        let mut inbound = Inbound::new(SIZE_MAX);
+        put(&mut inbound, &slab, &message(3)[..14]);
+        inbound.rest(&slab);
+        assert!(inbound.buffer.is_some());
+        put(&mut inbound, &slab, &message(3)[14..]);
+        assert!(inbound.poll_message().unwrap().is_some());
+        inbound.rest(&slab);
+        assert!(inbound.buffer.is_none());
+    }
+}

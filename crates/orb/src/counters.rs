@@ -1,0 +1,157 @@
+//! What has happened, counted: one number per fact, in an array that outside code may read at any time.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$about:meta])+ $name:ident => $text:literal,)+) => {
+        /// A fact that the ORB counts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        #[non_exhaustive]
+        pub enum Counter { $($(#[$about])+ $name,)+ }
+
+        impl Counter {
+            /// Every counter, in the order of [`Snapshot`].
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Its name in results and metrics.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections accepted.
+    ConnectionsAccepted => "connections_accepted",
+    /// Accepted connections that have closed, for whatever reason.
+    ConnectionsClosed => "connections_closed",
+    /// Times accepting had to rest because descriptors or memory had run out.
+    AcceptsExhausted => "accepts_exhausted",
+    /// Times the listener had to rest because the lane had all the connections it may have.
+    AcceptsRefused => "accepts_refused",
+    /// Two-way requests dispatched.
+    Requests => "requests",
+    /// One-way requests dispatched.
+    Oneways => "oneways",
+    /// Locate requests answered.
+    LocateRequests => "locate_requests",
+    /// Cancel requests seen; the reply is sent all the same, as the standard allows.
+    CancelRequests => "cancel_requests",
+    /// Requests answered with a system exception.
+    SystemExceptions => "system_exceptions",
+    /// Requests for an object that is not there.
+    ObjectsNotExist => "objects_not_exist",
+    /// Requests that an adapter's manager turned away.
+    RequestsDiscarded => "requests_discarded",
+    /// Servants that panicked.
+    ServantPanics => "servant_panics",
+    /// Messages that broke GIOP: bad magic, header, type or direction.
+    ProtocolErrors => "protocol_errors",
+    /// Messages of a GIOP version that is not known here.
+    UnknownVersions => "unknown_versions",
+    /// Messages larger than the limit.
+    MessagesTooLarge => "messages_too_large",
+    /// Connections that ended within a message.
+    TruncatedMessages => "truncated_messages",
+    /// Message errors received.
+    MessageErrorsReceived => "message_errors_received",
+    /// Replies that could not be written: the peer has gone or did not read in time.
+    RepliesLost => "replies_lost",
+    /// Threads added to a lane.
+    ThreadsAdded => "threads_added",
+    /// Threads that could not be added.
+    ThreadsRefused => "threads_refused",
+    /// Times a thread adopted a connection.
+    Adoptions => "adoptions",
+    /// Connections watched again because a request of theirs took long.
+    AdoptionsRevoked => "adoptions_revoked",
+    /// Connections made to servers.
+    ConnectionsMade => "connections_made",
+    /// Connections to servers that could not be made.
+    ConnectFailures => "connect_failures",
+    /// Requests sent.
+    RequestsSent => "requests_sent",
+    /// One-ways sent.
+    OnewaysSent => "oneways_sent",
+    /// Calls interrupted at their deadline.
+    Timeouts => "timeouts",
+    /// Calls begun again on a fresh connection because the cached one had been closed.
+    StaleConnections => "stale_connections",
+    /// Location forwards followed.
+    Forwards => "forwards",
+    /// Calls that failed because the connection broke.
+    CommFailures => "comm_failures",
+    /// Replies that answered no request of ours.
+    RepliesToNobody => "replies_to_nobody",
+    /// Replies that could not be understood.
+    MalformedReplies => "malformed_replies",
+}
+
+const COUNT: usize = Counter::ALL.len();
+
+/// The counters of one ORB.
+pub struct Counters([AtomicU64; COUNT]);
+
+/// The values of all counters at about one time.
+pub type Snapshot = [(Counter, u64); COUNT];
+
+impl Counters {
+    /// All at zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; COUNT])
+    }
+
+    /// Counts one `counter`.
+    pub fn count(&self, counter: Counter) {
+        self.0[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The value of one counter.
+    #[must_use]
+    pub fn read(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// The values of all.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        std::array::from_fn(|index| (Counter::ALL[index], self.read(Counter::ALL[index])))
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = self.snapshot().into_iter().filter(|(_, value)| *value != 0);
+        f.debug_map()
+            .entries(counted.map(|(counter, value)| (counter.name(), value)))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_counter_has_its_own_place_and_name() {
+        let counters = Counters::new();
+        for counter in Counter::ALL {
+            counters.count(*counter);
+        }
+        assert!(counters.snapshot().iter().all(|(_, value)| *value == 1));
+        let names: std::collections::HashSet<_> =
+            Counter::ALL.iter().map(|counter| counter.name()).collect();
+        assert_eq!(names.len(), Counter::ALL.len());
+    }
+}

@@ -1,0 +1,117 @@
+//! From text to references: `IOR:`, `corbaloc:`, `corbaname:`, and the names of initial references.
+
+use std::sync::PoisonError;
+
+use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
+use deckwatch_giop::url::{Address, Corbaloc};
+use deckwatch_giop::{ObjectUrl, SystemExceptionKind as Kind};
+
+use crate::orb::{Initial, Orb};
+use crate::raise::{self, own};
+use crate::{Completion, ObjectRef, SystemException, minor};
+
+impl Orb {
+    /// Reads a reference; `None` for nil.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
+    /// service raised.
+    pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
+        let url: ObjectUrl = text
+            .parse()
+            .map_err(|_| raise::bad_param(minor::BAD_REFERENCE_STRING, Completion::No))?;
+        match url {
+            ObjectUrl::Ior(ior) => Ok(self.reference(ior)),
+            ObjectUrl::Corbaloc(url) => self.corbaloc(&url).map(Some),
+            ObjectUrl::Corbaname(url) => {
+                let context = self.corbaloc(&url.context)?;
+                if url.name.is_empty() {
+                    Ok(Some(context))
+                } else {
+                    self.resolve_name(&context, &url.name)
+                }
+            }
+        }
+    }
+
+    fn corbaloc(&self, url: &Corbaloc) -> Result<ObjectRef, SystemException> {
+        let nothing = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
+        if url.addresses.contains(&Address::InitialReference) {
+            let name = std::str::from_utf8(&url.key).map_err(|_| nothing)?;
+            return self.resolve_initial_references(name);
+        }
+        let ior = url.to_ior()?.ok_or(nothing)?;
+        self.reference(ior).ok_or(nothing)
+    }
+
+    /// What a naming context has under a stringified name.
+    fn resolve_name(
+        &self,
+        context: &ObjectRef,
+        name: &str,
+    ) -> Result<Option<ObjectRef>, SystemException> {
+        // NotFound, CannotProceed, InvalidName: to the reader of a URL all say that it leads nowhere.
+        let found = context.invoke(
+            "resolve_str",
+            |w| name.write(w),
+            parse_object,
+            |_, _| Ok(None),
+        );
+        found.map_err(|exception: SystemException| {
+            if exception.kind == Kind::Unknown {
+                return raise::bad_param(minor::BAD_REFERENCE_STRING, Completion::No);
+            }
+            exception
+        })
+    }
+
+    /// The reference under the name of an initial service, as given by `-ORBInitRef` or
+    /// [`Orb::register_initial_reference`].
+    ///
+    /// # Errors
+    /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
+    pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        let unknown = raise::bad_param(own::INITIAL_REFERENCE_UNKNOWN, Completion::No);
+        let found = self
+            .0
+            .initial
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned();
+        match found.ok_or(unknown)? {
+            Initial::Reference(reference) => Ok(reference),
+            Initial::Text(text) => {
+                let reference = self.string_to_object(&text)?.ok_or(unknown)?;
+                self.register_initial_reference(name, &reference);
+                Ok(reference)
+            }
+        }
+    }
+
+    /// Makes `reference` what [`Orb::resolve_initial_references`] finds under `name` in this ORB.
+    pub fn register_initial_reference(&self, name: &str, reference: &ObjectRef) {
+        let mut initial = self
+            .0
+            .initial
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        initial.insert(name.to_owned(), Initial::Reference(reference.clone()));
+    }
+
+    /// The names under which initial references are known.
+    #[must_use]
+    pub fn list_initial_services(&self) -> Vec<String> {
+        self.0
+            .initial
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
+    }
+}
+
+fn parse_object(r: &mut Reader<'_>) -> Result<Option<ObjectRef>, DecodeError> {
+    Option::parse(r)
+}

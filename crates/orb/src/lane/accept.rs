@@ -1,0 +1,112 @@
+//! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use deckwatch_sync::PiMutex;
+
+use super::{Lane, ServerConnection, token_of};
+use crate::connection::Inbound;
+use crate::counters::Counter;
+use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::transport::{Interest, Stream, TransportError};
+
+/// Tokens of listeners: a slot number no table reaches.
+const LISTENERS: u64 = 0xffff_fff0_0000_0000;
+
+pub(super) fn listener_of(token: u64) -> Option<usize> {
+    (token >= LISTENERS).then(|| (token - LISTENERS) as usize)
+}
+
+impl Lane {
+    pub(super) fn watch_listeners(&self) -> Result<(), TransportError> {
+        for (listener, token) in self
+            .listeners
+            .lock("lane.listeners")
+            .iter()
+            .zip(LISTENERS..)
+        {
+            self.poller
+                .watch(listener.source(), token, Interest::Pending)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn accept(self: &Arc<Self>, listener: usize) {
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if self.open.load(Ordering::Acquire) >= self.shape.connections_max {
+                self.counters.count(Counter::AcceptsRefused);
+                self.rest_accepting();
+                return;
+            }
+            let accepted = self
+                .listeners
+                .lock("lane.accept")
+                .get(listener)
+                .map(|listener| listener.accept());
+            match accepted.unwrap_or(Ok(None)) {
+                Ok(Some(stream)) => self.admit(stream),
+                Ok(None) => return,
+                Err(_) => {
+                    self.counters.count(Counter::AcceptsExhausted);
+                    self.rest_accepting();
+                    self.resting.store(true, Ordering::Release);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: Box<dyn Stream>) {
+        let connection = ServerConnection {
+            stream,
+            inbound: PiMutex::new(Inbound::new(self.shape.message_size_max)),
+            signalled: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            adopted: AtomicBool::new(false),
+            streak: AtomicUsize::new(0),
+            says_utf8: AtomicBool::new(false),
+            write: PiMutex::new(()),
+        };
+        let Ok(key) = self.connections.insert(connection) else {
+            return;
+        };
+        self.counters.count(Counter::ConnectionsAccepted);
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let Some(connection) = self.connections.pin(key) else {
+            return;
+        };
+        if self
+            .poller
+            .watch(connection.stream.source(), token_of(key), Interest::Arrival)
+            .is_err()
+        {
+            self.close(key, &connection);
+        }
+    }
+
+    fn rest_accepting(&self) {
+        for (listener, token) in self
+            .listeners
+            .lock("lane.listeners")
+            .iter()
+            .zip(LISTENERS..)
+        {
+            self.poller
+                .rewatch(listener.source(), token, Interest::Nothing);
+        }
+    }
+
+    pub(super) fn resume_accepting(&self) {
+        self.resting.store(false, Ordering::Release);
+        for (listener, token) in self
+            .listeners
+            .lock("lane.listeners")
+            .iter()
+            .zip(LISTENERS..)
+        {
+            self.poller
+                .rewatch(listener.source(), token, Interest::Pending);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! From a whole message to its reply: request, locate request, and the operations every object has.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use deckwatch_cdr::{CharSet, Reader};
+use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response};
+
+use super::{Lane, ServerConnection};
+use crate::adapter::{Found, ObjectKey};
+use crate::counters::Counter;
+use crate::limits::REPLY_WRITE_TIMEOUT;
+use crate::raise;
+use crate::servant::ServerRequest;
+use crate::wire;
+use crate::{Completion, SystemException, current, minor};
+
+thread_local! {
+    /// Requests of this thread that are being served; more than one where a simulated world turns lanes within a call.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Requests in progress that cannot finish before the calling thread returns: it serves them.
+pub(super) fn depth_here(_lane: &Lane) -> usize {
+    DEPTH.get()
+}
+
+/// What a request comes to.
+enum Outcome {
+    /// The reply, if one is expected, stands in the buffer.
+    Replied,
+    /// The reply is this exception.
+    Raise(SystemException),
+    /// The caller shall ask elsewhere.
+    Forward(crate::ObjectRef),
+}
+
+impl Lane {
+    /// Serves one message. `Err`: the connection cannot go on.
+    pub(super) fn dispatch(&self, connection: &ServerConnection, message: &[u8]) -> Result<(), ()> {
+        match Message::parse(message) {
+            Ok(Message::Request(request)) => {
+                self.serve_request(connection, request);
+                Ok(())
+            }
+            Ok(Message::LocateRequest(request)) => {
+                self.counters.count(Counter::LocateRequests);
+                let found = request
+                    .target
+                    .object_key()
+                    .is_ok_and(|key| self.find(key).is_ok());
+                let status = if found {
+                    LocateStatus::ObjectHere
+                } else {
+                    LocateStatus::UnknownObject
+                };
+                self.write_with(connection, |buffer| {
+                    wire::locate_reply(buffer, request.version, request.id, status)
+                });
+                Ok(())
+            }
+            _ => {
+                self.counters.count(Counter::ProtocolErrors);
+                self.say_message_error(connection);
+                Err(())
+            }
+        }
+    }
+
+    /// From the first request that announces code sets on, all of its connection are read and answered in them.
+    fn agree_on_code_sets(
+        &self,
+        connection: &ServerConnection,
+        request: &mut Request<'_>,
+    ) -> Result<(), SystemException> {
+        if let Some(chars) = wire::announced_chars(request)? {
+            connection
+                .says_utf8
+                .store(chars == CharSet::Utf8, Ordering::Release);
+        }
+        if connection.says_utf8.load(Ordering::Acquire) {
+            request.body = request
+                .body
+                .with_codec(request.body.codec().with_chars(CharSet::Utf8));
+        }
+        Ok(())
+    }
+
+    fn serve_request(&self, connection: &ServerConnection, mut request: Request<'_>) {
+        let agreed = self.agree_on_code_sets(connection, &mut request);
+        let request = &request;
+        self.in_progress.fetch_add(1, Ordering::AcqRel);
+        DEPTH.set(DEPTH.get() + 1);
+        let mut reply = self.slab.lend_empty();
+        if request.response == Response::Receipt {
+            // The caller wants to know that the request has come, not what comes of it.
+            let receipt =
+                ServerRequest::new(request, &[], &mut reply, self.shape.message_size_max).finish();
+            debug_assert!(
+                receipt.is_ok(),
+                "a reply without results can always be written"
+            );
+            self.write(connection, &reply);
+        }
+        let outcome = agreed.map_or_else(Outcome::Raise, |()| self.upcall(request, &mut reply));
+        match outcome {
+            Outcome::Replied => {}
+            Outcome::Raise(exception) => {
+                self.counters.count(Counter::SystemExceptions);
+                wire::exception_reply(&mut reply, request, exception);
+            }
+            Outcome::Forward(target) => {
+                if let Err(error) = wire::forward_reply(&mut reply, request, target.ior()) {
+                    wire::exception_reply(&mut reply, request, error.into());
+                }
+            }
+        }
+        if request.response == Response::Outcome {
+            self.counters.count(Counter::Requests);
+            self.write(connection, &reply);
+        } else {
+            self.counters.count(Counter::Oneways);
+        }
+        self.slab.take_back(reply);
+        DEPTH.set(DEPTH.get() - 1);
+        self.in_progress.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn upcall(&self, request: &Request<'_>, reply: &mut Vec<u8>) -> Outcome {
+        let key = request.target.object_key().map_err(SystemException::from);
+        match key.and_then(|key| self.find(key)) {
+            Ok(Found::Elsewhere(target)) => self.upcall_elsewhere(request, reply, &target),
+            Ok(found) => self.upcall_at(request, reply, &found),
+            Err(exception) => self.refuse(exception),
+        }
+    }
+
+    /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
+    fn upcall_elsewhere(
+        &self,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+        target: &crate::ObjectRef,
+    ) -> Outcome {
+        let own = target
+            .object_key()
+            .filter(|key| !matches!(ObjectKey::parse(key), ObjectKey::Plain(_)));
+        let outcome = own.map(|key| self.find(key)).and_then(|found| match found {
+            Ok(found) => found
+                .servant()
+                .is_some()
+                .then(|| self.upcall_at(request, reply, &found)),
+            Err(exception) => target.is_local().then(|| self.refuse(exception)),
+        });
+        outcome.unwrap_or_else(|| Outcome::Forward(target.clone()))
+    }
+
+    fn find<'a>(&'a self, key: &'a [u8]) -> Result<Found<'a>, SystemException> {
+        self.adapter.find(key)
+    }
+
+    fn refuse(&self, exception: SystemException) -> Outcome {
+        self.counters.count(Counter::ObjectsNotExist);
+        Outcome::Raise(exception)
+    }
+
+    fn upcall_at(&self, request: &Request<'_>, reply: &mut Vec<u8>, found: &Found<'_>) -> Outcome {
+        let (Some(servant), Some(adapter)) = (found.servant(), found.adapter()) else {
+            return self.refuse(raise::object_not_exist(raise::NO_OBJECT, Completion::No));
+        };
+        if let Err(exception) = adapter.manager.admit(self.shape.threads != 0) {
+            self.counters.count(Counter::RequestsDiscarded);
+            return Outcome::Raise(exception);
+        }
+        if let Some(outcome) = self.answer_for_every_object(request, reply, servant) {
+            return outcome;
+        }
+        current::enter(&self.orb);
+        let mut upcall = ServerRequest::new(
+            request,
+            found.object_id(),
+            reply,
+            self.shape.message_size_max,
+        );
+        let _turn = adapter
+            .is_single_threaded()
+            .then(|| adapter.serial.lock("adapter.single_thread"));
+        match catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut upcall))) {
+            Ok(Ok(())) => upcall
+                .finish()
+                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
+            Ok(Err(exception)) => Outcome::Raise(exception),
+            Err(_) => {
+                self.counters.count(Counter::ServantPanics);
+                Outcome::Raise(raise::unknown(0, Completion::Maybe))
+            }
+        }
+    }
+
+    /// `_is_a`, `_non_existent` and the others that no servant implements.
+    fn answer_for_every_object(
+        &self,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+        servant: &dyn crate::Servant,
+    ) -> Option<Outcome> {
+        let answer = match request.operation {
+            b"_is_a" => is_a(request.body, servant),
+            b"_non_existent" | b"_not_existent" => Ok(false),
+            b"_interface" => Err(raise::intf_repos(
+                minor::INTERFACE_REPOSITORY_ABSENT,
+                Completion::No,
+            )),
+            b"_component" | b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
+            _ => return None,
+        };
+        let written = answer.and_then(|answer| {
+            let open = wire::begin_reply(
+                reply,
+                request,
+                ReplyStatus::NoException,
+                self.shape.message_size_max,
+            )?;
+            open.writer(reply).write_u8(u8::from(answer))?;
+            Ok(open.finish(reply).map(drop)?)
+        });
+        Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
+    }
+
+    /// Writes a message whole, or gives the connection up: a peer that does not read must not hold the thread.
+    pub(super) fn write(&self, connection: &ServerConnection, message: &[u8]) {
+        let _whole = connection.write.lock("lane.write");
+        let deadline = self.transport.now().after(REPLY_WRITE_TIMEOUT);
+        if connection
+            .stream
+            .write_all(message, Some(deadline))
+            .is_err()
+        {
+            self.counters.count(Counter::RepliesLost);
+            connection.stream.shutdown();
+        }
+    }
+
+    fn write_with(&self, connection: &ServerConnection, form: impl FnOnce(&mut Vec<u8>)) {
+        let mut buffer = self.slab.lend_empty();
+        form(&mut buffer);
+        self.write(connection, &buffer);
+        self.slab.take_back(buffer);
+    }
+
+    pub(super) fn say_message_error(&self, connection: &ServerConnection) {
+        self.write_with(connection, wire::message_error);
+    }
+
+    /// Tells the client that the connection closes and that nothing unanswered has been served.
+    pub(super) fn say_goodbye(&self, connection: &ServerConnection) {
+        self.write_with(connection, wire::close_connection);
+    }
+}
+
+fn is_a(mut arguments: Reader<'_>, servant: &dyn crate::Servant) -> Result<bool, SystemException> {
+    let asked = arguments.read_string_octets()?;
+    let has = servant
+        .repository_ids()
+        .iter()
+        .any(|id| id.as_bytes() == asked);
+    Ok(has || asked == wire::OBJECT_REPOSITORY_ID.as_bytes())
+}

@@ -1,0 +1,138 @@
+//! A thread stays with the connection that keeps it busy: it waits in that connection's read instead of the poller,
+//! which saves a system call and a wake-up per request.
+//!
+//! It gives the connection back as soon as nothing comes for a moment, or as no other thread is left to wait in the
+//! poller. A request that takes long must not hide the next one: the thread in the poller looks at the seats from time
+//! to time and watches such a connection again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use deckwatch_sync::SlotKey;
+
+use super::serve::{Left, Reading};
+use super::{Lane, ServerConnection, key_of, token_of};
+use crate::counters::Counter;
+use crate::limits::ADOPTION_WAIT;
+use crate::transport::Interest;
+
+/// What the others may know of one thread.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// A thread has this seat.
+    pub(super) taken: AtomicBool,
+    /// Token of the connection it has adopted.
+    adopted: AtomicU64,
+    /// Odd while it serves a request of that connection.
+    step: AtomicU32,
+    /// The step at the last sweep.
+    step_seen: AtomicU32,
+}
+
+/// No connection has this token: its slot is beyond any table's.
+const NOTHING: u64 = u64::MAX;
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            adopted: AtomicU64::new(NOTHING),
+            step: AtomicU32::new(0),
+            step_seen: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Lane {
+    /// Whether this thread may leave the poller to others.
+    fn may_stay_away(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) != 0 && !self.closing.load(Ordering::Acquire)
+    }
+
+    /// Serves one connection until it pauses or the thread is needed elsewhere.
+    pub(super) fn follow(
+        self: &Arc<Self>,
+        key: SlotKey,
+        connection: &ServerConnection,
+        seat: usize,
+    ) {
+        connection.streak.store(0, Ordering::Relaxed);
+        if !self.may_stay_away() || connection.adopted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.counters.count(Counter::Adoptions);
+        self.poller
+            .rewatch(connection.stream.source(), token_of(key), Interest::Nothing);
+        self.seats[seat]
+            .adopted
+            .store(token_of(key), Ordering::Release);
+        if self.adopted.fetch_add(1, Ordering::AcqRel) == 0 {
+            // Whoever waits without an end does not know yet that there is something to look at.
+            self.poller.wake();
+        }
+        let left = self.stay_with(key, connection, &self.seats[seat]);
+        self.seats[seat].adopted.store(NOTHING, Ordering::Release);
+        self.adopted.fetch_sub(1, Ordering::AcqRel);
+        if left == Left::Ended {
+            return self.close(key, connection);
+        }
+        // Also where another thread has watched it again already: that one's event may have found us still reading.
+        connection.adopted.store(false, Ordering::Release);
+        self.poller
+            .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
+    }
+
+    fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {
+        while self.may_stay_away() && connection.adopted.load(Ordering::Acquire) {
+            let Some(mut reading) = connection.inbound.try_lock("lane.follow") else {
+                return Left::ToAnother;
+            };
+            match connection
+                .stream
+                .read_within(reading.space(&self.slab), ADOPTION_WAIT)
+            {
+                Ok(None) => {
+                    reading.rest(&self.slab);
+                    return Left::Open;
+                }
+                Ok(Some(0)) | Err(_) => return self.end_of(&reading),
+                Ok(Some(count)) => reading.handle_bytes(count),
+            }
+            seat.step.fetch_add(1, Ordering::Release);
+            let served = self.serve_messages(key, connection, reading);
+            seat.step.fetch_add(1, Ordering::Release);
+            match served {
+                Ok(reading) => drop(self.rested(reading)),
+                Err(left) => return left,
+            }
+        }
+        Left::Open
+    }
+
+    fn rested<'c>(&self, mut reading: Reading<'c>) -> Reading<'c> {
+        reading.rest(&self.slab);
+        reading
+    }
+
+    /// Watches connections again whose thread has been with one request since the last sweep.
+    pub(super) fn sweep(&self) {
+        if self.adopted.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        for seat in &self.seats {
+            let step = seat.step.load(Ordering::Acquire);
+            let seen = seat.step_seen.swap(step, Ordering::AcqRel);
+            let token = seat.adopted.load(Ordering::Acquire);
+            if token == NOTHING || step % 2 == 0 || step != seen {
+                continue;
+            }
+            if let Some(connection) = self.connections.pin(key_of(token))
+                && connection.adopted.swap(false, Ordering::AcqRel)
+            {
+                self.counters.count(Counter::AdoptionsRevoked);
+                self.poller
+                    .rewatch(connection.stream.source(), token, Interest::Arrival);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading a connection that the poller has told of, and serving what it brought.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use deckwatch_sync::{PiMutexGuard, SlotKey};
+
+use super::{Lane, ServerConnection, token_of};
+use crate::connection::Inbound;
+use crate::counters::Counter;
+use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
+use crate::transport::Interest;
+use crate::wire::{self, Kind};
+
+/// How a connection is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing more to serve now.
+    Open,
+    /// Another thread reads it now.
+    ToAnother,
+    /// It must be closed.
+    Ended,
+}
+
+pub(super) type Reading<'c> = PiMutexGuard<'c, Inbound>;
+
+impl Lane {
+    /// Serves what has arrived, and goes on with the connection where it keeps this thread busy.
+    pub(super) fn serve(self: &Arc<Self>, key: SlotKey, ended: bool, seat: Option<usize>) {
+        let Some(connection) = self.connections.pin(key) else {
+            return;
+        };
+        if ended {
+            connection.ended.store(true, Ordering::Relaxed);
+        }
+        connection.signalled.store(true, Ordering::SeqCst);
+        // A thread that finds the connection being read leaves the signal; the reader looks at it after it has let go.
+        while !self.closing.load(Ordering::Acquire) {
+            fence(Ordering::SeqCst);
+            if !connection.signalled.load(Ordering::SeqCst) {
+                break;
+            }
+            let Some(reading) = connection.inbound.try_lock("lane.read") else {
+                return;
+            };
+            connection.signalled.store(false, Ordering::SeqCst);
+            match self.read_and_serve(key, &connection, reading) {
+                Left::Open => {}
+                Left::ToAnother => return,
+                Left::Ended => return self.close(key, &connection),
+            }
+        }
+        if let Some(seat) = seat
+            && connection.streak.fetch_add(1, Ordering::Relaxed) >= ADOPTION_STREAK as usize
+        {
+            self.follow(key, &connection, seat);
+        }
+    }
+
+    fn read_and_serve<'c>(
+        &self,
+        key: SlotKey,
+        connection: &'c ServerConnection,
+        mut reading: Reading<'c>,
+    ) -> Left {
+        for _ in 0..READS_PER_TURN_MAX {
+            // What is in memory already may be another thread's left-over.
+            reading = match self.serve_messages(key, connection, reading) {
+                Ok(reading) => reading,
+                Err(left) => return left,
+            };
+            let space = reading.space(&self.slab);
+            let room = space.len();
+            let count = match connection.stream.read_now(space) {
+                Ok(Some(0)) | Err(_) => return self.end_of(&reading),
+                Ok(Some(count)) => count,
+                Ok(None) => {
+                    reading.rest(&self.slab);
+                    return Left::Open;
+                }
+            };
+            reading.handle_bytes(count);
+            reading = match self.serve_messages(key, connection, reading) {
+                Ok(reading) => reading,
+                Err(left) => return left,
+            };
+            if count < room && !connection.ended.load(Ordering::Relaxed) {
+                reading.rest(&self.slab);
+                return Left::Open;
+            }
+        }
+        // Others wait too: be told again of what is left.
+        self.poller
+            .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
+        Left::Open
+    }
+
+    pub(super) fn end_of(&self, reading: &Inbound) -> Left {
+        if reading.is_within_message() {
+            self.counters.count(Counter::TruncatedMessages);
+        }
+        Left::Ended
+    }
+
+    /// Serves the whole messages in the buffer. Gives the right to read back where it still has it.
+    pub(super) fn serve_messages<'c>(
+        &self,
+        key: SlotKey,
+        connection: &'c ServerConnection,
+        mut reading: Reading<'c>,
+    ) -> Result<Reading<'c>, Left> {
+        loop {
+            let place = match reading.poll_message() {
+                Ok(Some(place)) => place,
+                Ok(None) => return Ok(reading),
+                Err(fault) => {
+                    self.counters.count(wire::counter_of(fault));
+                    self.say_message_error(connection);
+                    return Err(Left::Ended);
+                }
+            };
+            match wire::kind(reading.message(place.clone())) {
+                Kind::TwoWay => reading = self.serve_two_way(key, connection, reading, place)?,
+                kind => self.serve_in_order(connection, &mut reading, place, kind)?,
+            }
+        }
+    }
+
+    /// While a two-way request is served others may read the connection, so that a servant that calls back does not
+    /// lock out the reply; what has been read behind it is told to another thread.
+    fn serve_two_way<'c>(
+        &self,
+        key: SlotKey,
+        connection: &'c ServerConnection,
+        mut reading: Reading<'c>,
+        place: Range<usize>,
+    ) -> Result<Reading<'c>, Left> {
+        let buffer = reading.detach(&self.slab);
+        let has_more = reading.has_more();
+        drop(reading);
+        if has_more {
+            connection.adopted.store(false, Ordering::Release);
+            self.poller.rewatch(
+                connection.stream.source(),
+                token_of(key),
+                Interest::Handover,
+            );
+        }
+        let served = self.dispatch(connection, &buffer[place]);
+        self.slab.take_back(buffer);
+        served.map_err(|()| Left::Ended)?;
+        connection
+            .inbound
+            .try_lock("lane.read")
+            .ok_or(Left::ToAnother)
+    }
+
+    /// All but two-way requests keep their order: the next message is not looked at before this one is done.
+    fn serve_in_order(
+        &self,
+        connection: &ServerConnection,
+        reading: &mut Inbound,
+        place: Range<usize>,
+        kind: Kind,
+    ) -> Result<(), Left> {
+        match kind {
+            Kind::InOrder => self
+                .dispatch(connection, reading.message(place))
+                .map_err(|()| Left::Ended),
+            Kind::TwoWay | Kind::Cancel => {
+                self.counters.count(Counter::CancelRequests);
+                Ok(())
+            }
+            Kind::Close => Err(Left::Ended),
+            Kind::MessageError => {
+                self.counters.count(Counter::MessageErrorsReceived);
+                Err(Left::Ended)
+            }
+            Kind::Misplaced | Kind::Fragmented => {
+                self.counters.count(Counter::ProtocolErrors);
+                self.say_message_error(connection);
+                Err(Left::Ended)
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Every bound of the ORB, with its reason.
+
+use std::time::Duration;
+
+/// Octets a read asks for at first, and the size a lent buffer starts with: a mission's message fits.
+pub const BUFFER_SIZE: usize = 16 << 10;
+
+/// A buffer that has grown beyond this is given back to the allocator, not to the slab: 64 KiB messages and their headers stay.
+pub const BUFFER_RETAINED_MAX: usize = 128 << 10;
+
+/// Buffers a lane, or the caller's side of an ORB, keeps. With [`BUFFER_RETAINED_MAX`]: at most 16 MiB.
+pub const BUFFERS_MAX: usize = 128;
+
+/// Octets of one GIOP message, whole or put together from fragments, unless the builder says otherwise.
+pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
+
+/// Connections a lane keeps open unless the builder says otherwise; then its listener rests until one closes.
+pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Connections that may wait to be accepted: a whole ship connecting at once.
+pub const LISTEN_BACKLOG: i32 = 1_024;
+
+/// Connections accepted before a thread looks at other events again.
+pub const ACCEPTS_PER_TURN_MAX: usize = 16;
+
+/// Reads of one connection before a thread looks at the others again.
+pub const READS_PER_TURN_MAX: usize = 8;
+
+/// Threads of a lane unless the builder says otherwise.
+pub const LANE_THREADS: usize = 4;
+
+/// Threads a lane may add to its static ones while all of them serve, unless the builder says otherwise.
+pub const LANE_THREADS_DYNAMIC_MAX: usize = 28;
+
+/// How long a dynamic thread waits for work before it ends.
+pub const DYNAMIC_THREAD_IDLE: Duration = Duration::from_secs(10);
+
+/// How long a thread waits in the read of the connection it has adopted before it gives it back to the poller.
+pub const ADOPTION_WAIT: Duration = Duration::from_millis(2);
+
+/// How often the thread in the poller looks whether a request of an adopted connection is taking long,
+/// and if so watches that connection again. Bounds how long a second request of that connection stays unseen.
+pub const ADOPTION_SWEEP: Duration = Duration::from_millis(5);
+
+/// Requests that must follow each other through the poller within [`ADOPTION_WAIT`] before a thread adopts their connection.
+pub const ADOPTION_STREAK: u32 = 4;
+
+/// How long a server waits for a peer that does not read its reply before it closes the connection.
+pub const REPLY_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a caller without a timeout of its own waits to connect.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a one-way without a timeout of its own waits for a peer that does not read.
+pub const ONEWAY_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long accepting rests when descriptors have run out.
+pub const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// How long a shutdown lets requests in progress finish.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Idle connections kept towards one endpoint: callers that call it at the same time and keep their connection.
+pub const IDLE_CONNECTIONS_MAX: usize = 64;
+
+/// An idle connection is looked at before use after this long: the server may have closed it.
+pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(5);
+
+/// An idle connection unused this long is closed when its endpoint is next used.
+pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Endpoints whose connections an ORB remembers; beyond it those that no reference uses are forgotten.
+pub const ENDPOINTS_MAX: usize = 4_096;
+
+/// Location forwards followed by one invocation: a chain longer than this is a circle.
+pub const FORWARDS_MAX: usize = 8;
+
+/// Addresses of a reference that one invocation tries.
+pub const TARGETS_MAX: usize = 16;
+
+/// Longest name of an adapter path: it travels in every persistent object key.
+pub const ADAPTER_PATH_SIZE_MAX: usize = 1_024;
+
+/// Longest object id.
+pub const OBJECT_ID_SIZE_MAX: usize = 4_096;
+
+/// Objects that may be reached by a plain key (a `corbaloc:` key such as `NameService`).
+pub const PLAIN_KEYS_MAX: usize = 1_024;
+
+/// Requests held by an adapter manager in its holding state: each of them holds a thread.
+pub const HELD_REQUESTS_MAX: u32 = 64;

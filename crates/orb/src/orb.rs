@@ -1,0 +1,308 @@
+//! The ORB itself: what joins adapter, lane and callers, and its end.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use deckwatch_giop::Ior;
+
+use crate::adapter::{Adapter, Poa, PoaManager, Policies};
+use crate::builder::{ANY_ADDRESS, BuildError, OrbBuilder};
+use crate::client::Client;
+use crate::counters::{Counters, Snapshot};
+use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
+use crate::raise;
+use crate::transport::{Endpoint, Transport};
+use crate::{Completion, ObjectRef, SystemException, wire};
+
+/// An Object Request Broker; a handle that is cheap to clone.
+#[derive(Clone)]
+pub struct Orb(pub(crate) Arc<OrbCore>);
+
+pub(crate) struct OrbCore {
+    this: Weak<Self>,
+    pub(crate) client: Client,
+    pub(crate) initial: RwLock<HashMap<String, Initial>>,
+    adapter: Arc<Adapter>,
+    lane: OnceLock<Arc<Lane>>,
+    root: OnceLock<Poa>,
+    settings: Settings,
+    starting: Mutex<()>,
+    end: Mutex<bool>,
+    ended: Condvar,
+}
+
+struct Settings {
+    endpoints: Vec<Endpoint>,
+    published_host: Option<String>,
+    shape: LaneShape,
+    round_trip: Option<Duration>,
+    connect: Option<Duration>,
+    thread_start: Option<ThreadStart>,
+}
+
+/// What is found under the name of an initial reference.
+#[derive(Clone)]
+pub(crate) enum Initial {
+    /// Text that is read when it is first asked for.
+    Text(String),
+    /// A reference.
+    Reference(ObjectRef),
+}
+
+impl OrbCore {
+    pub(crate) fn new(builder: OrbBuilder) -> Arc<Self> {
+        let counters = Arc::new(Counters::new());
+        let initial = builder
+            .initial
+            .into_iter()
+            .map(|(name, text)| (name, Initial::Text(text)))
+            .collect();
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
+            this: this.clone(),
+            client: Client::new(builder.transport, counters, builder.shape.message_size_max),
+            initial: RwLock::new(initial),
+            // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
+            adapter: Arc::new(Adapter::new(
+                RandomState::new().hash_one(std::process::id()),
+                this.clone(),
+            )),
+            lane: OnceLock::new(),
+            root: OnceLock::new(),
+            settings: Settings {
+                endpoints: builder.endpoints,
+                published_host: builder.published_host,
+                shape: builder.shape,
+                round_trip: builder.round_trip,
+                connect: builder.connect,
+                thread_start: builder.thread_start,
+            },
+            starting: Mutex::new(()),
+            end: Mutex::new(false),
+            ended: Condvar::new(),
+        })
+    }
+
+    pub(crate) fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
+        (self.settings.round_trip, self.settings.connect)
+    }
+
+    /// The lane, made and started when first asked for.
+    pub(crate) fn lane(&self) -> Result<&Arc<Lane>, BuildError> {
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = self.lane.get() {
+            return Ok(lane);
+        }
+        let anywhere = [Endpoint {
+            host: ANY_ADDRESS.to_owned(),
+            port: 0,
+        }];
+        let settings = &self.settings;
+        let endpoints = if settings.endpoints.is_empty() {
+            &anywhere[..]
+        } else {
+            &settings.endpoints
+        };
+        let lane = Lane::new(
+            self.this.clone(),
+            Arc::clone(&self.adapter),
+            Arc::clone(&self.client.counters),
+            Arc::clone(&self.client.transport),
+            settings.shape.clone(),
+            endpoints,
+            settings.thread_start.clone(),
+        )
+        .map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
+        let lane = Arc::new(lane);
+        lane.start().map_err(|_| BuildError::CannotStartThread)?;
+        Ok(self.lane.get_or_init(|| lane))
+    }
+
+    /// Where others reach us.
+    fn published(&self) -> Vec<Endpoint> {
+        let listened = self
+            .lane
+            .get()
+            .map(|lane| lane.endpoints())
+            .unwrap_or_default();
+        listened.iter().map(|at| self.publish(at)).collect()
+    }
+
+    fn publish(&self, listened: &Endpoint) -> Endpoint {
+        let host = match &self.settings.published_host {
+            Some(host) => host.clone(),
+            None if matches!(listened.host.as_str(), ANY_ADDRESS | "::") => {
+                self.client.transport.outward_host()
+            }
+            None => listened.host.clone(),
+        };
+        Endpoint {
+            host,
+            port: listened.port,
+        }
+    }
+
+    pub(crate) fn publishes(&self, endpoint: &Endpoint) -> bool {
+        self.published().contains(endpoint)
+    }
+
+    pub(crate) fn make_reference(
+        &self,
+        key: Vec<u8>,
+        repository_id: &str,
+    ) -> Result<ObjectRef, SystemException> {
+        let orb = self
+            .this
+            .upgrade()
+            .ok_or(raise::bad_inv_order(0, Completion::No))?;
+        let ior = wire::make_ior(repository_id, &self.published(), &key)?;
+        Ok(ObjectRef::new(ior, Some(orb)))
+    }
+
+    fn shutdown(&self) {
+        if let Some(lane) = self.lane.get() {
+            lane.shutdown();
+        }
+        self.client.close();
+        self.adapter.clear();
+        self.initial
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+}
+
+impl Drop for OrbCore {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl Orb {
+    /// An ORB is made by a builder.
+    pub fn builder() -> OrbBuilder {
+        OrbBuilder::default()
+    }
+
+    /// An ORB made by the `-ORB` arguments of a command line, which are taken out of it.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn init(arguments: &mut Vec<String>) -> Result<Self, BuildError> {
+        Self::builder().arguments(arguments)?.build()
+    }
+
+    pub(crate) fn of(core: Arc<OrbCore>) -> Self {
+        Self(core)
+    }
+
+    /// The root adapter; listens and starts threads where that has not been done.
+    ///
+    /// # Errors
+    /// INITIALIZE where it cannot listen.
+    pub fn root_poa(&self) -> Result<Poa, SystemException> {
+        let core = &self.0;
+        core.lane()
+            .map_err(|_| raise::initialize(0, Completion::No))?;
+        let root = core.root.get_or_init(|| {
+            let made =
+                core.adapter
+                    .make_poa(Vec::new(), "RootPOA", PoaManager::new(), Policies::root());
+            made.expect("the root is made once, with policies that go together")
+        });
+        Ok(root.clone())
+    }
+
+    /// Makes `target` reachable at this ORB's endpoints under a key of the application's choice, such as the
+    /// `NameService` of `corbaloc::host:port/NameService`.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a key of the adapter's own form, NO_RESOURCES at [`crate::limits::PLAIN_KEYS_MAX`] keys.
+    pub fn register_plain_key(
+        &self,
+        key: &[u8],
+        target: &ObjectRef,
+    ) -> Result<(), SystemException> {
+        self.0.adapter.bind_plain(key, target.clone())
+    }
+
+    /// The stringified form of a reference (`IOR:`...).
+    #[must_use]
+    pub fn object_to_string(&self, object: &ObjectRef) -> String {
+        object.to_string()
+    }
+
+    /// Where this ORB is reached; empty until it listens.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.0.published()
+    }
+
+    /// The counters of this ORB.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.0.client.counters
+    }
+
+    /// The values of all counters.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.counters().snapshot()
+    }
+
+    /// Takes the memory that serving and calling need now, so that no request has to.
+    pub fn seal(&self) {
+        self.0.client.slab.fill(crate::limits::BUFFERS_MAX / 2);
+        if let Some(lane) = self.0.lane.get() {
+            lane.seal();
+        }
+    }
+
+    /// One cycle of the lane of an ORB that is [`OrbBuilder::turned_by_hand`]; false where there was nothing to do.
+    pub fn turn(&self, patience: Option<Duration>) -> bool {
+        self.0
+            .lane
+            .get()
+            .is_some_and(|lane| lane.turn(None, patience) == Turned::Served)
+    }
+
+    /// Serves until [`Orb::shutdown`].
+    pub fn run(&self) {
+        let end = self.0.end.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.0
+                .ended
+                .wait_while(end, |ended| !*ended)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+
+    /// Takes no new request, lets those in progress finish (at most [`crate::limits::DRAIN_TIMEOUT`]), closes every
+    /// connection with a farewell and lets the servants go. [`Orb::run`] returns.
+    pub fn shutdown(&self) {
+        self.0.shutdown();
+    }
+
+    /// The transport, which is also the clock.
+    #[must_use]
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.0.client.transport
+    }
+
+    pub(crate) fn reference(&self, ior: Ior) -> Option<ObjectRef> {
+        (!ior.is_nil()).then(|| ObjectRef::new(ior, Some(Arc::clone(&self.0))))
+    }
+}
+
+impl fmt::Debug for Orb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orb")
+            .field("endpoints", &self.endpoints())
+            .field("counters", self.counters())
+            .finish()
+    }
+}

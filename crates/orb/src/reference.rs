@@ -1,0 +1,340 @@
+//! References to objects, ours or another's.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use deckwatch_cdr::{
+    DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Write,
+    WriteReference, Writer,
+};
+use deckwatch_giop::{Ior, ReplyStatus};
+use deckwatch_sync::PiMutex;
+
+use crate::client::{Binding, Call, Reply, follow_forwards};
+use crate::orb::OrbCore;
+use crate::transport::Endpoint;
+use crate::wire::{self, Profile};
+use crate::{Completion, SystemException, current, minor};
+use crate::{raise, raise::own};
+
+/// A reference to an object: cheap to clone, usable from any thread. Nil is `None` of an `Option`.
+///
+/// Two references are equal where their IORs are.
+#[derive(Clone)]
+pub struct ObjectRef(Arc<Inner>);
+
+pub(crate) struct Inner {
+    ior: Ior,
+    orb: OnceLock<Arc<OrbCore>>,
+    place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
+    targets: OnceLock<Arc<[Target]>>,
+    /// Where requests go after a location forward; looked at only while the flag is up.
+    forward: PiMutex<Option<Arc<[Target]>>>,
+    is_forwarded: AtomicBool,
+    round_trip: Option<Duration>,
+    connect: Option<Duration>,
+}
+
+/// One address at which an object can be asked, and the connections to it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) profile: Profile,
+}
+
+impl ObjectRef {
+    pub(crate) fn new(ior: Ior, orb: Option<Arc<OrbCore>>) -> Self {
+        let (round_trip, connect) = orb.as_ref().map_or((None, None), |orb| orb.timeouts());
+        let of = OnceLock::new();
+        if let Some(orb) = orb {
+            let _first = of.set(orb);
+        }
+        Self(Arc::new(Inner {
+            ior,
+            orb: of,
+            place: OnceLock::new(),
+            targets: OnceLock::new(),
+            forward: PiMutex::new(None),
+            is_forwarded: AtomicBool::new(false),
+            round_trip,
+            connect,
+        }))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Inner {
+            ior: self.0.ior.clone(),
+            orb: self.0.orb.clone(),
+            place: self.0.place.clone(),
+            targets: self.0.targets.clone(),
+            forward: PiMutex::new(None),
+            is_forwarded: AtomicBool::new(false),
+            round_trip: self.0.round_trip,
+            connect: self.0.connect,
+        };
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    /// The same object, with another limit on the time from call to reply (RelativeRoundtripTimeoutPolicy);
+    /// `None`: no limit. It raises TIMEOUT.
+    #[must_use]
+    pub fn with_round_trip_timeout(&self, limit: Option<Duration>) -> Self {
+        self.with(|inner| inner.round_trip = limit)
+    }
+
+    /// The same object, with another limit on the time to connect; `None`: the ORB's own. It raises TRANSIENT.
+    #[must_use]
+    pub fn with_connect_timeout(&self, limit: Option<Duration>) -> Self {
+        self.with(|inner| inner.connect = limit)
+    }
+
+    /// The reference as it travels.
+    #[must_use]
+    pub fn ior(&self) -> &Ior {
+        &self.0.ior
+    }
+
+    /// The repository id it travels with; may be empty or that of a base interface.
+    #[must_use]
+    pub fn type_id(&self) -> &str {
+        &self.0.ior.type_id
+    }
+
+    /// The object key of its first IIOP profile.
+    #[must_use]
+    pub fn object_key(&self) -> Option<&[u8]> {
+        self.0.place().as_ref().map(|(_, key)| key.as_slice())
+    }
+
+    /// Whether it leads to a listener of the ORB that holds it.
+    pub(crate) fn is_local(&self) -> bool {
+        let Some(orb) = self.0.orb.get() else {
+            return false;
+        };
+        self.0
+            .place()
+            .as_ref()
+            .is_some_and(|(endpoint, _)| orb.publishes(endpoint))
+    }
+
+    /// Whether the object has the interface of this repository id. Asks it where the reference's own type does not tell.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in.
+    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+        if repository_id == self.type_id() || repository_id == wire::OBJECT_REPOSITORY_ID {
+            return Ok(true);
+        }
+        self.invoke(
+            "_is_a",
+            |w| repository_id.write(w),
+            read_boolean,
+            |_, _| Ok(None),
+        )
+    }
+
+    /// Whether the object is known not to exist.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in, OBJECT_NOT_EXIST excepted.
+    pub fn non_existent(&self) -> Result<bool, SystemException> {
+        let answer: Result<bool, SystemException> =
+            self.invoke("_non_existent", |_| Ok(()), read_boolean, |_, _| Ok(None));
+        match answer {
+            Err(exception) if exception.kind == crate::SystemExceptionKind::ObjectNotExist => {
+                Ok(true)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether both lead to the same object as far as their addresses tell: `false` is no proof of the contrary.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        self == other || (self.0.place().is_some() && self.0.place() == other.0.place())
+    }
+
+    /// Connects to the object's server now instead of at the first call, and finds out whether it knows the object.
+    ///
+    /// # Errors
+    /// The system exception that a call would have ended in.
+    pub fn validate_connection(&self) -> Result<bool, SystemException> {
+        self.non_existent().map(|gone| !gone)
+    }
+
+    /// Calls an operation and waits for its reply; what stubs are made of.
+    ///
+    /// # Errors
+    /// The user exception that `exceptions` makes of the reply, or a system exception.
+    pub fn invoke<T, E: From<SystemException>>(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Result<T, E> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        let call = self.call(operation, &arguments);
+        let reply = follow_forwards(&orb.client, &self.0, &call)?;
+        let outcome = match reply.status() {
+            ReplyStatus::NoException => {
+                results(&mut reply.body()).map_err(|error| E::from(misread(error)))
+            }
+            _ => Err(read_user_exception(&reply, exceptions)),
+        };
+        reply.give_back(&orb.client);
+        outcome
+    }
+
+    /// Calls a one-way operation: returns when the request has been handed to the transport.
+    ///
+    /// # Errors
+    /// The system exception that stood in the way. None says that the request has been served.
+    pub fn invoke_oneway(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SystemException> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        let call = self.call(operation, &arguments);
+        match self.0.forwarded() {
+            Some(targets) => orb.client.call_oneway(&targets, &call),
+            None => orb.client.call_oneway(self.0.targets()?, &call),
+        }
+    }
+
+    fn call<'c>(
+        &self,
+        operation: &'c str,
+        arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Call<'c> {
+        Call {
+            operation,
+            arguments,
+            round_trip: self.0.round_trip,
+            connect: self.0.connect,
+        }
+    }
+}
+
+fn read_user_exception<E: From<SystemException>>(
+    reply: &Reply,
+    exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+) -> E {
+    let mut body = reply.body();
+    let id = match body.read_string_octets() {
+        Ok(id) => id,
+        Err(error) => return misread(error).into(),
+    };
+    match exceptions(std::str::from_utf8(id).unwrap_or(""), &mut body) {
+        Ok(Some(exception)) => exception,
+        Ok(None) => raise::unknown(minor::UNKNOWN_USER_EXCEPTION, Completion::Yes).into(),
+        Err(error) => misread(error).into(),
+    }
+}
+
+fn read_boolean(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    bool::parse(r)
+}
+
+/// The request was served; its reply cannot be read.
+fn misread(error: DecodeError) -> SystemException {
+    SystemException::from(error).with_completion(Completion::Yes)
+}
+
+impl Inner {
+    fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
+        if let Some(orb) = self.orb.get() {
+            return Ok(orb);
+        }
+        let orb = current::orb().ok_or(raise::bad_inv_order(0, Completion::No))?;
+        Ok(self.orb.get_or_init(|| orb))
+    }
+
+    /// First address and key.
+    fn place(&self) -> &Option<(Endpoint, Vec<u8>)> {
+        self.place.get_or_init(|| wire::place(&self.ior))
+    }
+
+    /// The addresses in the reference, most preferred first.
+    pub(crate) fn targets(&self) -> Result<&Arc<[Target]>, SystemException> {
+        if let Some(targets) = self.targets.get() {
+            return Ok(targets);
+        }
+        let targets = self.resolve(&self.ior)?;
+        Ok(self.targets.get_or_init(|| targets))
+    }
+
+    pub(crate) fn resolve(&self, ior: &Ior) -> Result<Arc<[Target]>, SystemException> {
+        let orb = self.orb()?;
+        let targets: Arc<[Target]> = wire::profiles(ior)
+            .map(|(endpoint, profile)| Target {
+                binding: orb.client.binding(endpoint, profile.code_sets),
+                profile,
+            })
+            .collect();
+        if targets.is_empty() {
+            return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
+        }
+        Ok(targets)
+    }
+
+    pub(crate) fn forwarded(&self) -> Option<Arc<[Target]>> {
+        if !self.is_forwarded.load(Ordering::Acquire) {
+            return None;
+        }
+        self.forward.lock("reference.forward").clone()
+    }
+
+    pub(crate) fn remember(&self, forward: Option<Arc<[Target]>>) {
+        let mut kept = self.forward.lock("reference.forward");
+        self.is_forwarded
+            .store(forward.is_some(), Ordering::Release);
+        *kept = forward;
+    }
+}
+
+impl PartialEq for ObjectRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.ior == other.0.ior
+    }
+}
+
+impl Eq for ObjectRef {}
+
+impl fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ObjectRef").field(&self.0.ior).finish()
+    }
+}
+
+/// The stringified reference (`IOR:`...).
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.ior, f)
+    }
+}
+
+impl WriteReference for ObjectRef {
+    fn write_reference(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        Write::write(&self.0.ior, w)
+    }
+}
+
+impl ParseReference for ObjectRef {
+    fn parse_reference(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
+        let ior = Ior::parse(r)?;
+        Ok((!ior.is_nil()).then(|| Self::new(ior, current::orb())))
+    }
+}
+
+impl Typed for ObjectRef {
+    fn type_code() -> TypeCode {
+        TypeCode::object()
+    }
+}

@@ -1,0 +1,109 @@
+//! What serves an object, and the request it is handed.
+
+use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
+use deckwatch_giop::{OpenMessage, ReplyStatus, Request};
+
+use crate::wire;
+use crate::{Completion, SystemException};
+
+/// An object's implementation, as generated skeletons give it.
+pub trait Servant: Send + Sync + 'static {
+    /// The interfaces it has, most derived first; `_is_a` reads them.
+    fn repository_ids(&self) -> &'static [&'static str];
+
+    /// Serves one request: reads the arguments, calls the operation, writes the results or raises.
+    ///
+    /// # Errors
+    /// The system exception that the caller is to get, BAD_OPERATION for an operation it does not have.
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
+}
+
+/// A request on its way through a servant.
+#[derive(Debug)]
+pub struct ServerRequest<'r> {
+    request: &'r Request<'r>,
+    object_id: &'r [u8],
+    reply: &'r mut Vec<u8>,
+    /// What has been begun in `reply`.
+    open: Option<OpenMessage>,
+    size_max: usize,
+}
+
+impl<'r> ServerRequest<'r> {
+    pub(crate) fn new(
+        request: &'r Request<'r>,
+        object_id: &'r [u8],
+        reply: &'r mut Vec<u8>,
+        size_max: usize,
+    ) -> Self {
+        Self {
+            request,
+            object_id,
+            reply,
+            open: None,
+            size_max,
+        }
+    }
+
+    /// The operation's name as it travelled.
+    #[must_use]
+    pub fn operation(&self) -> &'r [u8] {
+        self.request.operation
+    }
+
+    /// The arguments, from the first one on.
+    #[must_use]
+    pub fn arguments(&self) -> Reader<'r> {
+        self.request.body
+    }
+
+    /// The id, within its adapter, of the object that is asked.
+    #[must_use]
+    pub fn object_id(&self) -> &'r [u8] {
+        self.object_id
+    }
+
+    /// Whether the caller waits for a reply.
+    #[must_use]
+    pub fn response_expected(&self) -> bool {
+        self.request.response.is_expected()
+    }
+
+    /// Begins the reply; the results are written into it in order. What had been written before is forgotten.
+    ///
+    /// # Errors
+    /// MARSHAL where even the header passes the limit of a message.
+    pub fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
+        Ok(self.begin(ReplyStatus::NoException)?)
+    }
+
+    /// Makes `exception` the reply. What had been written before is forgotten.
+    ///
+    /// # Errors
+    /// MARSHAL where the exception cannot be written.
+    pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
+        self.write_exception(exception)
+            .map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+    }
+
+    fn write_exception<E: UserException>(&mut self, exception: &E) -> Result<(), EncodeError> {
+        let mut writer = self.begin(ReplyStatus::UserException)?;
+        writer.write_string_octets(E::REPOSITORY_ID.as_bytes())?;
+        exception.write(&mut writer)
+    }
+
+    fn begin(&mut self, status: ReplyStatus) -> Result<Writer<'_>, EncodeError> {
+        let open = wire::begin_reply(self.reply, self.request, status, self.size_max)?;
+        self.open = Some(open);
+        Ok(open.writer(self.reply))
+    }
+
+    /// States the size of the reply; a servant that has begun none has no results.
+    pub(crate) fn finish(mut self) -> Result<(), EncodeError> {
+        if self.open.is_none() {
+            self.begin(ReplyStatus::NoException)?;
+        }
+        self.open
+            .map_or(Ok(()), |open| open.finish(self.reply).map(drop))
+    }
+}

@@ -1,0 +1,216 @@
+//! The seam between protocol and waiting: everything that blocks stands behind these traits.
+//!
+//! [`TcpTransport`] is the operating-system form. A simulated form runs two ORBs in one thread in virtual time:
+//! its `Stream::read` that would block runs the simulated world forward.
+
+mod tcp;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+pub use deckwatch_os::poller::{Event, Interest};
+pub use tcp::TcpTransport;
+
+/// A point in time: nanoseconds of a monotonic clock, the transport's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant64(pub u64);
+
+impl Instant64 {
+    /// The point `wait` after this one; the end of time where that is beyond it.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+
+    /// How long since `earlier`; zero if that lies ahead.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Where a server can be reached: `Display` is `host:port`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Name or address of the host; an IPv6 address without brackets.
+    pub host: String,
+    /// TCP port; 0 asks for any free one when listening.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// What goes wrong below the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The deadline has passed.
+    TimedOut,
+    /// The host's name has no address.
+    UnknownHost,
+    /// Nobody listens there.
+    Refused,
+    /// There is no way to the host.
+    Unreachable,
+    /// The address is in use.
+    InUse,
+    /// Not permitted.
+    Denied,
+    /// The connection has broken.
+    Broken,
+    /// Descriptors or memory have run out.
+    Exhausted,
+    /// Anything else the system answers.
+    Other,
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "The deadline has passed.",
+            Self::UnknownHost => "The name of the host has no address.",
+            Self::Refused => "Nobody listens there.",
+            Self::Unreachable => "There is no way to the host.",
+            Self::InUse => "The address is in use.",
+            Self::Denied => "It is not permitted.",
+            Self::Broken => "The connection has broken.",
+            Self::Exhausted => "Descriptors or memory have run out.",
+            Self::Other => "The system refused.",
+        })
+    }
+}
+
+impl std::error::Error for TransportError {}
+
+/// How connections are made and time is told.
+pub trait Transport: Send + Sync + 'static {
+    /// The time: the only clock a lane or a binding reads.
+    fn now(&self) -> Instant64;
+
+    /// Connects to `endpoint`.
+    ///
+    /// # Errors
+    /// [`TransportError::TimedOut`] at `deadline`, else what stands in the way.
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError>;
+
+    /// Listens at `endpoint`, an address of this host.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError>;
+
+    /// A poller for the streams and listeners of this transport.
+    ///
+    /// # Errors
+    /// [`TransportError::Exhausted`] where no more descriptors are to be had.
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError>;
+
+    /// The host by which others reach a listener that takes connections at every address.
+    fn outward_host(&self) -> String;
+}
+
+/// One connection. One thread may read while another writes.
+pub trait Stream: Send + Sync {
+    /// Reads what has arrived, waiting until `deadline`. 0: the peer has ended its side.
+    ///
+    /// # Errors
+    /// [`TransportError::TimedOut`] at the deadline, else how the connection broke.
+    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError>;
+
+    /// Reads, waiting about `wait` at most. `None`: nothing came.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    fn read_within(&self, into: &mut [u8], wait: Duration)
+    -> Result<Option<usize>, TransportError>;
+
+    /// Reads what has arrived without waiting. `None`: nothing has.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError>;
+
+    /// Whether a read would not wait (octets, end or error). Takes nothing out.
+    fn is_readable(&self) -> bool;
+
+    /// Writes all of `octets`, waiting until `deadline` where the peer does not read.
+    ///
+    /// # Errors
+    /// [`TransportError::TimedOut`] at the deadline (a part may have gone), else how the connection broke.
+    fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError>;
+
+    /// Ends both directions; whoever waits in a read comes back.
+    fn shutdown(&self);
+
+    /// What a poller watches.
+    fn source(&self) -> Source<'_>;
+}
+
+/// Where connections come in.
+pub trait Listener: Send + Sync {
+    /// Takes one waiting connection. `None`: none waits.
+    ///
+    /// # Errors
+    /// [`TransportError::Exhausted`] passes when something is given back; others do not pass.
+    fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError>;
+
+    /// Where it listens, with the port that was chosen.
+    fn endpoint(&self) -> Endpoint;
+
+    /// What a poller watches.
+    fn source(&self) -> Source<'_>;
+}
+
+/// Waits for many streams and listeners; several threads may wait in one.
+pub trait Poller: Send + Sync {
+    /// Watches `source`; its events carry `token`.
+    ///
+    /// # Errors
+    /// [`TransportError::Exhausted`] at the system's limit of watches.
+    fn watch(
+        &self,
+        source: Source<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> Result<(), TransportError>;
+
+    /// Changes the interest in `source`; a fact that already holds is told anew.
+    fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest);
+
+    /// Stops watching `source`.
+    fn forget(&self, source: Source<'_>);
+
+    /// One event; `None` when `timeout` has passed or another thread has called [`Poller::wake`].
+    fn wait(&self, timeout: Option<Duration>) -> Option<Event>;
+
+    /// Makes one thread that waits, or is about to, come back.
+    fn wake(&self);
+
+    /// Makes all threads that wait, now or later, come back at once: the end.
+    fn close(&self);
+}
+
+/// What a poller knows a stream or listener by.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// A descriptor of the operating system.
+    Descriptor(BorrowedFd<'a>),
+    /// A number of the simulated world.
+    Simulated(u64),
+}

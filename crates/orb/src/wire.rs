@@ -1,0 +1,361 @@
+//! What connection, lane and caller say to each other in GIOP, on top of the messages of the crate `giop`.
+
+use deckwatch_cdr::{ByteOrder, CharSet, EncodeError, Reader, Writer};
+use deckwatch_giop::ior::{
+    IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo,
+    component_tag,
+};
+use deckwatch_giop::{
+    Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReplyHeader, LocateStatus, Message,
+    MessageKind, OpenMessage, ProtocolError, Reply, ReplyHeader, ReplyStatus, Request,
+    RequestHeader, Response, ServiceContext, SystemException, Target, Version, context_id,
+    write_close_connection, write_message_error,
+};
+
+use crate::counters::Counter;
+use crate::raise;
+use crate::transport::Endpoint;
+use crate::{Completion, minor};
+use deckwatch_cdr::{Parse, Write};
+
+/// What `_is_a` answers yes to for every object.
+pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+
+/// What a server does with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request whose outcome is waited for.
+    TwoWay,
+    /// A one-way or a locate request: dispatched before the next message is looked at.
+    InOrder,
+    /// A part of a message.
+    Fragmented,
+    /// The caller no longer waits.
+    Cancel,
+    /// The client ends the connection.
+    Close,
+    /// The client could not read what we wrote.
+    MessageError,
+    /// Only servers send this.
+    Misplaced,
+}
+
+/// The length of the first message in `octets`, where it is there whole.
+pub(crate) fn whole_len(octets: &[u8], size_max: usize) -> Result<Option<usize>, ProtocolError> {
+    Ok(match Frame::parse(octets, size_max)? {
+        Frame::Need(_) => None,
+        Frame::Message(_, size) => Some(size),
+    })
+}
+
+/// Which fact a malformed message is counted as.
+pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
+    match error {
+        ProtocolError::VersionUnsupported { .. } => Counter::UnknownVersions,
+        ProtocolError::MessageTooLarge => Counter::MessagesTooLarge,
+        _ => Counter::ProtocolErrors,
+    }
+}
+
+fn header(message: &[u8]) -> Option<Header> {
+    Header::parse(message.first_chunk::<HEADER_SIZE>()?).ok()
+}
+
+/// What to do with a whole message.
+pub(crate) fn kind(message: &[u8]) -> Kind {
+    let Some(header) = header(message) else {
+        return Kind::Misplaced;
+    };
+    if header.more_fragments {
+        return Kind::Fragmented;
+    }
+    match header.kind {
+        MessageKind::Request if waits_for_outcome(&header, message) => Kind::TwoWay,
+        MessageKind::Request | MessageKind::LocateRequest => Kind::InOrder,
+        MessageKind::Fragment => Kind::Fragmented,
+        MessageKind::CancelRequest => Kind::Cancel,
+        MessageKind::CloseConnection => Kind::Close,
+        MessageKind::MessageError => Kind::MessageError,
+        MessageKind::Reply | MessageKind::LocateReply => Kind::Misplaced,
+    }
+}
+
+/// In GIOP 1.2 the response flags stand behind header and request id; before, service contexts stand before them.
+fn waits_for_outcome(header: &Header, message: &[u8]) -> bool {
+    if header.version == Version::V1_2 {
+        return message.get(HEADER_SIZE + 4) == Some(&(Response::Outcome as u8));
+    }
+    matches!(Message::parse(message), Ok(Message::Request(request)) if request.response == Response::Outcome)
+}
+
+/// The code set of `string` that a request announces for its connection.
+///
+/// # Errors
+/// CODESET_INCOMPATIBLE for one that is not had here.
+pub(crate) fn announced_chars(request: &Request<'_>) -> Result<Option<CharSet>, SystemException> {
+    let Some(data) = request.contexts.find(context_id::CODE_SETS) else {
+        return Ok(None);
+    };
+    let chars = CodeSetContext::from_octets(data)?.char_set();
+    chars.map(Some).ok_or(raise::codeset_incompatible(
+        minor::CODE_SET_UNSUPPORTED,
+        Completion::No,
+    ))
+}
+
+/// A reply is formed as its request was: version, byte order of this machine, code sets.
+fn reply_format(request: &Request<'_>, size_max: usize) -> Format {
+    Format {
+        codec: request.body.codec(),
+        order: ByteOrder::NATIVE,
+        size_max,
+    }
+}
+
+/// Begins the reply to `request` in `buffer`, in place of whatever stood there.
+pub(crate) fn begin_reply(
+    buffer: &mut Vec<u8>,
+    request: &Request<'_>,
+    status: ReplyStatus,
+    size_max: usize,
+) -> Result<OpenMessage, EncodeError> {
+    buffer.clear();
+    ReplyHeader {
+        id: request.id,
+        status,
+        contexts: &[],
+    }
+    .begin(buffer, reply_format(request, size_max))
+}
+
+/// Makes the reply a system exception.
+pub(crate) fn exception_reply(
+    buffer: &mut Vec<u8>,
+    request: &Request<'_>,
+    exception: SystemException,
+) {
+    let whole =
+        begin_reply(buffer, request, ReplyStatus::SystemException, usize::MAX).and_then(|open| {
+            exception.write(&mut open.writer(buffer))?;
+            open.finish(buffer)
+        });
+    debug_assert!(whole.is_ok(), "an exception of ours can always be written");
+}
+
+/// Makes the reply a location forward.
+pub(crate) fn forward_reply(
+    buffer: &mut Vec<u8>,
+    request: &Request<'_>,
+    to: &Ior,
+) -> Result<(), EncodeError> {
+    let open = begin_reply(buffer, request, ReplyStatus::LocationForward, usize::MAX)?;
+    to.write(&mut open.writer(buffer))?;
+    open.finish(buffer).map(drop)
+}
+
+/// A message that answers a locate request.
+pub(crate) fn locate_reply(buffer: &mut Vec<u8>, version: Version, id: u32, status: LocateStatus) {
+    buffer.clear();
+    let format = Format {
+        codec: Codec::DEFAULT.with_version(version),
+        ..Format::default()
+    };
+    let written = LocateReplyHeader { id, status }
+        .begin(buffer, format)
+        .and_then(|open| open.finish(buffer));
+    debug_assert!(
+        written.is_ok(),
+        "a locate reply of ours can always be written"
+    );
+}
+
+/// A farewell.
+pub(crate) fn close_connection(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    write_close_connection(buffer, Version::V1_0);
+}
+
+/// The answer to what cannot be read.
+pub(crate) fn message_error(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    write_message_error(buffer, Version::V1_0);
+}
+
+/// What a request needs of one profile of a reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    object_key: Vec<u8>,
+    codec: Codec,
+    /// The service context that tells the server our choice of code sets, where it offers one.
+    pub(crate) code_sets: Option<[u8; 12]>,
+}
+
+impl Profile {
+    fn new(profile: &IiopProfile) -> Self {
+        let version = Version::from_minor(profile.minor).unwrap_or(Version::V1_2);
+        let codec = Codec::DEFAULT.with_version(version);
+        let object_key = profile.object_key.clone();
+        let offered = profile
+            .component(component_tag::CODE_SETS)
+            .and_then(|data| CodeSetInfo::from_octets(data).ok());
+        let chosen = offered.and_then(|offered| offered.negotiate());
+        match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
+            // GIOP 1.0 has no negotiation.
+            Some((context, chars)) if version > Version::V1_0 => Self {
+                object_key,
+                codec: codec.with_chars(chars),
+                code_sets: Some(context.to_octets()),
+            },
+            _ => Self {
+                object_key,
+                codec,
+                code_sets: None,
+            },
+        }
+    }
+
+    /// Whether the server is to be told our code sets.
+    pub(crate) fn knows_code_sets(&self) -> bool {
+        self.code_sets.is_some()
+    }
+}
+
+/// What differs from request to request.
+pub(crate) struct RequestHead<'a> {
+    pub(crate) id: u32,
+    pub(crate) response: Response,
+    pub(crate) operation: &'a str,
+    pub(crate) says_code_sets: bool,
+}
+
+/// Writes a whole request.
+pub(crate) fn write_request(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    head: &RequestHead<'_>,
+    size_max: usize,
+    arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let code_sets = profile.code_sets.as_ref().filter(|_| head.says_code_sets);
+    let context = code_sets.map(|data| ServiceContext {
+        id: context_id::CODE_SETS,
+        data,
+    });
+    let header = RequestHeader {
+        id: head.id,
+        response: head.response,
+        target: Target::Key(&profile.object_key),
+        operation: head.operation,
+        contexts: context.as_slice(),
+    };
+    let format = Format {
+        codec: profile.codec,
+        order: ByteOrder::NATIVE,
+        size_max,
+    };
+    let open = header.begin(buffer, format)?;
+    arguments(&mut open.writer(buffer))?;
+    open.finish(buffer).map(drop)
+}
+
+/// What a client does with a message.
+pub(crate) enum FromServer {
+    /// A reply, to whichever request.
+    Reply(ReplyHead),
+    /// The server closes the connection and has served nothing that it has not answered.
+    Close,
+    /// The server could not read our message.
+    MessageError,
+}
+
+/// The parts of a reply's head that outlive the borrow of its octets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyHead {
+    pub(crate) id: u32,
+    pub(crate) status: ReplyStatus,
+    body: usize,
+    order: ByteOrder,
+    codec: Codec,
+}
+
+impl ReplyHead {
+    fn new(reply: &Reply<'_>, codec: Codec) -> Self {
+        let body = reply.body;
+        Self {
+            id: reply.id,
+            status: reply.status,
+            body: body.position(),
+            order: body.order(),
+            codec,
+        }
+    }
+
+    /// The body, in the octets of the message this is the head of.
+    pub(crate) fn body<'m>(&self, message: &'m [u8]) -> Reader<'m> {
+        Reader::new(message, self.order)
+            .at_position(self.body)
+            .with_codec(self.codec)
+    }
+}
+
+/// Reads a whole message from a server that was asked by `profile`.
+pub(crate) fn parse_reply(message: &[u8], profile: &Profile) -> Result<FromServer, ProtocolError> {
+    match Message::parse(message)? {
+        Message::Reply(reply) => {
+            let codec = profile.codec.with_version(reply.version);
+            Ok(FromServer::Reply(ReplyHead::new(&reply, codec)))
+        }
+        Message::CloseConnection => Ok(FromServer::Close),
+        Message::MessageError => Ok(FromServer::MessageError),
+        _ => Err(ProtocolError::KindUnknown(
+            message.get(7).copied().unwrap_or(0),
+        )),
+    }
+}
+
+/// The exception in the body of a reply.
+pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
+    SystemException::parse(&mut body).unwrap_or_else(SystemException::from)
+}
+
+/// A reference to a key at these endpoints: one profile, the further endpoints as its alternate addresses.
+pub(crate) fn make_ior(
+    type_id: &str,
+    endpoints: &[Endpoint],
+    key: &[u8],
+) -> Result<Ior, EncodeError> {
+    let Some((first, others)) = endpoints.split_first() else {
+        return Ok(Ior::nil());
+    };
+    let mut profile = IiopProfile::new(&first.host, first.port, key);
+    profile.components.push(CodeSetInfo::ours().to_component()?);
+    for endpoint in others {
+        profile
+            .components
+            .push(alternate_address(&endpoint.host, endpoint.port)?);
+    }
+    Ior::with_iiop(type_id, &profile)
+}
+
+/// Every address of every IIOP profile that can be read, most preferred first.
+pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = (Endpoint, Profile)> {
+    ior.iiop_profiles().flatten().flat_map(|profile| {
+        let ours = Profile::new(&profile);
+        let addresses: Vec<_> = profile.addresses().collect();
+        addresses
+            .into_iter()
+            .map(move |(host, port)| (Endpoint { host, port }, ours.clone()))
+    })
+}
+
+/// The first address and the key of the first IIOP profile.
+pub(crate) fn place(ior: &Ior) -> Option<(Endpoint, Vec<u8>)> {
+    let profile = ior.iiop_profiles().flatten().next()?;
+    Some((
+        Endpoint {
+            host: profile.host,
+            port: profile.port,
+        },
+        profile.object_key,
+    ))
+}

@@ -1,0 +1,252 @@
+//! What the integration tests share: a servant written by hand against the surface that generated code uses,
+//! and its caller.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its own part"
+)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deckwatch_cdr::{EncodeError, Parse, Reader, UserException, Write, Writer};
+use deckwatch_orb::{
+    Completion, ObjectRef, Orb, Poa, Servant, ServerRequest, SystemException, SystemExceptionKind,
+};
+
+pub const TEST_ID: &str = "IDL:deckwatch.test/Bench:1.0";
+
+/// The tests' interface.
+#[derive(Default)]
+pub struct Bench {
+    pub calls: AtomicU64,
+    pub order: Mutex<Vec<u32>>,
+    /// What `meet` waits for.
+    pub gate: Gate,
+}
+
+/// A door that a test opens.
+#[derive(Default)]
+pub struct Gate {
+    open: Mutex<bool>,
+    changed: std::sync::Condvar,
+    arrived: AtomicU64,
+}
+
+impl Gate {
+    pub fn pass(&self) {
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        let open = self.open.lock().unwrap();
+        drop(self.changed.wait_while(open, |open| !*open).unwrap());
+    }
+
+    pub fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+
+    pub fn wait_for_arrivals(&self, count: u64) {
+        while self.arrived.load(Ordering::SeqCst) < count {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Refused {
+    pub code: u32,
+}
+
+impl Write for Refused {
+    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        self.code.write(w)
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused with {}", self.code)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl UserException for Refused {
+    const REPOSITORY_ID: &'static str = "IDL:deckwatch.test/Refused:1.0";
+}
+
+#[derive(Debug, PartialEq)]
+pub enum CallError {
+    Refused(Refused),
+    System(SystemException),
+}
+
+impl From<SystemException> for CallError {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+impl Servant for Bench {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[TEST_ID, "IDL:deckwatch.test/Base:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let mut arguments = request.arguments();
+        match request.operation() {
+            b"ping" => {
+                request.reply()?;
+            }
+            b"octets" => {
+                let octets = arguments.read_octet_sequence()?;
+                request.reply()?.write_octet_sequence(octets)?;
+            }
+            b"text" => {
+                let text = String::parse(&mut arguments)?;
+                text.write(&mut request.reply()?)?;
+            }
+            b"refuse" => {
+                let code = arguments.read_u32()?;
+                request.raise(&Refused { code })?;
+            }
+            b"fail" => {
+                return Err(SystemException::new(
+                    SystemExceptionKind::NoPermission,
+                    7,
+                    Completion::Yes,
+                ));
+            }
+            b"panic" => panic!("a servant panics, as the test asked it to"),
+            b"note" => self.order.lock().unwrap().push(arguments.read_u32()?),
+            b"noted" => {
+                let count = u32::try_from(self.order.lock().unwrap().len()).unwrap();
+                request.reply()?.write_u32(count)?;
+            }
+            b"meet" => {
+                self.gate.pass();
+                request.reply()?;
+            }
+            b"call_back" => {
+                let peer = Option::<ObjectRef>::parse(&mut arguments)?
+                    .expect("the test gives a reference");
+                let octets = call_octets(&peer, b"called back")?;
+                request.reply()?.write_octet_sequence(&octets)?;
+            }
+            _ => {
+                return Err(SystemException::new(
+                    SystemExceptionKind::BadOperation,
+                    0,
+                    Completion::No,
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn no_exception<E>(_: &str, _: &mut Reader<'_>) -> Result<Option<E>, deckwatch_cdr::DecodeError> {
+    Ok(None)
+}
+
+pub fn call(reference: &ObjectRef, operation: &str) -> Result<(), SystemException> {
+    reference.invoke(operation, |_| Ok(()), |_| Ok(()), no_exception)
+}
+
+pub fn call_octets(reference: &ObjectRef, octets: &[u8]) -> Result<Vec<u8>, SystemException> {
+    let read = |r: &mut Reader<'_>| r.read_octet_sequence().map(<[u8]>::to_vec);
+    reference.invoke(
+        "octets",
+        |w| w.write_octet_sequence(octets),
+        read,
+        no_exception,
+    )
+}
+
+fn read_text(r: &mut Reader<'_>) -> Result<String, deckwatch_cdr::DecodeError> {
+    String::parse(r)
+}
+
+pub fn call_text(reference: &ObjectRef, text: &str) -> Result<String, SystemException> {
+    reference.invoke("text", |w| text.write(w), read_text, no_exception)
+}
+
+pub fn call_refuse(reference: &ObjectRef, code: u32) -> Result<(), CallError> {
+    reference.invoke(
+        "refuse",
+        |w| code.write(w),
+        |_| Ok(()),
+        |id, r| {
+            if id == Refused::REPOSITORY_ID {
+                return Ok(Some(CallError::Refused(Refused {
+                    code: r.read_u32()?,
+                })));
+            }
+            Ok(None)
+        },
+    )
+}
+
+pub fn note(reference: &ObjectRef, value: u32) -> Result<(), SystemException> {
+    reference.invoke_oneway("note", |w| value.write(w))
+}
+
+pub fn noted(reference: &ObjectRef) -> Result<u32, SystemException> {
+    reference.invoke("noted", |_| Ok(()), |r| r.read_u32(), no_exception)
+}
+
+pub fn call_back(reference: &ObjectRef, peer: &ObjectRef) -> Result<Vec<u8>, SystemException> {
+    let read = |r: &mut Reader<'_>| r.read_octet_sequence().map(<[u8]>::to_vec);
+    reference.invoke("call_back", |w| Some(peer).write(w), read, no_exception)
+}
+
+/// A server on loopback with one `Bench`, and the reference to it as text.
+pub struct Server {
+    pub orb: Orb,
+    pub root: Poa,
+    pub bench: Arc<Bench>,
+    pub text: String,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::with(
+            Orb::builder()
+                .listen("127.0.0.1:0")
+                .unwrap()
+                .build()
+                .unwrap(),
+        )
+    }
+
+    pub fn with(orb: Orb) -> Self {
+        let root = orb.root_poa().unwrap();
+        root.the_poa_manager().activate().unwrap();
+        let bench = Arc::new(Bench::default());
+        let servant: Arc<dyn Servant> = bench.clone();
+        let text = root.servant_to_reference(&servant).unwrap().to_string();
+        Self {
+            orb,
+            root,
+            bench,
+            text,
+        }
+    }
+
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.orb.endpoints()[0].to_string().parse().unwrap()
+    }
+}
+
+/// A client's ORB and its reference to the server.
+pub fn client_of(server: &Server) -> (Orb, ObjectRef) {
+    let orb = Orb::builder()
+        .round_trip_timeout(Duration::from_secs(20))
+        .build()
+        .unwrap();
+    let reference = orb.string_to_object(&server.text).unwrap().unwrap();
+    (orb, reference)
+}

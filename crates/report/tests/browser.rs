@@ -141,6 +141,44 @@ fn the_theme_can_be_asked_for_in_the_address() {
 }
 
 #[test]
+fn pointing_at_a_curve_reads_its_value_and_a_figure_can_be_enlarged() {
+    /// Points at the last vertex of the first curve, the greatest latency, and enlarges the first figure of gaps.
+    const HAND: &str = "<script>{
+        const svg = document.querySelector('.wide svg.chart');
+        const numbers = svg.querySelector('path.curve').getAttribute('d').match(/[0-9.]+/g).map(Number);
+        const at = new DOMPoint(numbers.at(-2), numbers.at(-1)).matrixTransform(svg.getScreenCTM());
+        svg.dispatchEvent(new PointerEvent('pointermove', { clientX: at.x, clientY: at.y }));
+        document.querySelector('.enlarge').click();
+    }</script>";
+    let Some(browser) = browser() else {
+        return deckwatch_testkit::skip("chromium", "no browser of that kind is installed");
+    };
+    let (document, samples) = synthetic::run("nav", &[synthetic::Flow::nav("udp")], 21);
+    let greatest_us = document.flows[0].destinations[0].latency_ns["max"] as f64 / 1e3;
+    let html = html((document, samples)).replace("</body>", &format!("{HAND}</body>"));
+    let visit = visit(&browser, "hand", &html, "");
+    assert!(visit.console.is_empty(), "{:#?}", visit.console);
+    let tip = visit
+        .dom
+        .split("id=\"tip\"")
+        .nth(1)
+        .and_then(|rest| rest.split("</div>").next())
+        .expect("the tip");
+    assert!(tip.contains("udp\n0.25 % take"), "{tip}");
+    let read_us: f64 = tip
+        .split("take ")
+        .nth(1)
+        .and_then(|rest| rest.split(" µs").next())
+        .and_then(|n| n.parse().ok())
+        .expect("a time");
+    assert!(
+        (read_us / greatest_us - 1.0).abs() < 0.01,
+        "read {read_us} µs of {greatest_us} µs"
+    );
+    assert!(visit.dom.contains("<figure class=\"enlarged\">"));
+}
+
+#[test]
 fn a_page_asks_for_nothing_outside_itself() {
     let html = html(synthetic::nav());
     for reference in ["http://", "https://", "src=", "@import", "url("] {

@@ -183,3 +183,14 @@ fn an_unproven_run_says_how_many_messages_more_and_how_long() {
         "exact binomial: ln 0.05 / ln(1 - 0.0003) less 400"
     );
 }
+
+#[test]
+fn without_a_shared_clock_nothing_is_called_one_way_latency() {
+    let (mut document, samples) = synthetic::run("nav", &[Flow::nav("udp")], 14);
+    let shared = one("shared", (document.clone(), samples.clone()));
+    assert!(shared.contains("latency, one way, from due to received"));
+    document.provenance.clock.shared = false;
+    let html = one("two-clocks", (document, samples));
+    assert!(!html.contains("latency, one way"));
+    assert!(html.contains("The two ends do not share a clock"));
+}

@@ -70,6 +70,8 @@ pub(crate) struct Distribution<'a> {
     pub(crate) budget: f64,
     pub(crate) width: f64,
     pub(crate) label: String,
+    /// What the x axis is called.
+    pub(crate) time: &'static str,
 }
 
 const TOP_PX: f64 = 30.0;
@@ -109,7 +111,7 @@ pub(crate) fn draw(figure: &Distribution<'_>, detail: &Detail) -> String {
         "title",
         Anchor::Middle,
         ((left + figure.width) / 2.0, foot + 32.0),
-        "latency, one way, from due to received",
+        figure.time,
     );
     marks(&mut svg, &mut placed, &frame, figure);
     for group in figure.groups {

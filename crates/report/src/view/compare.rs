@@ -116,30 +116,37 @@ fn cell(section: &Section<'_>, carrier: &str, run: usize) -> Option<CompareCell>
     })
 }
 
+/// What is not the same in all runs. What is said of a flow is compared only where all runs have that flow over that carrier.
 fn differences(runs: &[Run], detail: &Detail) -> Vec<Difference> {
-    let facts: Vec<Vec<(String, String)>> = runs.iter().map(provenance::comparable).collect();
+    let everywhere = differing(&runs.iter().map(provenance::comparable).collect::<Vec<_>>());
+    let mut flows = differing(&runs.iter().map(provenance::flows).collect::<Vec<_>>());
+    flows.retain(|difference| difference.values.iter().all(|value| value != MISSING));
+    everywhere
+        .into_iter()
+        .chain(flows)
+        .take(detail.sentences)
+        .collect()
+}
+
+const MISSING: &str = "–";
+
+fn differing(facts: &[Vec<(String, String)>]) -> Vec<Difference> {
     let mut keys: Vec<&String> = Vec::new();
     for (key, _) in facts.iter().flatten() {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
+    let value = |run: &[(String, String)], key: &String| {
+        run.iter()
+            .find(|(known, _)| known == key)
+            .map_or_else(|| MISSING.to_owned(), |(_, value)| value.clone())
+    };
     keys.into_iter()
-        .filter_map(|key| {
-            let values: Vec<String> = facts
-                .iter()
-                .map(|run| {
-                    run.iter()
-                        .find(|(k, _)| k == key)
-                        .map_or("–".to_owned(), |(_, value)| value.clone())
-                })
-                .collect();
-            let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
-            differs.then(|| Difference {
-                what: key.clone(),
-                values,
-            })
+        .map(|key| Difference {
+            what: key.clone(),
+            values: facts.iter().map(|run| value(run, key)).collect(),
         })
-        .take(detail.sentences)
+        .filter(|difference| difference.values.windows(2).any(|pair| pair[0] != pair[1]))
         .collect()
 }

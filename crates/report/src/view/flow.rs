@@ -179,6 +179,7 @@ fn distributions(
                     budget,
                     width,
                     label,
+                    time: super::time_words(lines.iter().all(|line| line.one_clock)),
                 },
                 detail,
             )

@@ -29,6 +29,7 @@ pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError>
         script: include_str!("../../templates/script.js"),
         title: page_title(&labels),
         several: runs.len() > 1,
+        time: time_words(runs.iter().all(|run| run.document.provenance.clock.shared)),
         heads: each(runs, &labels, |run, label| head::of(run, label, detail)),
         comparison: (runs.len() > 1).then(|| compare::of(runs, &labels, &sections, detail)),
         columns: &table::COLUMNS,
@@ -51,6 +52,7 @@ struct Page {
     script: &'static str,
     title: String,
     several: bool,
+    time: &'static str,
     heads: Vec<head::Head>,
     comparison: Option<compare::Comparison>,
     columns: &'static [table::Column],
@@ -66,6 +68,15 @@ fn each<T>(runs: &[Run], labels: &[String], make: impl Fn(&Run, &str) -> T) -> V
         .collect()
 }
 
+/// What the time from due to received is called: one-way latency only where both ends read one clock.
+fn time_words(one_clock: bool) -> &'static str {
+    if one_clock {
+        "latency, one way, from due to received"
+    } else {
+        "from due to received by two clocks, no one-way latency"
+    }
+}
+
 /// A flow over a carrier in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
@@ -73,6 +84,8 @@ pub(crate) struct Line<'a> {
     run: usize,
     /// What the run is called.
     run_label: &'a str,
+    /// Both ends read one clock.
+    one_clock: bool,
     flow: &'a FlowResult,
     series: &'a [Series],
 }
@@ -159,6 +172,7 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<S
             let line = Line {
                 run: index,
                 run_label: &labels[index],
+                one_clock: run.document.provenance.clock.shared,
                 flow,
                 series,
             };

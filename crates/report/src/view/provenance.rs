@@ -85,7 +85,6 @@ pub(crate) fn comparable(run: &Run) -> Vec<(String, String)> {
             .iter()
             .map(|(key, value)| (name(key), long(value))),
     );
-    facts.extend(flows(run));
     facts
 }
 
@@ -153,7 +152,8 @@ fn environment(run: &Run) -> Vec<(String, String)> {
     facts
 }
 
-fn flows(run: &Run) -> Vec<(String, String)> {
+/// Scheduling and merged layers of each flow over each carrier.
+pub(crate) fn flows(run: &Run) -> Vec<(String, String)> {
     let flows = run.document.flows.iter().flat_map(|flow| {
         let key = format!("{} over {}", name(&flow.name), name(&flow.carrier));
         let merged = (!flow.merged_layers.is_empty()).then(|| {

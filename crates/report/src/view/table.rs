@@ -62,13 +62,25 @@ pub(crate) const COLUMNS: [Column; 15] = [
     ),
     column(
         "p50",
-        "half of the messages take at most so long, one way, from due to received",
+        "half of the messages take at most so long, from due to received",
         "5.2%",
     ),
-    column("p90", "90 % take at most so long, one way", "5.2%"),
-    column("p99", "99 % take at most so long, one way", "5.2%"),
-    column("p99.9", "99.9 % take at most so long, one way", "5.2%"),
-    column("max", "the greatest latency, one way", "5.2%"),
+    column(
+        "p90",
+        "90 % take at most so long, from due to received",
+        "5.2%",
+    ),
+    column(
+        "p99",
+        "99 % take at most so long, from due to received",
+        "5.2%",
+    ),
+    column(
+        "p99.9",
+        "99.9 % take at most so long, from due to received",
+        "5.2%",
+    ),
+    column("max", "the greatest time from due to received", "5.2%"),
 ];
 
 /// The table of one run.
@@ -123,6 +135,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Table {
         let line = Line {
             run: 0,
             run_label: label,
+            one_clock: run.document.provenance.clock.shared,
             flow,
             series,
         };

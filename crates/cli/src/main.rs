@@ -10,6 +10,7 @@ mod mission_args;
 mod words;
 
 mod check;
+mod doctor;
 mod report;
 mod schema;
 mod testbed;
@@ -52,6 +53,7 @@ macro_rules! subcommands {
 
 subcommands! {
     Check => check,
+    Doctor => doctor,
     Report => report,
     Schema => schema,
     Testbed => testbed,

@@ -5,7 +5,7 @@
 //! pairs tell whether the clock was set between them.
 
 use rustix::io::Errno;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 /// CLOCK_MONOTONIC now, nanoseconds.
 #[must_use]
@@ -17,6 +17,12 @@ pub fn monotonic_ns() -> i64 {
 #[must_use]
 pub fn realtime_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// The step of the timers that [`sleep_until`] waits on, nanoseconds: 1 with high-resolution timers, a whole tick (1 to 10 ms) without.
+#[must_use]
+pub fn timer_resolution_ns() -> i64 {
+    nanoseconds(clock_getres(ClockId::Monotonic))
 }
 
 /// Sleeps until CLOCK_MONOTONIC shows `due_ns`; returns at once when that is past. A signal does not shorten it.

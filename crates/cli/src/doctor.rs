@@ -1,0 +1,93 @@
+//! `deckwatch doctor`: is this machine fit for real time, and what to change.
+
+use std::process::ExitCode;
+
+use anstream::println;
+use anstyle::{AnsiColor, Style};
+use deckwatch_probe::doctor::{Diagnosis, Finding, Judgement};
+
+/// Say whether this machine is fit for real time, and what to change.
+///
+/// Reads what the kernel tells of itself and makes short trials; takes about two seconds and changes nothing.
+#[derive(clap::Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct Args {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+const NOTES: &str = "\
+`change` is what makes a verdict on this machine untrustworthy; `note` is what costs latency, or detail of the blame.
+
+Exit status: 0 nothing must be changed, 1 something must.
+
+Examples:
+  deckwatch doctor
+  sudo deckwatch doctor --json";
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let diagnosis = Diagnosis::of_this_machine();
+    if args.json {
+        println!("{}", serde_json::to_string(&diagnosis)?);
+    } else {
+        print(&diagnosis);
+    }
+    Ok(if diagnosis.is_fit() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print(diagnosis: &Diagnosis) {
+    for finding in &diagnosis.findings {
+        let Finding {
+            name,
+            value,
+            why,
+            advice,
+            judgement,
+        } = finding;
+        let style = style(*judgement);
+        println!("{style}{:<6}{style:#} {name}: {value}", word(*judgement));
+        if let Some(advice) = advice {
+            println!("         why: {why}");
+            println!("         do:  {advice}");
+        }
+    }
+    let count = |judgement| {
+        diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.judgement == judgement)
+            .count()
+    };
+    let (changes, notes) = (count(Judgement::Change), count(Judgement::Note));
+    let fit = if diagnosis.is_fit() {
+        "Verdicts on this machine can be trusted"
+    } else {
+        "Verdicts on this machine cannot be trusted"
+    };
+    println!(
+        "\n{fit}: {changes} to change, {notes} to note, of {} findings.",
+        diagnosis.findings.len()
+    );
+}
+
+const fn word(judgement: Judgement) -> &'static str {
+    match judgement {
+        Judgement::Ok => "ok",
+        Judgement::Note => "note",
+        Judgement::Change => "change",
+    }
+}
+
+const fn style(judgement: Judgement) -> Style {
+    let colour = match judgement {
+        Judgement::Ok => AnsiColor::Green,
+        Judgement::Note => AnsiColor::Yellow,
+        Judgement::Change => AnsiColor::Red,
+    };
+    Style::new().fg_color(Some(anstyle::Color::Ansi(colour)))
+}

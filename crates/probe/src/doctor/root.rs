@@ -1,0 +1,90 @@
+//! The kernel's files, below `/` or below a folder that a test filled.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use deckwatch_os::namespace::{Capability, effective_capabilities};
+
+use crate::limits::{CONTROL_GROUPS_MAX, KERNEL_FILE_LEN_MAX};
+
+/// Where the kernel's files are.
+#[derive(Clone, Debug)]
+pub struct Root {
+    folder: PathBuf,
+}
+
+impl Root {
+    /// This machine's.
+    #[must_use]
+    pub fn machine() -> Self {
+        Self::at(Path::new("/"))
+    }
+
+    /// A folder that stands for `/`.
+    #[must_use]
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// A file's text without white space at its ends; None where it is not there or is empty.
+    pub(super) fn read(&self, path: &str) -> Option<String> {
+        let mut octets = Vec::new();
+        let file = File::open(self.folder.join(path)).ok()?;
+        file.take(KERNEL_FILE_LEN_MAX)
+            .read_to_end(&mut octets)
+            .ok()?;
+        let text = String::from_utf8_lossy(&octets).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// A file that holds one number.
+    pub(super) fn number(&self, path: &str) -> Option<i64> {
+        self.read(path)?.parse().ok()
+    }
+
+    /// The word in brackets of a file like `always [madvise] never`.
+    pub(super) fn choice(&self, path: &str) -> Option<String> {
+        let text = self.read(path)?;
+        let (_, rest) = text.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
+    }
+
+    /// The word in parentheses of a file like `none (voluntary) full`.
+    pub(super) fn choice_in_parentheses(&self, path: &str) -> Option<String> {
+        let text = self.read(path)?;
+        let (_, rest) = text.split_once('(')?;
+        Some(rest.split_once(')')?.0.to_owned())
+    }
+
+    /// The folders of a control group and of all above it, from `path` as `/proc/self/cgroup` gives it.
+    pub(super) fn control_groups(&self, path: &str) -> impl Iterator<Item = String> {
+        let own = path.trim_matches('/').to_owned();
+        std::iter::successors(Some(own), |group| {
+            Some(group.rsplit_once('/')?.0.to_owned())
+        })
+        .take(CONTROL_GROUPS_MAX)
+        .map(|group| format!("sys/fs/cgroup/{group}"))
+    }
+
+    /// Whether this process has a capability in effect.
+    pub(super) fn holds(&self, capability: Capability) -> bool {
+        let set = self
+            .read("proc/self/status")
+            .as_deref()
+            .and_then(effective_capabilities);
+        set.is_some_and(|set| capability.is_in(set))
+    }
+
+    /// A soft limit of this process by its name in `/proc/self/limits`; `u64::MAX` where unlimited.
+    pub(super) fn limit(&self, name: &str) -> Option<u64> {
+        let limits = self.read("proc/self/limits")?;
+        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+        match line.split_ascii_whitespace().next()? {
+            "unlimited" => Some(u64::MAX),
+            number => number.parse().ok(),
+        }
+    }
+}

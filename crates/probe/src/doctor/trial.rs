@@ -1,0 +1,150 @@
+//! Short trials: what the kernel does, where what it says of itself is not enough.
+
+use std::io;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::provenance::Readings;
+use deckwatch_os::filter::PortFilter;
+use deckwatch_os::schedule::{Class, set_class};
+use deckwatch_os::tap::{self, Tap};
+use deckwatch_os::{clock, stamp};
+use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed};
+
+use crate::limits::{STAMPED_DATAGRAMS_MAX, WAKE_UP_PERIOD_NS, WAKE_UPS};
+
+/// What was tried, and what came of it. Errors are sentences for the reader.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    /// The step of the kernel's timers, nanoseconds.
+    pub timer_resolution_ns: i64,
+    /// How late an ordinary thread woke.
+    pub time_sharing: WakeUps,
+    /// How late a thread of the lowest SCHED_FIFO priority woke, or why there could be none.
+    pub real_time: Result<WakeUps, String>,
+    /// What else happened on the machine meanwhile.
+    pub disturbance: Disturbance,
+    /// Whether the kernel stamps datagrams in software.
+    pub stamps: Result<(), String>,
+    /// Whether packets of an interface can be tapped.
+    pub tap: Result<(), String>,
+    /// Whether a host on a shaped network can be made.
+    pub emulation: Result<(), String>,
+}
+
+/// How late a thread woke that slept to absolute times, each a millisecond after the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeUps {
+    /// How many.
+    pub count: usize,
+    /// The middle one, nanoseconds after the time asked for.
+    pub median_ns: i64,
+    /// The latest, nanoseconds after the time asked for.
+    pub max_ns: i64,
+}
+
+impl Trials {
+    /// Makes them, here and now.
+    #[must_use]
+    pub fn make() -> Self {
+        let before = Readings::take();
+        let time_sharing = on_a_thread_of(Class::Other);
+        let real_time = on_a_thread_of(Class::Fifo(LOWEST_REAL_TIME));
+        let disturbance = before.until(&Readings::take());
+        Self {
+            timer_resolution_ns: clock::timer_resolution_ns(),
+            // A class that every thread is in already is not refused.
+            time_sharing: time_sharing.unwrap_or_default(),
+            real_time: real_time.map_err(|error| error.to_string()),
+            disturbance,
+            stamps: stamps().map_err(|error| error.to_string()),
+            tap: open_tap().map_err(|error| error.to_string()),
+            emulation: emulation(),
+        }
+    }
+}
+
+impl Default for WakeUps {
+    /// None measured.
+    fn default() -> Self {
+        Self {
+            count: 0,
+            median_ns: 0,
+            max_ns: 0,
+        }
+    }
+}
+
+/// It only sleeps, so that the lowest is enough, and it stands in nobody's way.
+const LOWEST_REAL_TIME: u8 = 1;
+
+fn on_a_thread_of(class: Class) -> io::Result<WakeUps> {
+    let measured = std::thread::spawn(move || set_class(class).map(|()| wake_ups()));
+    measured
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn wake_ups() -> WakeUps {
+    let begin_ns = clock::monotonic_ns();
+    let mut late_ns: Vec<i64> = (1..=WAKE_UPS)
+        .map(|number| {
+            let due_ns = begin_ns
+                + i64::try_from(number)
+                    .unwrap_or(i64::MAX)
+                    .saturating_mul(WAKE_UP_PERIOD_NS);
+            clock::sleep_until(due_ns);
+            clock::monotonic_ns() - due_ns
+        })
+        .collect();
+    late_ns.sort_unstable();
+    WakeUps {
+        count: late_ns.len(),
+        median_ns: late_ns.get(late_ns.len() / 2).copied().unwrap_or_default(),
+        max_ns: late_ns.last().copied().unwrap_or_default(),
+    }
+}
+
+/// Sends datagrams to itself over loopback until one comes back stamped.
+fn stamps() -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(socket.local_addr()?)?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stamp::stamp_received(&socket)?;
+    for _ in 0..STAMPED_DATAGRAMS_MAX {
+        socket.send(&[0])?;
+        if stamp::receive(&socket, &mut [0])?
+            .stamp_realtime_ns
+            .is_some()
+        {
+            return Ok(());
+        }
+        std::thread::sleep(BETWEEN_DATAGRAMS);
+    }
+    Err(io::Error::other(
+        "the kernel delivers datagrams without stamps",
+    ))
+}
+
+/// The kernel switches stamping on by patching itself, which takes some of these.
+const BETWEEN_DATAGRAMS: Duration = Duration::from_millis(1);
+
+fn open_tap() -> io::Result<()> {
+    const BUFFER_BYTES: u32 = 65_536;
+    let interfaces = tap::interfaces()?;
+    let loopback = interfaces.iter().find(|interface| interface.name == "lo");
+    let loopback = loopback.ok_or(io::ErrorKind::NotFound)?;
+    Tap::open(loopback, &PortFilter::new(&[ANY_PORT]), BUFFER_BYTES).map(drop)
+}
+
+/// A port for a filter that is never to match anything.
+const ANY_PORT: u16 = 9;
+
+fn emulation() -> Result<(), String> {
+    if let Some(reason) = Testbed::obstacle() {
+        return Err(reason);
+    }
+    let made = Testbed::create(&NetworkSpec::fast_ethernet(), &[HostSpec::new("doctor")]);
+    made.map(drop).map_err(|error| error.to_string())
+}

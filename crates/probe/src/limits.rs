@@ -1,0 +1,22 @@
+//! Every bound of the instruments, with its reason.
+
+/// Octets read of one of the kernel's files; the longest that is read (`/proc/cpuinfo`) has some kilobytes a processor.
+pub const KERNEL_FILE_LEN_MAX: u64 = 4 << 20;
+
+/// Wake-ups measured in each scheduling class: half a second of them, enough for a median and a first look at the tail, no proof of a maximum.
+pub const WAKE_UPS: usize = 500;
+
+/// Nanoseconds between them.
+pub const WAKE_UP_PERIOD_NS: i64 = 1_000_000;
+
+/// Datagrams sent, a millisecond apart, to see a kernel stamp: a kernel begins to stamp some milliseconds after it was asked to.
+pub const STAMPED_DATAGRAMS_MAX: usize = 500;
+
+/// Idle states looked at on one processor; drivers know fewer than ten.
+pub const IDLE_STATES_MAX: usize = 16;
+
+/// Levels of control groups looked at, from this process's own to the root.
+pub const CONTROL_GROUPS_MAX: usize = 32;
+
+/// Processors taken from a list of the kernel's, which knows no more than 8192.
+pub const PROCESSORS_MAX: usize = 8192;

@@ -157,6 +157,14 @@ impl Header {
         self.size as usize + HEADER_SIZE
     }
 
+    /// Makes the header of a message that was joined say so: its size, and no more fragments.
+    pub(crate) fn state_whole(message: &mut [u8]) -> Result<(), ProtocolError> {
+        let size = u32::try_from(message.len() - HEADER_SIZE);
+        Self::patch_size(message, size.map_err(|_| ProtocolError::MessageTooLarge)?);
+        message[FLAGS_AT] &= !FLAG_MORE_FRAGMENTS;
+        Ok(())
+    }
+
     /// Overwrites the size in a message that stands at the start of `message`.
     pub(crate) fn patch_size(message: &mut [u8], size: u32) {
         let little = message[FLAGS_AT] & FLAG_LITTLE_ENDIAN != 0;

@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod context;
 mod error;
 mod exception;
+mod fragment;
 mod frame;
 mod header;
 pub mod ior;
@@ -20,10 +22,12 @@ mod request;
 mod target;
 pub mod url;
 
+pub use assembly::Assembly;
 pub use context::{ServiceContext, ServiceContexts, context_id};
 pub use deckwatch_cdr::{ByteOrder, Codec, Version};
 pub use error::ProtocolError;
 pub use exception::{Completion, SystemException, SystemExceptionKind, minor};
+pub use fragment::{Part, Parts};
 pub use frame::Frame;
 pub use header::{HEADER_SIZE, Header, MessageKind};
 pub use ior::Ior;

@@ -1,0 +1,149 @@
+//! Joining the fragments of messages (CORBA 3.3 part 2, clause 9.4.9).
+
+use crate::limits::{FRAGMENTED_MESSAGES_MAX, FRAGMENTED_SIZE_MAX};
+use crate::{ByteOrder, Frame, HEADER_SIZE, Header, MessageKind, ProtocolError, Version};
+use deckwatch_cdr::{Parse, Reader};
+
+/// Header and request id of a fragment of GIOP 1.2.
+pub(crate) const FRAGMENT_HEADER_SIZE: usize = HEADER_SIZE + 4;
+
+/// The unfinished messages of one connection. What they hold together is bounded, and their buffers are used again.
+///
+/// In GIOP 1.1 fragments have no request id: they continue the one message that is unfinished. Its octets are joined as they come, so
+/// that alignment counts from the whole message's start.
+#[derive(Debug)]
+pub struct Assembly {
+    trains: Vec<Train>,
+    /// The message given out last; its buffer is kept for the next train.
+    done: Vec<u8>,
+    size_max: usize,
+}
+
+#[derive(Debug)]
+struct Train {
+    version: Version,
+    order: ByteOrder,
+    /// None in GIOP 1.1.
+    id: Option<u32>,
+    octets: Vec<u8>,
+}
+
+impl Default for Assembly {
+    /// With the limits of this crate.
+    fn default() -> Self {
+        Self::new(FRAGMENTED_SIZE_MAX)
+    }
+}
+
+impl Assembly {
+    /// For a connection whose unfinished messages may hold `size_max` octets together.
+    #[must_use]
+    pub const fn new(size_max: usize) -> Self {
+        Self {
+            trains: Vec::new(),
+            done: Vec::new(),
+            size_max,
+        }
+    }
+
+    /// Takes the next message, as [`Frame`] found it. Gives a message to parse: this one where it is whole, the joined one where
+    /// this was its last fragment, and none where more must come.
+    ///
+    /// # Errors
+    /// [`ProtocolError::FragmentUnexpected`], [`ProtocolError::FragmentsMixed`], [`ProtocolError::FragmentsTooMany`],
+    /// [`ProtocolError::MessageTooLarge`], and what is wrong with the header. The connection is to be closed after any.
+    pub fn accept<'m>(&'m mut self, message: &'m [u8]) -> Result<Option<&'m [u8]>, ProtocolError> {
+        let header = match Frame::parse(message, usize::MAX)? {
+            Frame::Message(header, size) if size == message.len() => header,
+            _ => return Err(ProtocolError::SizeMismatch),
+        };
+        match (header.kind, header.more_fragments) {
+            (MessageKind::Fragment, _) => self.continue_train(header, message),
+            (_, true) => self.begin_train(header, message).map(|()| None),
+            (_, false) => Ok(Some(message)),
+        }
+    }
+
+    /// Forgets the unfinished message of a request that was cancelled. Whether there was one.
+    pub fn cancel(&mut self, id: u32) -> bool {
+        let before = self.trains.len();
+        self.trains.retain(|train| train.id != Some(id));
+        self.trains.len() < before
+    }
+
+    /// How many messages are unfinished.
+    #[must_use]
+    pub const fn unfinished(&self) -> usize {
+        self.trains.len()
+    }
+
+    fn begin_train(&mut self, header: Header, message: &[u8]) -> Result<(), ProtocolError> {
+        let id = request_id(&header, message)?;
+        if self.trains.iter().any(|train| train.id == id) {
+            return Err(ProtocolError::FragmentsMixed);
+        }
+        if self.trains.len() >= FRAGMENTED_MESSAGES_MAX {
+            return Err(ProtocolError::FragmentsTooMany);
+        }
+        self.check_room(message.len())?;
+        let mut octets = std::mem::take(&mut self.done);
+        octets.clear();
+        octets.extend_from_slice(message);
+        self.trains.push(Train {
+            version: header.version,
+            order: header.order,
+            id,
+            octets,
+        });
+        Ok(())
+    }
+
+    fn continue_train(
+        &mut self,
+        header: Header,
+        message: &[u8],
+    ) -> Result<Option<&[u8]>, ProtocolError> {
+        let id = request_id(&header, message)?;
+        let place = self
+            .trains
+            .iter()
+            .position(|train| train.id == id)
+            .ok_or(ProtocolError::FragmentUnexpected)?;
+        let data = &message[if id.is_some() {
+            FRAGMENT_HEADER_SIZE
+        } else {
+            HEADER_SIZE
+        }..];
+        self.check_room(data.len())?;
+        let train = &mut self.trains[place];
+        if (train.version, train.order) != (header.version, header.order) {
+            return Err(ProtocolError::FragmentsMixed);
+        }
+        train.octets.extend_from_slice(data);
+        if header.more_fragments {
+            return Ok(None);
+        }
+        self.done = self.trains.swap_remove(place).octets;
+        Header::state_whole(&mut self.done)?;
+        Ok(Some(&self.done))
+    }
+
+    fn check_room(&self, more: usize) -> Result<(), ProtocolError> {
+        let held: usize = self.trains.iter().map(|train| train.octets.len()).sum();
+        if held.saturating_add(more) > self.size_max {
+            Err(ProtocolError::MessageTooLarge)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The number that fragments are joined by: the first value of the body in GIOP 1.2.
+fn request_id(header: &Header, message: &[u8]) -> Result<Option<u32>, ProtocolError> {
+    if header.version < Version::V1_2 {
+        return Ok(None);
+    }
+    Ok(Some(u32::parse(
+        &mut Reader::new(message, header.order).at_position(HEADER_SIZE),
+    )?))
+}

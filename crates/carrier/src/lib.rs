@@ -8,6 +8,7 @@
 
 pub mod arrival;
 pub mod body;
+pub mod capture;
 pub mod lane;
 pub mod limits;
 pub mod part;

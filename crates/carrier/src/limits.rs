@@ -55,3 +55,12 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(1);
 
 /// Longest handling time of one message: what is longer is a mistake in a unit.
 pub const HANDLE_FOR_MAX: Duration = Duration::from_secs(10);
+
+/// Octets of one packet: a datagram of 65,535 with its link header.
+pub const PACKET_SIZE_MAX: usize = 65_535 + 18;
+
+/// Octets asked for as a tap's buffer on each interface: a second of the largest flows of a ship, with the kernel's own overhead of a packet.
+pub const TAP_BUFFER_BYTES: u32 = 16 << 20;
+
+/// Interfaces that one tap watches.
+pub const TAP_INTERFACES_MAX: usize = 16;

@@ -15,6 +15,7 @@ mod consumer;
 mod preparation;
 mod stage;
 mod supplier;
+mod tap;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,8 @@ pub fn run(
     let played = match plan {
         PartPlan::Supplier(plan) => supplier::play(plan, &mut stage),
         PartPlan::Consumer(plan) => consumer::play(plan, &mut stage),
-        PartPlan::Channel(_) | PartPlan::Names(_) | PartPlan::Tap(_) => {
+        PartPlan::Tap(plan) => tap::play(plan, &mut stage),
+        PartPlan::Channel(_) | PartPlan::Names(_) => {
             Err(PartError::Plan("This part is played elsewhere.".to_owned()))
         }
     };

@@ -217,7 +217,7 @@ impl Receiver for TcpReceiver {
                 Err(_) => {
                     let look_ns =
                         clock::monotonic_ns() + i64::try_from(STOP_LOOK.as_nanos()).unwrap_or(0);
-                    socket::wait_readable(self.listener.as_fd(), look_ns);
+                    socket::wait_readable(std::iter::once(self.listener.as_fd()), look_ns);
                 }
             }
         }

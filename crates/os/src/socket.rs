@@ -25,18 +25,20 @@ pub fn connect_from(
     Ok(socket.into())
 }
 
-/// Waits until octets or a connection can be taken from the socket, or CLOCK_MONOTONIC shows `until_ns`; a signal ends it too.
-pub fn wait_readable(socket: BorrowedFd<'_>, until_ns: i64) {
-    wait(
-        &mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)],
-        until_ns,
-    );
+/// Waits until octets or a connection can be taken from one of the first [`WAITED_MAX`] sockets, or CLOCK_MONOTONIC shows `until_ns`; a signal ends
+/// it too. Takes no memory.
+pub fn wait_readable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {
+    wait_for(sockets, PollFlags::IN, until_ns);
 }
 
 /// Waits until one of the first [`WAITED_MAX`] sockets takes octets again or has failed, or CLOCK_MONOTONIC shows `until_ns`; a signal ends it too.
 /// Transmit stamps that come meanwhile end it as well. Takes no memory.
 pub fn wait_writable<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, until_ns: i64) {
-    let mut sockets = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::OUT));
+    wait_for(sockets, PollFlags::OUT, until_ns);
+}
+
+fn wait_for<'s>(sockets: impl Iterator<Item = BorrowedFd<'s>>, what: PollFlags, until_ns: i64) {
+    let mut sockets = sockets.map(|socket| PollFd::from_borrowed_fd(socket, what));
     let Some(first) = sockets.next() else { return };
     let mut waited: [PollFd<'s>; WAITED_MAX] = std::array::from_fn(|_| first.clone());
     let mut count = 1;

@@ -1,0 +1,352 @@
+//! Captures of a run's packets: pcapng files that any network analyser opens, with what the join needs beside them.
+//!
+//! Stamps in a capture are CLOCK_REALTIME, as analysers expect; the note beside it (the same name, `.json`) has readings of both clocks.
+
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deckwatch_os::clock::ClockPair;
+use deckwatch_os::tap::{Direction, Packet};
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::limits::PACKET_SIZE_MAX;
+
+/// Writes a capture, up to a size.
+pub struct CaptureWriter {
+    writer: PcapNgWriter<BufWriter<File>>,
+    size_bytes: u64,
+    size_bytes_max: u64,
+    dropped: u64,
+    written: u64,
+}
+
+impl CaptureWriter {
+    /// Makes the file at `path`, which must not exist, for packets of these interfaces.
+    ///
+    /// # Errors
+    /// [`CaptureError`].
+    pub fn create(
+        path: &Path,
+        interfaces: &[&str],
+        size_bytes_max: u64,
+    ) -> Result<Self, CaptureError> {
+        let unmade = |error| CaptureError::of(path, pcap_file::PcapError::IoError(error));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(unmade)?;
+        let mut writer = PcapNgWriter::new(BufWriter::new(file))
+            .map_err(|error| CaptureError::of(path, error))?;
+        for &name in interfaces {
+            let block = InterfaceDescriptionBlock {
+                linktype: DataLink::ETHERNET,
+                snaplen: u32::try_from(PACKET_SIZE_MAX).unwrap_or(0),
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Owned(name.to_owned())),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            writer
+                .write_pcapng_block(block)
+                .map_err(|error| CaptureError::of(path, error))?;
+        }
+        Ok(Self {
+            writer,
+            size_bytes: 0,
+            size_bytes_max,
+            dropped: 0,
+            written: 0,
+        })
+    }
+
+    /// Writes a packet of the interface at this place in the list; counts it as dropped where the file is full or the disk refuses.
+    pub fn write(&mut self, interface: u32, packet: &Packet, realtime_ns: i64, octets: &[u8]) {
+        if self.size_bytes >= self.size_bytes_max {
+            self.dropped += 1;
+            return;
+        }
+        let block = EnhancedPacketBlock {
+            interface_id: interface,
+            timestamp: Duration::from_nanos(u64::try_from(realtime_ns).unwrap_or(0)),
+            original_len: u32::try_from(packet.len_on_wire).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(octets),
+            options: vec![EnhancedPacketOption::Flags(match packet.direction {
+                Direction::Arriving => INBOUND,
+                Direction::Leaving => OUTBOUND,
+            })],
+        };
+        match self.writer.write_pcapng_block(block) {
+            Ok(size) => {
+                self.size_bytes += size as u64;
+                self.written += 1;
+            }
+            Err(_) => self.dropped += 1,
+        }
+    }
+
+    /// Brings what was written to the file.
+    pub fn flush(&mut self) {
+        // A disk that refuses shows itself at the next write of a packet, which counts it.
+        let _flushed = self.writer.get_mut().flush();
+    }
+
+    /// Packets that found the file full.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Packets written.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+/// What a tap notes beside its capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CaptureNote {
+    /// The host.
+    pub host: String,
+    /// Both clocks at the beginning, and at the end or the last time that the tap looked.
+    pub clock: Vec<ClockReading>,
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that the kernel dropped because the tap was not quick enough.
+    pub dropped_by_kernel: u64,
+    /// Packets that found the file full.
+    pub dropped_by_size: u64,
+}
+
+/// One moment on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// CLOCK_REALTIME.
+    pub realtime_ns: i64,
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: i64,
+    /// The two are of the same moment to within this.
+    pub error_ns: u64,
+}
+
+impl From<ClockPair> for ClockReading {
+    fn from(pair: ClockPair) -> Self {
+        Self {
+            realtime_ns: pair.realtime_ns,
+            monotonic_ns: pair.monotonic_ns,
+            error_ns: pair.error_ns,
+        }
+    }
+}
+
+impl From<ClockReading> for ClockPair {
+    fn from(reading: ClockReading) -> Self {
+        Self {
+            realtime_ns: reading.realtime_ns,
+            monotonic_ns: reading.monotonic_ns,
+            error_ns: reading.error_ns,
+        }
+    }
+}
+
+impl CaptureNote {
+    /// Where the note of a capture is.
+    #[must_use]
+    pub fn path(capture: &Path) -> PathBuf {
+        capture.with_extension("json")
+    }
+
+    /// Writes the note of a capture, the old one staying until the new one is whole.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn write(&self, capture: &Path) -> std::io::Result<()> {
+        let path = Self::path(capture);
+        let unfinished = path.with_extension("json.new");
+        std::fs::write(&unfinished, serde_json::to_vec(self)?)?;
+        std::fs::rename(unfinished, path)
+    }
+
+    /// Reads the note of a capture.
+    ///
+    /// # Errors
+    /// What the kernel answers; `InvalidData` where it is no note.
+    pub fn read(capture: &Path) -> std::io::Result<Self> {
+        Ok(serde_json::from_slice(&std::fs::read(Self::path(
+            capture,
+        ))?)?)
+    }
+}
+
+/// One captured packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured<'a> {
+    /// When, nanoseconds of CLOCK_REALTIME.
+    pub realtime_ns: i64,
+    /// Which way it went; none where the capture does not say.
+    pub direction: Option<Direction>,
+    /// Its octets from the Ethernet header on, as far as they were kept.
+    pub octets: Cow<'a, [u8]>,
+}
+
+/// Calls `see` with each packet of a capture, in order. What stands behind a broken block is not read: the last block of a killed tap is often half.
+/// Returns false where the end was broken.
+///
+/// # Errors
+/// [`CaptureError`] for a file that cannot be read or is no pcapng.
+pub fn read(path: &Path, mut see: impl FnMut(Captured<'_>)) -> Result<bool, CaptureError> {
+    let of = |error| CaptureError::of(path, error);
+    let file = File::open(path).map_err(|error| of(pcap_file::PcapError::IoError(error)))?;
+    let mut reader = PcapNgReader::new(BufReader::new(file)).map_err(of)?;
+    while let Some(block) = reader.next_block() {
+        match block {
+            Ok(Block::EnhancedPacket(packet)) => {
+                let flags = packet.options.iter().find_map(|option| match option {
+                    EnhancedPacketOption::Flags(flags) => Some(flags & 3),
+                    _ => None,
+                });
+                see(Captured {
+                    realtime_ns: i64::try_from(packet.timestamp.as_nanos()).unwrap_or(i64::MAX),
+                    direction: match flags {
+                        Some(INBOUND) => Some(Direction::Arriving),
+                        Some(OUTBOUND) => Some(Direction::Leaving),
+                        _ => None,
+                    },
+                    octets: packet.data,
+                });
+            }
+            Ok(_) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Why a capture cannot be written or read.
+#[derive(Debug, Error)]
+#[error("{path}: {error}")]
+pub struct CaptureError {
+    path: String,
+    error: pcap_file::PcapError,
+}
+
+impl CaptureError {
+    fn of(path: &Path, error: pcap_file::PcapError) -> Self {
+        Self {
+            path: path.display().to_string(),
+            error,
+        }
+    }
+}
+
+/// The if_tsresol option: ten to the power of minus nine.
+const NANOSECONDS: u8 = 9;
+
+// The direction bits of the epb_flags option.
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    const PACKET: Packet = Packet {
+        len: 3,
+        len_on_wire: 3,
+        realtime_ns: None,
+        direction: Direction::Leaving,
+    };
+
+    fn read_all(path: &Path) -> (Vec<Captured<'static>>, bool) {
+        let mut packets = Vec::new();
+        let whole = read(path, |packet| {
+            packets.push(Captured {
+                octets: Cow::Owned(packet.octets.into_owned()),
+                ..packet
+            });
+        });
+        (packets, whole.expect("a capture"))
+    }
+
+    #[test]
+    fn packets_come_back_to_the_nanosecond_and_with_their_direction() {
+        let scratch = Scratch::new();
+        let path = scratch.path("c.pcapng");
+        let mut writer = CaptureWriter::create(&path, &["lo", "eth0"], 1 << 20).expect("made");
+        let stamp = 1_795_000_000_123_456_789;
+        writer.write(0, &PACKET, stamp, b"abc");
+        writer.write(
+            1,
+            &Packet {
+                direction: Direction::Arriving,
+                ..PACKET
+            },
+            stamp + 1,
+            b"de",
+        );
+        writer.flush();
+        let (packets, whole) = read_all(&path);
+        assert!(whole);
+        let seen: Vec<_> = packets
+            .iter()
+            .map(|packet| {
+                (
+                    packet.realtime_ns - stamp,
+                    packet.direction,
+                    &packet.octets[..],
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0, Some(Direction::Leaving), &b"abc"[..]),
+                (1, Some(Direction::Arriving), &b"de"[..])
+            ]
+        );
+    }
+
+    #[test]
+    fn a_capture_stops_growing_at_its_size_and_counts() {
+        let scratch = Scratch::new();
+        let path = scratch.path("c.pcapng");
+        let mut writer = CaptureWriter::create(&path, &["lo"], 100).expect("made");
+        for _ in 0..10 {
+            writer.write(0, &PACKET, 1, b"abc");
+        }
+        writer.flush();
+        assert_eq!(writer.written() + writer.dropped(), 10);
+        assert_eq!(read_all(&path).0.len() as u64, writer.written());
+        assert!(writer.written() < 4);
+    }
+
+    #[test]
+    fn a_capture_with_half_a_block_at_its_end_is_read_up_to_there() {
+        let scratch = Scratch::new();
+        let path = scratch.path("c.pcapng");
+        let mut writer = CaptureWriter::create(&path, &["lo"], 1 << 20).expect("made");
+        for _ in 0..3 {
+            writer.write(0, &PACKET, 1, b"abc");
+        }
+        writer.flush();
+        let octets = std::fs::read(&path).expect("read");
+        std::fs::write(&path, &octets[..octets.len() - 5]).expect("written");
+        let (packets, whole) = read_all(&path);
+        assert_eq!((packets.len(), whole), (2, false));
+        std::fs::write(&path, b"no capture at all").expect("written");
+        assert!(read(&path, |_| {}).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! The part of a tap.
+
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deckwatch_meter::result::Warning;
+use deckwatch_os::clock::{self, ClockPair};
+use deckwatch_os::filter::PortFilter;
+use deckwatch_os::socket;
+use deckwatch_os::tap::{self, Interface, Tap};
+
+use super::stage::{Stage, Told};
+use super::{PartError, preparation};
+use crate::arrival::Shared;
+use crate::capture::{CaptureNote, CaptureWriter};
+use crate::limits::{
+    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STOP_LOOK, TAP_BUFFER_BYTES, TAP_INTERFACES_MAX,
+};
+use crate::plan::TapPlan;
+use crate::talk::{Done, PartCommand, PartEvent, Ready};
+
+/// Captures until `stop`.
+pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
+    let interfaces = interfaces(plan)?;
+    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let mut capturing = Capturing::start(plan, &interfaces)?;
+    let shared = Shared::default();
+    let ready = Ready {
+        warnings: refused,
+        ..Ready::default()
+    };
+    let captured = std::thread::scope(|scope| {
+        let (tell, shared) = (stage.teller(), &shared);
+        let thread = scope.spawn(move || {
+            // The one who hears it lives until this thread has ended.
+            let _told = tell.send(Told::Prepared(preparation::prepare_thread(
+                &plan.scheduling,
+            )));
+            capturing.run(shared);
+            capturing.note
+        });
+        attend(plan, stage, ready, shared);
+        shared.stop.store(true, Ordering::Relaxed);
+        thread.join()
+    });
+    let note = captured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    stage.say(&PartEvent::Done(Done {
+        progress: shared.progress(),
+        warnings: dropped(&note),
+    }));
+    Ok(())
+}
+
+/// Speaks for the capturing thread until `stop`.
+fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, shared: &Shared) {
+    loop {
+        match stage.hear(PROGRESS_INTERVAL) {
+            Told::Prepared(refused) => {
+                ready.warnings.extend(refused);
+                ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
+            }
+            Told::Command(PartCommand::Go { start_ns }) => {
+                shared.start_ns.store(start_ns, Ordering::Relaxed)
+            }
+            Told::Command(PartCommand::Stop) | Told::Finished => return,
+            Told::Nothing => {
+                if shared.start_ns.load(Ordering::Relaxed) != 0 {
+                    stage.say(&PartEvent::Progress(shared.progress()));
+                }
+            }
+        }
+    }
+}
+
+/// The interfaces to capture on.
+fn interfaces(plan: &TapPlan) -> Result<Vec<Interface>, PartError> {
+    let all = tap::interfaces()
+        .map_err(|error| PartError::Plan(format!("The interfaces cannot be listed: {error}.")))?;
+    let chosen: Vec<Interface> = if plan.interfaces.is_empty() {
+        all.into_iter().filter(|interface| interface.up).collect()
+    } else {
+        let find = |name: &String| {
+            let found = all
+                .iter()
+                .find(|interface| interface.name == *name)
+                .cloned();
+            found.ok_or_else(|| {
+                PartError::Plan(format!("There is no interface `{name}` on {}.", plan.host))
+            })
+        };
+        plan.interfaces.iter().map(find).collect::<Result<_, _>>()?
+    };
+    if chosen.is_empty() || chosen.len() > TAP_INTERFACES_MAX {
+        return Err(PartError::Plan(format!(
+            "A tap takes 1 to {TAP_INTERFACES_MAX} interfaces; {} has {}.",
+            plan.host,
+            chosen.len()
+        )));
+    }
+    Ok(chosen)
+}
+
+fn dropped(note: &CaptureNote) -> Vec<Warning> {
+    let warn = |count: u64, why: &str| {
+        (count > 0).then(|| Warning {
+            kind: "capture-dropped".to_owned(),
+            text: format!("The tap on {} lost {count} packets: {why}.", note.host),
+        })
+    };
+    [
+        warn(note.dropped_by_kernel, "it was not quick enough"),
+        warn(note.dropped_by_size, "its file is full"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The capturing thread's things.
+struct Capturing<'p> {
+    plan: &'p TapPlan,
+    taps: Vec<Tap>,
+    writer: CaptureWriter,
+    note: CaptureNote,
+    packet: Vec<u8>,
+}
+
+impl<'p> Capturing<'p> {
+    fn start(plan: &'p TapPlan, interfaces: &[Interface]) -> Result<Self, PartError> {
+        let filter = PortFilter::new(&plan.ports);
+        let open = |interface| {
+            Tap::open(interface, &filter, TAP_BUFFER_BYTES).map_err(|error| {
+                PartError::Plan(format!("A tap on {interface} of {} is refused ({error}): packet sockets need CAP_NET_RAW.", plan.host))
+            })
+        };
+        let taps = interfaces.iter().map(open).collect::<Result<_, _>>()?;
+        let names: Vec<&str> = interfaces
+            .iter()
+            .map(|interface| interface.name.as_str())
+            .collect();
+        let writer = CaptureWriter::create(&plan.capture, &names, plan.size_bytes_max)
+            .map_err(|error| PartError::Plan(error.to_string()))?;
+        let note = CaptureNote {
+            host: plan.host.clone(),
+            clock: vec![ClockPair::read().into()],
+            ..CaptureNote::default()
+        };
+        note.write(&plan.capture)
+            .map_err(|error| PartError::Plan(format!("{}: {error}.", plan.capture.display())))?;
+        Ok(Self {
+            plan,
+            taps,
+            writer,
+            note,
+            packet: vec![0; PACKET_SIZE_MAX],
+        })
+    }
+
+    fn run(&mut self, shared: &Shared) {
+        while !shared.stopped() {
+            self.take_all(shared);
+            self.writer.flush();
+            let look_ns = clock::monotonic_ns() + i64::try_from(STOP_LOOK.as_nanos()).unwrap_or(0);
+            socket::wait_readable(self.taps.iter().map(|tap| tap.as_fd()), look_ns);
+        }
+        self.take_all(shared);
+        self.writer.flush();
+        self.finish_note();
+    }
+
+    /// Writes what waits in the taps, and adds up what they had to drop.
+    fn take_all(&mut self, shared: &Shared) {
+        for (tap, interface) in self.taps.iter_mut().zip(0..) {
+            // An interface that goes down says so once, and is then silent.
+            while let Ok(Some(packet)) = tap.take(&mut self.packet) {
+                let stamp_ns = packet.realtime_ns.unwrap_or_else(clock::realtime_ns);
+                self.writer
+                    .write(interface, &packet, stamp_ns, &self.packet[..packet.len]);
+                shared.received.fetch_add(1, Ordering::Relaxed);
+            }
+            self.note.dropped_by_kernel += u64::from(tap.take_dropped().unwrap_or(0));
+        }
+        shared.overflows.store(
+            self.note.dropped_by_kernel + self.writer.dropped(),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn finish_note(&mut self) {
+        self.note.clock.push(ClockPair::read().into());
+        self.note.packets = self.writer.written();
+        self.note.dropped_by_size = self.writer.dropped();
+        // Without it the counters are lost, not the capture; the last event has them too.
+        let _written = self.note.write(&self.plan.capture);
+    }
+}

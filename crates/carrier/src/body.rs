@@ -1,5 +1,6 @@
 //! What a message carries: its CDR encoding, and where in it the sequence number stands.
 
+use deckwatch_cdr::{Parse as _, Reader, TypeCode};
 use thiserror::Error;
 
 use crate::limits::BODY_SIZE_MAX;
@@ -74,6 +75,25 @@ impl SequenceReader {
         octets
             .first_chunk()
             .map(|octets| u64::from_be_bytes(*octets))
+    }
+
+    /// The sequence number of a message on a byte stream, its length before it.
+    #[must_use]
+    pub fn read_framed(&self, message: &[u8]) -> Option<u64> {
+        self.read(message.get(FRAME_HEADER_SIZE..)?)
+    }
+
+    /// The sequence number of an operation's only argument.
+    #[must_use]
+    pub fn read_argument(&self, mut arguments: Reader<'_>) -> Option<u64> {
+        self.read(arguments.read_octet_sequence().ok()?)
+    }
+
+    /// The sequence number in an `any` that is an operation's only argument.
+    #[must_use]
+    pub fn read_any(&self, mut arguments: Reader<'_>) -> Option<u64> {
+        TypeCode::parse(&mut arguments).ok()?;
+        self.read_argument(arguments)
     }
 }
 

@@ -9,13 +9,17 @@
 pub mod arrival;
 pub mod body;
 pub mod capture;
+pub mod join;
 pub mod lane;
 pub mod limits;
+mod packet;
 pub mod part;
 mod pending;
 pub mod plan;
+mod reassembly;
 pub mod receiver;
 pub mod record;
+mod requests;
 #[cfg(test)]
 mod scratch;
 pub mod sender;

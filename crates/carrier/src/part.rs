@@ -12,6 +12,8 @@ use crate::record::RecordError;
 use crate::talk::PartEvent;
 
 mod consumer;
+#[cfg(test)]
+pub(crate) mod playing;
 mod preparation;
 mod stage;
 mod supplier;

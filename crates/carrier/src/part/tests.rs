@@ -1,132 +1,18 @@
 //! Parts as a coordinator sees them: through their pipes and their files.
 
-use std::io::{BufReader, PipeReader, PipeWriter, pipe};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
-use std::thread::JoinHandle;
+use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
-use deckwatch_os::clock;
+use deckwatch_meter::pacing::Arrivals;
 
+use super::playing::*;
 use super::*;
 use crate::limits::{BACKLOG_BYTES_MAX, SEND_BUFFER_BYTES};
 use crate::plan::*;
 use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
 use crate::scratch::Scratch;
 use crate::sender::SendError;
-use crate::talk::{Done, PartCommand, Progress, Ready};
-
-/// A part played in a thread.
-struct Playing {
-    commands: PipeWriter,
-    events: BufReader<PipeReader>,
-    thread: JoinHandle<bool>,
-}
-
-impl Playing {
-    fn start(plan: PartPlan) -> Self {
-        let (input, commands) = pipe().expect("a pipe");
-        let (events, output) = pipe().expect("a pipe");
-        let thread = std::thread::spawn(move || run(&plan, BufReader::new(input), output).is_ok());
-        Self {
-            commands,
-            events: BufReader::new(events),
-            thread,
-        }
-    }
-
-    fn hear(&mut self) -> PartEvent {
-        let mut line = String::new();
-        self.events.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).expect("an event")
-    }
-
-    fn ready(&mut self) -> Ready {
-        match self.hear() {
-            PartEvent::Ready(ready) => ready,
-            event => panic!("{event:?}"),
-        }
-    }
-
-    fn tell(&mut self, command: PartCommand) {
-        writeln!(self.commands, "{command}").expect("told");
-    }
-
-    /// Hears out what remains.
-    fn done(mut self) -> Done {
-        loop {
-            match self.hear() {
-                PartEvent::Progress(_) => {}
-                PartEvent::Done(done) => {
-                    assert!(self.thread.join().expect("no panic"));
-                    return done;
-                }
-                event => panic!("{event:?}"),
-            }
-        }
-    }
-}
-
-const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-fn stream(carrier: CarrierKind, size_bytes: u32, messages: u64) -> StreamPlan {
-    StreamPlan {
-        flow: 2,
-        name: "NAV".to_owned(),
-        carrier,
-        body: BodyPlan::Octets { size_bytes },
-        schedule: Schedule {
-            start_ns: 0,
-            offset: Duration::ZERO,
-            arrivals: Arrivals::Periodic {
-                period: Duration::from_millis(1),
-            },
-            extent: Extent::Count { messages },
-            warm_up: 5,
-        },
-        deadline: Duration::from_secs(1),
-    }
-}
-
-fn consumer(stream: &StreamPlan, destination: u16, scratch: &Scratch) -> PartPlan {
-    PartPlan::Consumer(ConsumerPlan {
-        stream: stream.clone(),
-        destination,
-        host: format!("H{destination}"),
-        address: HOME,
-        channel: None,
-        handle_for: Duration::ZERO,
-        receive_buffer_bytes: None,
-        scheduling: Scheduling::default(),
-        records: scratch.path(&format!("consumer-{destination}")),
-    })
-}
-
-fn supplier(stream: &StreamPlan, endpoints: &[String], scratch: &Scratch) -> PartPlan {
-    let destinations = endpoints
-        .iter()
-        .zip(0..)
-        .map(|(endpoint, index)| DestinationPlan {
-            index,
-            host: format!("H{index}"),
-            endpoint: endpoint.clone(),
-        });
-    PartPlan::Supplier(SupplierPlan {
-        stream: stream.clone(),
-        address: HOME,
-        destinations: destinations.collect(),
-        channel: None,
-        network_priority: NetworkPriority::default(),
-        scheduling: Scheduling::default(),
-        records: scratch.path("supplier"),
-    })
-}
-
-fn soon() -> PartCommand {
-    PartCommand::Go {
-        start_ns: clock::monotonic_ns() + 5_000_000,
-    }
-}
+use crate::talk::{PartCommand, Progress};
 
 /// The road of each message that has all its stamps, over the records of both ends.
 fn roads(supplier: &[SupplierRecord], consumer: &[ConsumerRecord]) -> Vec<[i64; 5]> {
@@ -254,11 +140,20 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
     let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
     let errors = |index| {
         let records = sent.of_destination(index).iter();
-        records.filter_map(|record| SendError::from_code(record.error)).collect::<Vec<_>>()
+        records
+            .filter_map(|record| SendError::from_code(record.error))
+            .collect::<Vec<_>>()
     };
     assert!(errors(1).len() > errors(0).len());
-    assert_eq!((errors(0).len() + errors(1).len()) as u64, done.progress.send_errors);
-    assert!(errors(1).iter().all(|&error| error == SendError::BacklogFull));
+    assert_eq!(
+        (errors(0).len() + errors(1).len()) as u64,
+        done.progress.send_errors
+    );
+    assert!(
+        errors(1)
+            .iter()
+            .all(|&error| error == SendError::BacklogFull)
+    );
 }
 
 #[test]

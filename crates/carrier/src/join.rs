@@ -1,0 +1,278 @@
+//! The join: record files and captures of one stream become samples, after the phase.
+//!
+//! A raw carrier's own socket has stamped its messages; for a middleware the stamps come from the taps: streams are put together again from
+//! the packets, cut into messages, and the sequence number is read from each where the flow's type has it. So connections may be lost and made anew,
+//! and the thing measured does not know it. Over `tcp` both methods are compared. What the captures miss stays without a stamp and is counted.
+
+mod agreement;
+mod leg;
+mod samples;
+
+use std::collections::BTreeSet;
+
+use deckwatch_meter::result::Warning;
+use deckwatch_meter::sample::Sample;
+use deckwatch_os::clock::ClockPair;
+use thiserror::Error;
+
+pub use agreement::Agreement;
+use leg::Legs;
+
+use crate::body::{Body, BodyError};
+use crate::capture::{self, CaptureError, CaptureNote};
+use crate::plan::JoinPlan;
+use crate::record::{ConsumerRecord, ReadRecords, RecordError, SupplierRecord};
+
+/// One stream, joined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joined {
+    /// In the order of the plan.
+    pub destinations: Vec<JoinedDestination>,
+    /// Octets of one message's CDR encoding.
+    pub size_bytes: u64,
+    /// Bound of the error of every kernel stamp.
+    pub conversion_error_ns: u64,
+    /// Socket stamps against tap stamps, for raw carriers that a tap has seen.
+    pub agreement: Option<Agreement>,
+    /// What the reader of the result must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// One destination, joined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinedDestination {
+    /// Index of the destination.
+    pub index: u16,
+    /// The host's name.
+    pub host: String,
+    /// One sample for each message of the schedule, by sequence number; judging fills in what follows from the stamps.
+    pub samples: Vec<Sample>,
+    /// Messages that the local side refused, warm-up left out.
+    pub send_errors: u64,
+    /// Dropped by a full receive buffer.
+    pub receive_overflows: u64,
+    /// Arrived and was no message of the stream.
+    pub malformed: u64,
+    /// Messages received that lack a kernel stamp which the carrier and the captures should have given.
+    pub unstamped: u64,
+}
+
+/// Joins one stream.
+///
+/// # Errors
+/// [`JoinError`] where the supplier's records, a capture or the body's type cannot be read. A consumer without records has received nothing, and a
+/// warning says so.
+pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
+    let body = Body::new(&plan.stream.body)?;
+    let sent = ReadRecords::supplier(&plan.supplier_records)?;
+    let mut warnings = Vec::new();
+    let received: Vec<_> = plan
+        .destinations
+        .iter()
+        .map(|destination| arrivals(&destination.records, &destination.host, &mut warnings))
+        .collect();
+    let mut legs = Legs::of(plan, &body, sent.header.capacity);
+    let capture_error_ns = read_captures(plan, &mut legs, &mut warnings)?;
+    note_clocks(&sent, &received, &mut warnings);
+    let mut joined = Joined {
+        destinations: Vec::new(),
+        size_bytes: body.octets().len() as u64,
+        conversion_error_ns: conversion_error_ns(&sent, &received).max(capture_error_ns),
+        agreement: None,
+        warnings,
+    };
+    let mut agreement = Agreement::default();
+    for (destination, received) in plan.destinations.iter().zip(&received) {
+        let sources = samples::Sources {
+            plan,
+            destination,
+            sent: &sent,
+            received,
+            legs: &legs,
+        };
+        joined.destinations.push(sources.join(&mut agreement));
+    }
+    joined
+        .warnings
+        .extend(unstamped(plan, &joined.destinations));
+    joined
+        .warnings
+        .extend(agreement.warning(&plan.stream.name, plan.stream.carrier));
+    joined.agreement = (agreement.compared > 0).then_some(agreement);
+    Ok(joined)
+}
+
+fn arrivals(
+    path: &std::path::Path,
+    host: &str,
+    warnings: &mut Vec<Warning>,
+) -> ReadRecords<ConsumerRecord> {
+    match ReadRecords::consumer(path) {
+        Ok(read) => {
+            if read.header.unrecorded > 0 {
+                warnings.push(warning(
+                    "records-full",
+                    format!(
+                        "The consumer at {host} received {} messages more than it had records for.",
+                        read.header.unrecorded
+                    ),
+                ));
+            }
+            read
+        }
+        Err(error) => {
+            warnings.push(warning("no-records", format!("The consumer at {host} left no records ({error}); all is counted as lost there.")));
+            ReadRecords {
+                header: Default::default(),
+                records: Vec::new(),
+            }
+        }
+    }
+}
+
+/// Reads each capture once for all legs; gives the largest error of their clocks.
+fn read_captures(
+    plan: &JoinPlan,
+    legs: &mut Legs<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<u64, JoinError> {
+    let mut error_ns_max = 0;
+    for (at, index) in plan.captures.iter().zip(0..) {
+        if !legs.need(index) {
+            continue;
+        }
+        let note = CaptureNote::read(&at.capture).map_err(|error| JoinError::Note {
+            path: at.capture.display().to_string(),
+            error,
+        })?;
+        let readings: Vec<ClockPair> = note.clock.iter().map(|&reading| reading.into()).collect();
+        let Some(best) = readings.iter().min_by_key(|pair| pair.error_ns) else {
+            continue;
+        };
+        if readings.iter().any(|pair| pair.step_since(best).is_some()) {
+            warnings.push(clock_set(&format!("while {} was captured", note.host)));
+        }
+        error_ns_max = error_ns_max.max(best.error_ns);
+        let dropped = note.dropped_by_kernel + note.dropped_by_size;
+        if dropped > 0 {
+            warnings.push(warning(
+                "capture-dropped",
+                format!("The tap on {} lost {dropped} packets.", note.host),
+            ));
+        }
+        let whole = capture::read(&at.capture, |packet| legs.take(index, best, &packet))?;
+        if !whole {
+            warnings.push(warning(
+                "capture-cut",
+                format!(
+                    "The capture of {} ends in the middle of a packet.",
+                    note.host
+                ),
+            ));
+        }
+    }
+    let unread = legs.finish();
+    if unread > 0 {
+        let name = &plan.stream.name;
+        warnings.push(warning(
+            "capture-unread",
+            format!(
+                "{unread} messages in the captures of {name} over {} could not be read whole.",
+                plan.stream.carrier
+            ),
+        ));
+    }
+    Ok(error_ns_max)
+}
+
+fn conversion_error_ns(
+    sent: &ReadRecords<SupplierRecord>,
+    received: &[ReadRecords<ConsumerRecord>],
+) -> u64 {
+    let of_received = received.iter().map(|read| read.header.conversion_error_ns);
+    of_received
+        .chain([sent.header.conversion_error_ns])
+        .max()
+        .unwrap_or(0)
+}
+
+fn note_clocks(
+    sent: &ReadRecords<SupplierRecord>,
+    received: &[ReadRecords<ConsumerRecord>],
+    warnings: &mut Vec<Warning>,
+) {
+    let of_received = received.iter().map(|read| read.header.clock_steps);
+    if of_received
+        .chain([sent.header.clock_steps])
+        .any(|steps| steps > 0)
+    {
+        warnings.push(clock_set("during the run"));
+    }
+}
+
+fn clock_set(when: &str) -> Warning {
+    warning(
+        "clock-set",
+        format!(
+            "The system's clock was set {when}: kernel stamps near that moment are wrong by as much."
+        ),
+    )
+}
+
+fn unstamped(plan: &JoinPlan, destinations: &[JoinedDestination]) -> Vec<Warning> {
+    let name = &plan.stream.name;
+    let mut hosts = BTreeSet::new();
+    let mut count = 0;
+    for destination in destinations
+        .iter()
+        .filter(|destination| destination.unstamped > 0)
+    {
+        count += destination.unstamped;
+        hosts.insert(destination.host.as_str());
+    }
+    let hosts: Vec<&str> = hosts.into_iter().collect();
+    (count > 0)
+        .then(|| {
+            let text = format!(
+                "{count} messages of {name} over {} to {} lack a kernel stamp.",
+                plan.stream.carrier,
+                hosts.join(", ")
+            );
+            warning("stamps-missing", text)
+        })
+        .into_iter()
+        .collect()
+}
+
+fn warning(kind: &str, text: String) -> Warning {
+    Warning {
+        kind: kind.to_owned(),
+        text,
+    }
+}
+
+/// Why a stream cannot be joined.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The body cannot be made again.
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    /// The supplier's records cannot be read.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The note beside a capture cannot be read.
+    #[error("the note of {path}: {error}")]
+    Note {
+        /// The capture.
+        path: String,
+        /// What the kernel answered.
+        error: std::io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Two methods of stamping the same packets, compared.
+
+use deckwatch_meter::result::Warning;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{AGREEMENT_BOUND_NS, DISAGREEMENTS_ONE_IN};
+use crate::plan::CarrierKind;
+
+/// How far the stamps of a raw carrier's own sockets and those of the taps are apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Pairs of stamps compared, of both ends.
+    pub compared: u64,
+    /// Of these, further apart than [`AGREEMENT_BOUND_NS`].
+    pub beyond_bound: u64,
+    /// The largest difference.
+    pub difference_ns_max: u64,
+}
+
+impl Agreement {
+    /// Compares two stamps of one message at one place, if both are there.
+    pub(super) fn compare(&mut self, socket_ns: Option<i64>, tap_ns: Option<i64>) {
+        if let (Some(socket_ns), Some(tap_ns)) = (socket_ns, tap_ns) {
+            let difference_ns = socket_ns.abs_diff(tap_ns);
+            self.compared += 1;
+            self.beyond_bound += u64::from(difference_ns > AGREEMENT_BOUND_NS);
+            self.difference_ns_max = self.difference_ns_max.max(difference_ns);
+        }
+    }
+
+    /// Said where the methods do not agree.
+    pub(super) fn warning(&self, name: &str, carrier: CarrierKind) -> Option<Warning> {
+        (self.beyond_bound * DISAGREEMENTS_ONE_IN > self.compared).then(|| Warning {
+            kind: "stamps-disagree".to_owned(),
+            text: format!(
+                "Of {} stamps of {name} over {carrier} that both socket and tap have taken, {} are more than {} microseconds apart, at most {}.",
+                self.compared,
+                self.beyond_bound,
+                AGREEMENT_BOUND_NS / 1000,
+                self.difference_ns_max / 1000,
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pair_in_a_hundred_may_be_apart() {
+        let mut agreement = Agreement::default();
+        for _ in 0..99 {
+            agreement.compare(Some(1_000), Some(900));
+        }
+        agreement.compare(None, Some(900));
+        agreement.compare(Some(0), Some(200_000));
+        assert_eq!((agreement.compared, agreement.beyond_bound), (100, 1));
+        assert_eq!(agreement.warning("NAV", CarrierKind::Tcp), None);
+        agreement.compare(Some(300_000), Some(0));
+        assert!(agreement.warning("NAV", CarrierKind::Tcp).is_some());
+        assert_eq!(agreement.difference_ns_max, 300_000);
+    }
+}

@@ -1,0 +1,230 @@
+//! Legs: each is one way of the stream's messages past one tap, with the stamp of each message there.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use deckwatch_giop::Request;
+use deckwatch_meter::sample::NO_STAMP;
+use deckwatch_os::clock::ClockPair;
+use deckwatch_os::tap::Direction;
+
+use crate::body::{Body, SequenceReader};
+use crate::capture::Captured;
+use crate::limits::JOINED_CONNECTIONS_MAX;
+use crate::packet::{Carried, Load};
+use crate::plan::{CarrierKind, JoinPlan};
+use crate::reassembly::{Framing, Reassembly};
+use crate::requests::Requests;
+
+/// All legs of a stream.
+pub(super) struct Legs<'p> {
+    plan: &'p JoinPlan,
+    legs: Vec<Leg>,
+}
+
+/// Messages to one address as they pass one tap in one direction.
+pub(super) struct Leg {
+    /// Index of the capture.
+    capture: usize,
+    direction: Direction,
+    to: SocketAddr,
+    carrier: CarrierKind,
+    reader: SequenceReader,
+    framing: Framing,
+    connections: BTreeMap<SocketAddr, (Reassembly, Requests)>,
+    stamps: Stamps,
+}
+
+/// By sequence number, nanoseconds of CLOCK_MONOTONIC; the first of each counts.
+struct Stamps(Vec<i64>);
+
+impl Stamps {
+    fn note(&mut self, sequence: Option<u64>, stamp_ns: i64) {
+        let place = sequence.and_then(|sequence| self.0.get_mut(usize::try_from(sequence).ok()?));
+        if let Some(place) = place
+            && *place == NO_STAMP
+        {
+            *place = stamp_ns;
+        }
+    }
+}
+
+impl<'p> Legs<'p> {
+    /// The legs that the captures can show.
+    pub(super) fn of(plan: &'p JoinPlan, body: &Body, messages: u64) -> Self {
+        let mut legs = Self {
+            plan,
+            legs: Vec::new(),
+        };
+        if let Some(channel) = plan.channel_endpoint {
+            legs.add(&plan.from, Direction::Leaving, channel, body, messages);
+            legs.add(&plan.from, Direction::Arriving, channel, body, messages);
+        }
+        for destination in &plan.destinations {
+            legs.add(
+                &plan.from,
+                Direction::Leaving,
+                destination.listening,
+                body,
+                messages,
+            );
+            legs.add(
+                &destination.host,
+                Direction::Arriving,
+                destination.listening,
+                body,
+                messages,
+            );
+        }
+        legs
+    }
+
+    fn add(
+        &mut self,
+        host: &str,
+        direction: Direction,
+        to: SocketAddr,
+        body: &Body,
+        messages: u64,
+    ) {
+        let Some(capture) = self.capture_of(host) else {
+            return;
+        };
+        let carrier = self.plan.stream.carrier;
+        self.legs.push(Leg {
+            capture,
+            direction,
+            to,
+            carrier,
+            reader: body.sequence_reader(),
+            framing: if carrier.has_middleware() {
+                Framing::Giop
+            } else {
+                Framing::Length(u32::try_from(body.octets().len()).unwrap_or(u32::MAX))
+            },
+            connections: BTreeMap::new(),
+            stamps: Stamps(vec![NO_STAMP; usize::try_from(messages).unwrap_or(0)]),
+        });
+    }
+
+    fn capture_of(&self, host: &str) -> Option<usize> {
+        self.plan
+            .captures
+            .iter()
+            .position(|at| at.hosts.iter().any(|of| of == host))
+    }
+
+    /// Whether a capture shows any leg.
+    pub(super) fn need(&self, capture: usize) -> bool {
+        self.legs.iter().any(|leg| leg.capture == capture)
+    }
+
+    /// Takes a packet of a capture.
+    pub(super) fn take(&mut self, capture: usize, clock: &ClockPair, packet: &Captured<'_>) {
+        let Some(carried) = Carried::parse(&packet.octets) else {
+            return;
+        };
+        let stamp_ns = clock.to_monotonic(packet.realtime_ns);
+        for leg in &mut self.legs {
+            if leg.capture == capture
+                && Some(leg.direction) == packet.direction
+                && leg.to == carried.to
+            {
+                leg.take(&carried, stamp_ns);
+            }
+        }
+    }
+
+    /// The captures have been read; how many messages in them could not be.
+    pub(super) fn finish(&mut self) -> u64 {
+        for leg in &mut self.legs {
+            leg.finish();
+        }
+        let streams = self.legs.iter().flat_map(|leg| leg.connections.values());
+        streams.map(|(stream, _)| stream.unread()).sum()
+    }
+
+    /// The stamps of messages to `to` as they leave `host` or arrive there; none where no capture shows them.
+    pub(super) fn stamps(
+        &self,
+        host: &str,
+        direction: Direction,
+        to: SocketAddr,
+    ) -> Option<&[i64]> {
+        let capture = self.capture_of(host)?;
+        let leg = self
+            .legs
+            .iter()
+            .find(|leg| leg.capture == capture && leg.direction == direction && leg.to == to)?;
+        Some(&leg.stamps.0)
+    }
+}
+
+impl Leg {
+    fn take(&mut self, carried: &Carried<'_>, stamp_ns: i64) {
+        match carried.load {
+            Load::Datagram(octets) if self.carrier == CarrierKind::Udp => {
+                self.stamps.note(self.reader.read(octets), stamp_ns);
+            }
+            Load::Segment { at, opens, octets } if self.carrier != CarrierKind::Udp => {
+                let room = self.connections.len() < JOINED_CONNECTIONS_MAX;
+                if !room && !self.connections.contains_key(&carried.from) {
+                    return;
+                }
+                let framing = self.framing;
+                let begin = || (Reassembly::new(framing), Requests::default());
+                let (stream, requests) = self.connections.entry(carried.from).or_insert_with(begin);
+                if opens {
+                    stream.open(at);
+                    *requests = Requests::default();
+                }
+                let (carrier, reader, stamps) = (self.carrier, &self.reader, &mut self.stamps);
+                stream.take(at, octets, stamp_ns, &mut |message, stamp_ns| {
+                    note(carrier, reader, stamps, requests, message, stamp_ns);
+                });
+            }
+            Load::Datagram(_) | Load::Segment { .. } => {}
+        }
+    }
+
+    fn finish(&mut self) {
+        let (carrier, reader, stamps) = (self.carrier, &self.reader, &mut self.stamps);
+        for (stream, requests) in self.connections.values_mut() {
+            stream.finish(&mut |message, stamp_ns| {
+                note(carrier, reader, stamps, requests, message, stamp_ns)
+            });
+        }
+    }
+}
+
+fn note(
+    carrier: CarrierKind,
+    reader: &SequenceReader,
+    stamps: &mut Stamps,
+    requests: &mut Requests,
+    message: &[u8],
+    stamp_ns: i64,
+) {
+    if carrier.has_middleware() {
+        requests.take(message, &mut |request| {
+            stamps.note(sequence_of(carrier, reader, request), stamp_ns)
+        });
+    } else {
+        stamps.note(reader.read_framed(message), stamp_ns);
+    }
+}
+
+/// The sequence number that a request carries, if it is one of the stream's.
+fn sequence_of(
+    carrier: CarrierKind,
+    reader: &SequenceReader,
+    request: &Request<'_>,
+) -> Option<u64> {
+    match (carrier, request.operation) {
+        (CarrierKind::Corba, b"deliver") | (CarrierKind::CorbaOneway, b"deliver_oneway") => {
+            reader.read_argument(request.body)
+        }
+        (CarrierKind::Event, b"push") => reader.read_any(request.body),
+        _ => None,
+    }
+}

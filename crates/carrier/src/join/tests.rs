@@ -1,0 +1,299 @@
+//! Streams joined: real ones on loopback, and ones of hand-made packets.
+
+use std::process::Command;
+
+use deckwatch_meter::sample::{NO_STAMP, Sample};
+use deckwatch_os::clock;
+
+use super::*;
+use crate::part::playing::*;
+use crate::plan::*;
+use crate::scratch::Scratch;
+use crate::talk::{PartCommand, PartEvent};
+
+/// A tap on `lo`, ready; none where taps are not permitted.
+fn tap(ports: Vec<u16>, scratch: &Scratch) -> Option<Playing> {
+    let mut tap = Playing::start(PartPlan::Tap(TapPlan {
+        host: "loopback".to_owned(),
+        interfaces: vec!["lo".to_owned()],
+        ports,
+        capture: scratch.path("lo.pcapng"),
+        size_bytes_max: 64 << 20,
+        scheduling: Scheduling::default(),
+    }));
+    match tap.hear() {
+        PartEvent::Ready(_) => Some(tap),
+        PartEvent::Error { text } if text.contains("CAP_NET_RAW") => {
+            deckwatch_testkit::skip("packet-tap", &text);
+            None
+        }
+        event => panic!("{event:?}"),
+    }
+}
+
+/// Runs a stream to two destinations on loopback under a tap, and joins it.
+fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
+    let mut consumers: Vec<Playing> = [0, 1]
+        .map(|index| Playing::start(consumer(stream, index, scratch)))
+        .into();
+    let readies: Vec<_> = consumers.iter_mut().map(Playing::ready).collect();
+    let listening: Vec<_> = readies
+        .iter()
+        .map(|ready| ready.listening.expect("it listens"))
+        .collect();
+    let mut tap = tap(
+        listening.iter().map(|address| address.port()).collect(),
+        scratch,
+    )?;
+    let endpoints: Vec<_> = readies.iter().map(|ready| ready.endpoint.clone()).collect();
+    let mut sending = Playing::start(supplier(stream, &endpoints, scratch));
+    sending.ready();
+    let start_ns = clock::monotonic_ns() + 20_000_000;
+    let go = PartCommand::Go { start_ns };
+    for playing in consumers.iter_mut().chain([&mut sending, &mut tap]) {
+        playing.tell(go);
+    }
+    sending.done();
+    for mut playing in consumers.into_iter().chain([tap]) {
+        playing.tell(PartCommand::Stop);
+        playing.done();
+    }
+    let mut stream = stream.clone();
+    stream.schedule.start_ns = start_ns;
+    let destinations = listening
+        .iter()
+        .zip(0..)
+        .map(|(&listening, index)| JoinDestination {
+            index,
+            host: format!("H{index}"),
+            listening,
+            records: scratch.path(&format!("consumer-{index}")),
+        });
+    let plan = JoinPlan {
+        stream,
+        from: "RTS".to_owned(),
+        supplier_records: scratch.path("supplier"),
+        channel_endpoint: None,
+        destinations: destinations.collect(),
+        captures: vec![CaptureAt {
+            hosts: vec!["RTS".to_owned(), "H0".to_owned(), "H1".to_owned()],
+            capture: scratch.path("lo.pcapng"),
+        }],
+    };
+    Some(join(&plan).expect("joins"))
+}
+
+fn road(sample: &Sample) -> [i64; 6] {
+    [
+        sample.due_ns,
+        sample.sent_ns,
+        sample.kernel_transmit_ns,
+        sample.kernel_receive_ns,
+        sample.received_ns,
+        sample.handled_ns,
+    ]
+}
+
+#[test]
+fn over_raw_carriers_socket_and_tap_tell_the_same() {
+    for carrier in [CarrierKind::Udp, CarrierKind::Tcp] {
+        let scratch = Scratch::new();
+        let stream = stream(carrier, 1200, 300);
+        let Some(joined) = run_and_join(&stream, &scratch) else {
+            return;
+        };
+        assert_eq!(joined.size_bytes, 1200);
+        assert_eq!(joined.destinations.len(), 2);
+        for destination in &joined.destinations {
+            assert_eq!(
+                (
+                    destination.samples.len(),
+                    destination.send_errors,
+                    destination.unstamped
+                ),
+                (305, 0, 0)
+            );
+            assert_eq!(
+                destination
+                    .samples
+                    .iter()
+                    .filter(|sample| sample.flags.warm_up)
+                    .count(),
+                5
+            );
+            let error = i64::try_from(joined.conversion_error_ns).expect("small");
+            for sample in &destination.samples {
+                let road = road(sample);
+                assert!(!road.contains(&NO_STAMP), "{carrier}: {road:?}");
+                assert!(
+                    road.windows(2).all(|pair| pair[0] <= pair[1] + 2 * error),
+                    "{carrier}: {road:?} +- {error}"
+                );
+            }
+        }
+        let agreement = joined.agreement.expect("a tap was there");
+        assert!(agreement.compared > 600, "{carrier}: {agreement:?}");
+        assert!(
+            joined
+                .warnings
+                .iter()
+                .all(|warning| warning.kind != "capture-unread"),
+            "{:?}",
+            joined.warnings
+        );
+        // A processor that was taken away at the wrong moment is a disturbance; a method that is wrong disagrees always.
+        assert!(
+            agreement.beyond_bound * 4 < agreement.compared,
+            "{carrier}: {agreement:?}"
+        );
+    }
+}
+
+#[test]
+fn an_analyser_opens_a_capture_and_finds_what_the_tap_counted() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Udp, 100, 20);
+    let Some(tshark) = deckwatch_testkit::program("tshark") else {
+        return;
+    };
+    if run_and_join(&stream, &scratch).is_none() {
+        return;
+    }
+    let path = scratch.path("lo.pcapng");
+    let fields = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "frame.interface_name",
+        "-e",
+        "frame.packet_flags_direction",
+        "-e",
+        "udp.length",
+    ];
+    let output = Command::new(tshark)
+        .arg("-r")
+        .arg(&path)
+        .args(fields)
+        .output()
+        .expect("runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let note = CaptureNote::read(&path).expect("a note");
+    assert_eq!((note.dropped_by_kernel, note.packets), (0, 2 * 2 * 25));
+    assert_eq!(text.lines().count() as u64, note.packets, "{text}");
+    for (line, leaving) in text.lines().zip([true, false].into_iter().cycle()) {
+        let words: Vec<&str> = line.split('\t').collect();
+        assert_eq!(
+            words[0].split('.').nth(1).map(str::len),
+            Some(9),
+            "nanoseconds: {line}"
+        );
+        let direction = if leaving { "0x00000002" } else { "0x00000001" };
+        assert_eq!(words[1..], ["lo", direction, "108"]);
+    }
+}
+
+#[test]
+fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Udp, 64, 20);
+    let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
+    let ready = receiving.ready();
+    let mut sending = Playing::start(supplier(&stream, &[ready.endpoint], &scratch));
+    sending.ready();
+    let start_ns = clock::monotonic_ns();
+    sending.tell(PartCommand::Go { start_ns });
+    sending.done();
+    receiving.tell(PartCommand::Stop);
+    receiving.done();
+    let mut stream = stream;
+    stream.schedule.start_ns = start_ns;
+    let mut plan = JoinPlan {
+        stream,
+        from: "RTS".to_owned(),
+        supplier_records: scratch.path("supplier"),
+        channel_endpoint: None,
+        destinations: vec![JoinDestination {
+            index: 0,
+            host: "H0".to_owned(),
+            listening: ready.listening.expect("it listens"),
+            records: scratch.path("consumer-0"),
+        }],
+        captures: Vec::new(),
+    };
+    let joined = join(&plan).expect("joins");
+    assert_eq!(joined.agreement, None);
+    let samples = &joined.destinations[0].samples;
+    assert!(samples.iter().all(|sample| sample.received_ns != NO_STAMP));
+    assert!(
+        samples
+            .iter()
+            .all(|sample| sample.due_ns >= start_ns && sample.due_ns < start_ns + 25_000_000)
+    );
+    // A consumer that left nothing: everything is lost there, and it is said.
+    plan.destinations[0].records = scratch.path("nothing");
+    let joined = join(&plan).expect("joins");
+    assert!(
+        joined.destinations[0]
+            .samples
+            .iter()
+            .all(|sample| sample.received_ns == NO_STAMP)
+    );
+    assert_eq!(joined.warnings[0].kind, "no-records");
+    // Without the supplier's there is nothing to join.
+    plan.supplier_records = scratch.path("nothing");
+    assert!(matches!(join(&plan), Err(JoinError::Records(_))));
+}
+
+#[test]
+fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Udp, 64, 1);
+    let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
+    let ready = receiving.ready();
+    let address = ready.listening.expect("it listens");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let mut body = [0; 64];
+    for sequence in [0_u8, 1, 1, 1, 9] {
+        body[7] = sequence;
+        socket.send_to(&body, address).expect("sent");
+    }
+    socket.send_to(b"short", address).expect("sent");
+    let path = scratch.path("consumer-0");
+    while ReadRecords::consumer(&path).expect("whole").records.len() < 5 {
+        std::thread::yield_now();
+    }
+    receiving.tell(PartCommand::Stop);
+    receiving.done();
+    let supplied =
+        crate::record::RecordFile::supplier(&scratch.path("supplier"), 2, 1, 6, 64).expect("made");
+    drop(supplied);
+    let plan = JoinPlan {
+        stream,
+        from: "RTS".to_owned(),
+        supplier_records: scratch.path("supplier"),
+        channel_endpoint: None,
+        destinations: vec![JoinDestination {
+            index: 0,
+            host: "H0".to_owned(),
+            listening: address,
+            records: path,
+        }],
+        captures: Vec::new(),
+    };
+    let joined = join(&plan).expect("joins");
+    let duplicates: Vec<u8> = joined.destinations[0]
+        .samples
+        .iter()
+        .map(|sample| sample.flags.duplicates)
+        .collect();
+    assert_eq!(duplicates, [0, 2, 0, 0, 0, 0]);
+    assert_eq!(joined.destinations[0].malformed, 1);
+    assert!(
+        joined.destinations[0]
+            .samples
+            .iter()
+            .all(|sample| sample.sent_ns == NO_STAMP)
+    );
+}

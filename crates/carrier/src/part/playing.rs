@@ -1,0 +1,126 @@
+//! Parts played in threads of a test, with the plans of a small stream.
+
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+use deckwatch_os::clock;
+
+use super::run;
+use crate::plan::*;
+use crate::scratch::Scratch;
+use crate::talk::{Done, PartCommand, PartEvent, Ready};
+
+/// A part played in a thread.
+pub(crate) struct Playing {
+    pub(crate) commands: PipeWriter,
+    pub(crate) events: BufReader<PipeReader>,
+    pub(crate) thread: JoinHandle<bool>,
+}
+
+impl Playing {
+    pub(crate) fn start(plan: PartPlan) -> Self {
+        let (input, commands) = pipe().expect("a pipe");
+        let (events, output) = pipe().expect("a pipe");
+        let thread = std::thread::spawn(move || run(&plan, BufReader::new(input), output).is_ok());
+        Self {
+            commands,
+            events: BufReader::new(events),
+            thread,
+        }
+    }
+
+    pub(crate) fn hear(&mut self) -> PartEvent {
+        let mut line = String::new();
+        self.events.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).expect("an event")
+    }
+
+    pub(crate) fn ready(&mut self) -> Ready {
+        match self.hear() {
+            PartEvent::Ready(ready) => ready,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    pub(crate) fn tell(&mut self, command: PartCommand) {
+        writeln!(self.commands, "{command}").expect("told");
+    }
+
+    /// Hears out what remains.
+    pub(crate) fn done(mut self) -> Done {
+        loop {
+            match self.hear() {
+                PartEvent::Progress(_) => {}
+                PartEvent::Done(done) => {
+                    assert!(self.thread.join().expect("no panic"));
+                    return done;
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+    }
+}
+
+pub(crate) const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+pub(crate) fn stream(carrier: CarrierKind, size_bytes: u32, messages: u64) -> StreamPlan {
+    StreamPlan {
+        flow: 2,
+        name: "NAV".to_owned(),
+        carrier,
+        body: BodyPlan::Octets { size_bytes },
+        schedule: Schedule {
+            start_ns: 0,
+            offset: Duration::ZERO,
+            arrivals: Arrivals::Periodic {
+                period: Duration::from_millis(1),
+            },
+            extent: Extent::Count { messages },
+            warm_up: 5,
+        },
+        deadline: Duration::from_secs(1),
+    }
+}
+
+pub(crate) fn consumer(stream: &StreamPlan, destination: u16, scratch: &Scratch) -> PartPlan {
+    PartPlan::Consumer(ConsumerPlan {
+        stream: stream.clone(),
+        destination,
+        host: format!("H{destination}"),
+        address: HOME,
+        channel: None,
+        handle_for: Duration::ZERO,
+        receive_buffer_bytes: None,
+        scheduling: Scheduling::default(),
+        records: scratch.path(&format!("consumer-{destination}")),
+    })
+}
+
+pub(crate) fn supplier(stream: &StreamPlan, endpoints: &[String], scratch: &Scratch) -> PartPlan {
+    let destinations = endpoints
+        .iter()
+        .zip(0..)
+        .map(|(endpoint, index)| DestinationPlan {
+            index,
+            host: format!("H{index}"),
+            endpoint: endpoint.clone(),
+        });
+    PartPlan::Supplier(SupplierPlan {
+        stream: stream.clone(),
+        address: HOME,
+        destinations: destinations.collect(),
+        channel: None,
+        network_priority: NetworkPriority::default(),
+        scheduling: Scheduling::default(),
+        records: scratch.path("supplier"),
+    })
+}
+
+pub(crate) fn soon() -> PartCommand {
+    PartCommand::Go {
+        start_ns: clock::monotonic_ns() + 5_000_000,
+    }
+}

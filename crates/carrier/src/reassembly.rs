@@ -1,0 +1,287 @@
+//! TCP streams put together again from captured packets, cut into messages, each with the stamp of the packet that brought its last octet.
+//!
+//! Octets are taken in the order of the stream: the first transmission of each where packets leave, and where they arrive the packet that closed the
+//! last gap before it. What the capture has missed is stepped over, and the messages that it touches are counted as unread.
+
+use std::collections::BTreeMap;
+
+use deckwatch_giop::Frame;
+
+use crate::body::FRAME_HEADER_SIZE;
+use crate::limits::{BODY_SIZE_MAX, EARLY_OCTETS_MAX, GIOP_MESSAGE_SIZE_MAX};
+
+/// How a stream is cut into messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Each behind its length in four octets, big-endian; all of this size.
+    Length(u32),
+    /// GIOP messages.
+    Giop,
+}
+
+/// One direction of one connection.
+#[derive(Debug)]
+pub(crate) struct Reassembly {
+    framing: Framing,
+    /// Sequence number of the next octet in order; none before the first packet.
+    next: Option<u32>,
+    /// Octets that came before others that are missing, by their distance from the first octet seen, with their stamps.
+    early: BTreeMap<u64, (i64, Vec<u8>)>,
+    early_octets: usize,
+    /// How far `next` is from the first octet seen.
+    distance: u64,
+    cutter: Cutter,
+}
+
+impl Reassembly {
+    /// A stream of which nothing has been seen.
+    #[must_use]
+    pub(crate) const fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            next: None,
+            early: BTreeMap::new(),
+            early_octets: 0,
+            distance: 0,
+            cutter: Cutter::new(),
+        }
+    }
+
+    /// The stream opens at this sequence number; what is behind it begins with a message.
+    pub(crate) fn open(&mut self, at: u32) {
+        let unread = self.cutter.unread;
+        *self = Self::new(self.framing);
+        self.next = Some(at.wrapping_add(1));
+        self.cutter.unread = unread;
+    }
+
+    /// Takes a packet's octets; calls `message` with each message that they complete.
+    pub(crate) fn take(
+        &mut self,
+        at: u32,
+        octets: &[u8],
+        stamp_ns: i64,
+        message: &mut dyn FnMut(&[u8], i64),
+    ) {
+        if octets.is_empty() {
+            return;
+        }
+        let next = *self.next.get_or_insert_with(|| {
+            self.cutter.in_step = false;
+            at
+        });
+        // Half of the number space lies behind, half ahead.
+        let ahead = at.wrapping_sub(next).cast_signed();
+        if ahead > 0 {
+            self.keep_early(u64::from(ahead.unsigned_abs()), octets, stamp_ns);
+            while self.early_octets > EARLY_OCTETS_MAX {
+                self.step_over(message);
+            }
+            return;
+        }
+        let Some(fresh) = octets
+            .get(ahead.unsigned_abs() as usize..)
+            .filter(|fresh| !fresh.is_empty())
+        else {
+            return; // sent again
+        };
+        self.advance(fresh, stamp_ns, message);
+        self.take_followers(Some(stamp_ns), message);
+    }
+
+    /// The capture is at its end: reads what stands behind the last gap.
+    pub(crate) fn finish(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
+        while !self.early.is_empty() {
+            self.step_over(message);
+        }
+    }
+
+    /// Messages that could not be read, as far as they can be counted.
+    #[must_use]
+    pub(crate) const fn unread(&self) -> u64 {
+        self.cutter.unread
+    }
+
+    fn keep_early(&mut self, ahead: u64, octets: &[u8], stamp_ns: i64) {
+        let place = self
+            .early
+            .entry(self.distance + ahead)
+            .or_insert_with(|| (stamp_ns, Vec::new()));
+        if octets.len() > place.1.len() {
+            self.early_octets += octets.len() - place.1.len();
+            *place = (stamp_ns, octets.to_vec());
+        }
+    }
+
+    fn advance(&mut self, octets: &[u8], stamp_ns: i64, message: &mut dyn FnMut(&[u8], i64)) {
+        self.cutter.feed(self.framing, octets, stamp_ns, message);
+        self.forward(octets.len() as u64);
+    }
+
+    fn forward(&mut self, octets: u64) {
+        self.distance += octets;
+        // Truncation is the meaning: sequence numbers are modulo 2^32.
+        self.next = self.next.map(|next| next.wrapping_add(octets as u32));
+    }
+
+    /// Takes early octets that are now in order; `completing_ns` is the stamp of the packet that closed the gap before them.
+    fn take_followers(&mut self, completing_ns: Option<i64>, message: &mut dyn FnMut(&[u8], i64)) {
+        while let Some(entry) = self.early.first_entry() {
+            if *entry.key() > self.distance {
+                return;
+            }
+            let (at, (own_ns, octets)) = entry.remove_entry();
+            self.early_octets -= octets.len();
+            let known = usize::try_from(self.distance - at).unwrap_or(usize::MAX);
+            if let Some(fresh) = octets.get(known..).filter(|fresh| !fresh.is_empty()) {
+                self.advance(fresh, completing_ns.unwrap_or(own_ns), message);
+            }
+        }
+    }
+
+    /// The octets before the first early ones will not come.
+    fn step_over(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
+        let Some((&at, _)) = self.early.first_key_value() else {
+            return;
+        };
+        let missing = at - self.distance;
+        self.cutter.miss(self.framing, missing);
+        self.forward(missing);
+        // These were not held up by a gap in the stream but in the capture: their own stamps are right.
+        self.take_followers(None, message);
+    }
+}
+
+/// Cuts octets in order into messages.
+#[derive(Debug)]
+struct Cutter {
+    message: Vec<u8>,
+    /// Octets still to come of a message that cannot be read any more.
+    skip: u64,
+    /// Whether the next octet belongs to `message` or begins one.
+    in_step: bool,
+    unread: u64,
+}
+
+impl Cutter {
+    const fn new() -> Self {
+        Self {
+            message: Vec::new(),
+            skip: 0,
+            in_step: true,
+            unread: 0,
+        }
+    }
+
+    fn feed(
+        &mut self,
+        framing: Framing,
+        mut octets: &[u8],
+        stamp_ns: i64,
+        message: &mut dyn FnMut(&[u8], i64),
+    ) {
+        let skipped = usize::try_from(self.skip)
+            .unwrap_or(usize::MAX)
+            .min(octets.len());
+        octets = &octets[skipped..];
+        self.skip -= skipped as u64;
+        if !self.in_step {
+            let Some(start) = framing.first_start(octets) else {
+                return;
+            };
+            octets = &octets[start..];
+            self.in_step = true;
+        }
+        while !octets.is_empty() {
+            let Some(need) = framing.need(&self.message) else {
+                self.lose_step();
+                return;
+            };
+            let (taken, rest) = octets.split_at(need.min(octets.len()));
+            self.message.extend_from_slice(taken);
+            octets = rest;
+            match framing.need(&self.message) {
+                Some(0) => {
+                    message(&self.message, stamp_ns);
+                    self.message.clear();
+                }
+                Some(_) => {}
+                None => {
+                    self.lose_step();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Octets that the capture does not have. A message whose end is known can be stepped over.
+    fn miss(&mut self, framing: Framing, octets: u64) {
+        let to_end = match (self.skip, self.message.is_empty()) {
+            (0, true) => None,
+            (0, false) => {
+                self.unread += 1;
+                framing.rest(&self.message)
+            }
+            (skip, _) => Some(skip),
+        };
+        self.message.clear();
+        self.skip = 0;
+        match to_end.and_then(|to_end| to_end.checked_sub(octets)) {
+            Some(skip) if self.in_step => self.skip = skip,
+            _ => self.in_step = false,
+        }
+    }
+
+    fn lose_step(&mut self) {
+        self.unread += 1;
+        self.message.clear();
+        self.in_step = false;
+    }
+}
+
+impl Framing {
+    /// How many octets a message that begins so still needs: to the end of its header, then to its own; 0 when it is whole, none when it is no message.
+    fn need(self, message: &[u8]) -> Option<usize> {
+        match self {
+            Self::Length(expected) => {
+                let Some((header, body)) = message.split_first_chunk::<FRAME_HEADER_SIZE>() else {
+                    return Some(FRAME_HEADER_SIZE - message.len());
+                };
+                let size = u32::from_be_bytes(*header);
+                (size == expected && size <= BODY_SIZE_MAX)
+                    .then(|| (size as usize).saturating_sub(body.len()))
+            }
+            Self::Giop => match Frame::parse(message, GIOP_MESSAGE_SIZE_MAX).ok()? {
+                Frame::Need(count) => Some(count),
+                Frame::Message(..) => Some(0),
+            },
+        }
+    }
+
+    /// How many octets to the end of a message of which the header is there.
+    fn rest(self, message: &[u8]) -> Option<u64> {
+        let header_size = match self {
+            Self::Length(_) => FRAME_HEADER_SIZE,
+            Self::Giop => deckwatch_giop::HEADER_SIZE,
+        };
+        let need = self.need(message)?;
+        (message.len() >= header_size).then_some(need as u64)
+    }
+
+    /// Where in octets out of step the first message may begin.
+    fn first_start(self, octets: &[u8]) -> Option<usize> {
+        match self {
+            Self::Length(size) => {
+                let mut windows = octets.windows(FRAME_HEADER_SIZE);
+                windows.position(|window| window == size.to_be_bytes())
+            }
+            Self::Giop => {
+                let mut windows = octets.windows(deckwatch_giop::HEADER_SIZE);
+                windows.position(|window| self.need(window).is_some())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Reading samples back, a row group at a time.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
@@ -46,10 +47,11 @@ impl SampleReader {
             path: path.to_owned(),
             source,
         })?;
-        let reader = SerializedFileReader::new(file).map_err(|source| SamplesError::Format {
-            path: path.to_owned(),
-            source,
-        })?;
+        let reader =
+            guarded(|| SerializedFileReader::new(file)).map_err(|source| SamplesError::Format {
+                path: path.to_owned(),
+                source,
+            })?;
         for group in reader.metadata().row_groups() {
             let rows = group.num_rows();
             if !usize::try_from(rows).is_ok_and(|rows| rows <= ROW_GROUP_ROWS_MAX) {
@@ -116,9 +118,8 @@ impl Iterator for SampleReader {
         if self.next_group >= self.reader.metadata().num_row_groups() {
             return None;
         }
-        let group = self
-            .read_group(self.next_group)
-            .map_err(|source| SamplesError::Format {
+        let group =
+            guarded(|| self.read_group(self.next_group)).map_err(|source| SamplesError::Format {
                 path: self.path.clone(),
                 source,
             });
@@ -138,6 +139,13 @@ impl Column {
             Content::Stamp { put: None, .. } | Content::Carrier | Content::Destination
         )
     }
+}
+
+/// Runs a step of reading. The format's library asserts what a damaged page may not keep; to us that is one more way to be damaged.
+fn guarded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    // What the step works on is given up when it fails, so nothing half done is seen afterwards.
+    catch_unwind(AssertUnwindSafe(step))
+        .unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
 
 const EMPTY: Sample = Sample {

@@ -186,6 +186,22 @@ fn damaged_files_are_refused_with_their_name() {
     }
 }
 
+#[test]
+fn damage_anywhere_is_an_error_or_other_samples_but_no_panic() {
+    let folder = Folder::new("flipped");
+    let path = folder.0.join("samples.parquet");
+    write(&path, &(0..40).map(sample).collect::<Vec<_>>());
+    let whole = std::fs::read(&path).expect("read");
+    let mut refused = 0;
+    for position in (0..whole.len()).step_by(3) {
+        let mut damaged = whole.clone();
+        damaged[position] ^= 1 << (position % 8);
+        std::fs::write(&path, &damaged).expect("written");
+        refused += u32::from(read(&path).is_err());
+    }
+    assert!(refused > 0);
+}
+
 /// Reads the file with a foreign reader; prints rows, lost, sum of latencies, nulls of a stamp, a host, a carrier and the count of one blame.
 const FOREIGN: [(&str, &str); 3] = [
     (

@@ -36,6 +36,21 @@ impl Disturbance {
         self.stolen.saturating_add(self.throttled)
     }
 
+    /// Adds what another process of the run saw: the counters of its own network namespace and capture are added, of readings of the whole machine the larger is kept.
+    pub fn absorb(&mut self, other: &Self) {
+        self.duration = self.duration.max(other.duration);
+        self.processors = self.processors.max(other.processors);
+        self.stolen = self.stolen.max(other.stolen);
+        self.throttled = self.throttled.max(other.throttled);
+        self.processor_pressure = self.processor_pressure.max(other.processor_pressure);
+        self.udp_receive_overflows = self
+            .udp_receive_overflows
+            .saturating_add(other.udp_receive_overflows);
+        self.udp_send_errors = self.udp_send_errors.saturating_add(other.udp_send_errors);
+        self.capture_dropped = self.capture_dropped.saturating_add(other.capture_dropped);
+        self.clock_error = self.clock_error.max(other.clock_error);
+    }
+
     /// What a reader should know of the whole run before trusting its numbers.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
@@ -204,5 +219,30 @@ mod tests {
             ]
         );
         assert_eq!(all.to_map()["capture_dropped"], 1.0);
+    }
+
+    #[test]
+    fn counters_of_namespaces_add_up_and_readings_of_the_machine_do_not() {
+        let ms = Duration::from_millis;
+        let one = Disturbance {
+            stolen: ms(30),
+            udp_receive_overflows: 2,
+            capture_dropped: 1,
+            ..Disturbance::default()
+        };
+        let mut both = one.clone();
+        both.absorb(&Disturbance {
+            stolen: ms(40),
+            processor_pressure: Some(ms(5)),
+            udp_receive_overflows: 3,
+            ..Disturbance::default()
+        });
+        let expected = Disturbance {
+            stolen: ms(40),
+            processor_pressure: Some(ms(5)),
+            udp_receive_overflows: 5,
+            ..one
+        };
+        assert_eq!(both, expected);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use marks::mark;
-pub use verdict::{Evidence, verdict, worst};
+pub use verdict::{Evidence, verdict, worst, worst_of_flows};
 
 use crate::blame::{Calls, Parts, Road, Splitter, calls, excess_layer, medians};
 use crate::disturbance::Disturbance;

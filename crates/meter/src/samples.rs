@@ -59,4 +59,4 @@ pub enum SamplesError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

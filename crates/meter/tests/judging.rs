@@ -217,7 +217,7 @@ fn assert_verdict_follows(result: &DestinationResult, terms: &Terms) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_stamps_judging_ends_and_adds_up(mut samples in wild_samples(), terms in terms(), disturbance in disturbance(), overflows in any::<u64>()) {

@@ -492,3 +492,38 @@ fn missing_stamps_are_reported_as_merged_layers_with_a_warning() {
         ["merged-layers"]
     );
 }
+
+#[test]
+fn the_worst_flow_decides_for_the_run_and_needs_the_most_messages() {
+    let verdict = |kind, needed| Verdict {
+        kind,
+        reasons: vec!["So it is.".to_owned()],
+        messages_needed: needed,
+    };
+    let flow = |carrier: &str, verdict| crate::samples::tests::flow_with(carrier, verdict);
+    let flows = [
+        flow("udp", verdict(VerdictKind::Pass, None)),
+        flow("tcp", verdict(VerdictKind::Unproven, Some(10))),
+        flow("event", verdict(VerdictKind::Unproven, Some(90))),
+    ];
+    let run = worst_of_flows(&flows);
+    assert_eq!(
+        (run.kind, run.messages_needed),
+        (VerdictKind::Unproven, Some(90))
+    );
+    assert_eq!(
+        run.reasons,
+        ["NAV over tcp: So it is.", "NAV over event: So it is."]
+    );
+    let never = [
+        flows[1].clone(),
+        flow("corba", verdict(VerdictKind::Unproven, None)),
+    ];
+    assert_eq!(worst_of_flows(&never).messages_needed, None);
+    assert_eq!(
+        worst_of_flows(&flows[..1]).messages_needed,
+        None,
+        "a PASS needs none"
+    );
+    assert_eq!(worst_of_flows(&[]).kind, VerdictKind::Invalid);
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Terms, nanoseconds};
 use crate::disturbance::Disturbance;
 use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
-use crate::result::{Counts, DestinationResult, Verdict, VerdictKind};
+use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind};
 use crate::statistics::{LateShare, MessagesNeeded, allowed_share};
 
 /// What a verdict is made from.
@@ -57,39 +57,51 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
 /// The worst of the destinations' verdicts, with the reasons of each that is as bad; the most messages needed. Of none: INVALID.
 #[must_use]
 pub fn worst(destinations: &[DestinationResult]) -> Verdict {
-    let Some(kind) = destinations
-        .iter()
-        .map(|destination| destination.verdict.kind)
-        .max()
-    else {
+    worst_of(
+        destinations
+            .iter()
+            .map(|destination| (destination.host.clone(), &destination.verdict)),
+    )
+}
+
+/// The worst of the flows' verdicts, in the same way; for a whole run.
+#[must_use]
+pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
+    worst_of(flows.iter().map(|flow| {
+        (
+            format!("{} over {}", flow.name, flow.carrier),
+            &flow.verdict,
+        )
+    }))
+}
+
+fn worst_of<'a>(verdicts: impl Iterator<Item = (String, &'a Verdict)> + Clone) -> Verdict {
+    let Some(kind) = verdicts.clone().map(|(_, verdict)| verdict.kind).max() else {
         return Verdict {
             kind: VerdictKind::Invalid,
-            reasons: vec!["There is no destination to judge.".to_owned()],
+            reasons: vec!["There is nothing to judge.".to_owned()],
             messages_needed: None,
         };
     };
-    let as_bad = || {
-        destinations
-            .iter()
-            .filter(|destination| destination.verdict.kind == kind)
+    let mut worst = Verdict {
+        kind,
+        reasons: Vec::new(),
+        messages_needed: Some(0),
     };
-    let reasons = as_bad()
-        .flat_map(|destination| {
-            destination
-                .verdict
+    for (name, verdict) in verdicts.filter(|(_, verdict)| verdict.kind == kind) {
+        worst.reasons.extend(
+            verdict
                 .reasons
                 .iter()
-                .map(|reason| format!("{}: {reason}", destination.host))
-        })
-        .collect();
-    let needed: Option<Vec<u64>> = as_bad()
-        .map(|destination| destination.verdict.messages_needed)
-        .collect();
-    Verdict {
-        kind,
-        reasons,
-        messages_needed: needed.and_then(|needed| needed.into_iter().max()),
+                .map(|reason| format!("{name}: {reason}")),
+        );
+        // One that no number of messages would prove makes the whole such.
+        worst.messages_needed = worst
+            .messages_needed
+            .zip(verdict.messages_needed)
+            .map(|(most, needed)| most.max(needed));
     }
+    worst
 }
 
 fn kind_of(share: &LateShare, terms: &Terms) -> VerdictKind {

@@ -54,6 +54,14 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
     }
 }
 
+/// A flow without destinations, of this verdict.
+pub(crate) fn flow_with(carrier: &str, verdict: Verdict) -> FlowResult {
+    FlowResult {
+        verdict,
+        ..flow(0, carrier, &[])
+    }
+}
+
 fn sample(sequence: u64) -> Sample {
     let due_ns = i64::try_from(sequence).expect("small") * 50_000_000;
     let lost = sequence % 7 == 6;

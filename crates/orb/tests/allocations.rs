@@ -1,0 +1,118 @@
+//! After the seal neither side takes memory for a call: counted, and the count shown to catch one that does.
+//!
+//! A file of its own: the allocator that counts is the whole process's, so the tests here run one after the other.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use deckwatch_orb::{ObjectRef, SystemException};
+use support::{Server, call, call_octets, client_of, note, noted};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const CALLS: usize = 1_000;
+
+/// Allocations of the whole process, client and server, during `CALLS` calls.
+fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
+    let _alone = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let server = Server::start();
+    let (client, bench) = client_of(&server);
+    prepare(&server, &bench);
+    server.orb.seal();
+    client.seal();
+    // Threads, connections, adoption.
+    for _ in 0..200 {
+        one(&bench);
+    }
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    for _ in 0..CALLS {
+        one(&bench);
+    }
+    let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+    server.orb.shutdown();
+    counted
+}
+
+/// Echoes octets and looks at what comes back without keeping it.
+fn octets_borrowed(reference: &ObjectRef, octets: &[u8]) {
+    let equal: Result<bool, SystemException> = reference.invoke(
+        "octets",
+        |w| w.write_octet_sequence(octets),
+        |r| Ok(r.read_octet_sequence()? == octets),
+        |_, _| Ok(None),
+    );
+    assert_eq!(equal, Ok(true));
+}
+
+#[test]
+fn calls_take_no_memory() {
+    assert_eq!(
+        allocations_of(|_, _| {}, |bench| call(bench, "ping").unwrap()),
+        0
+    );
+    for len in [64, 4_096, 60_000] {
+        let octets = vec![7; len];
+        // A buffer that has to grow does so once; it is kept then.
+        assert_eq!(
+            allocations_of(|_, _| {}, |bench| octets_borrowed(bench, &octets)),
+            0,
+            "{len}"
+        );
+    }
+    assert_eq!(
+        allocations_of(|_, _| {}, |bench| assert!(call(bench, "fail").is_err())),
+        0
+    );
+}
+
+#[test]
+fn oneways_take_no_memory() {
+    let reserve =
+        |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
+    let one = |bench: &ObjectRef| {
+        note(bench, 1).unwrap();
+        noted(bench).unwrap();
+    };
+    assert_eq!(allocations_of(reserve, one), 0);
+}
+
+#[test]
+fn an_allocation_on_the_way_is_counted() {
+    let counted = allocations_of(
+        |_, _| {},
+        |bench| drop(call_octets(bench, b"a reply that is kept")),
+    );
+    assert_eq!(counted, CALLS);
+}

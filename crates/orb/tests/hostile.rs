@@ -1,0 +1,261 @@
+//! Octets that are no GIOP, or lie: a message error or a closed connection, a counter, and a server that still serves.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::{Counter, Orb};
+use support::{Server, call, call_octets, client_of};
+
+/// A GIOP 1.2 request header, whatever follows.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut octets = b"GIOP\x01\x02\x00".to_vec();
+    octets.push(kind);
+    octets.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+    octets.extend(body);
+    octets
+}
+
+/// Sends octets, ends our side, and returns all that the server answers before it closes.
+fn say(server: &Server, octets: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let _server_may_close_early = stream.write_all(octets);
+    let _gone = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer);
+    answer
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "it does not come"
+        );
+        std::thread::yield_now();
+    }
+}
+
+const MESSAGE_ERROR: u8 = 6;
+
+#[test]
+fn what_is_no_giop_is_answered_by_a_message_error_and_counted() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let oversize = [&message(0, b"")[..8], &[0x7f, 0xff, 0xff, 0xff]].concat();
+    let cases: [(&str, Vec<u8>, Counter); 9] = [
+        (
+            "another protocol",
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            Counter::ProtocolErrors,
+        ),
+        (
+            "version 2.0",
+            b"GIOP\x02\x00\x00\x00\x00\x00\x00\x00".to_vec(),
+            Counter::UnknownVersions,
+        ),
+        (
+            "version 1.9",
+            b"GIOP\x01\x09\x00\x00\x00\x00\x00\x00".to_vec(),
+            Counter::UnknownVersions,
+        ),
+        ("an unknown type", message(77, b""), Counter::ProtocolErrors),
+        (
+            "a reply to nobody",
+            message(1, &[0; 12]),
+            Counter::ProtocolErrors,
+        ),
+        ("an oversized message", oversize, Counter::MessagesTooLarge),
+        (
+            "a request without a body",
+            message(0, b""),
+            Counter::ProtocolErrors,
+        ),
+        (
+            "a request whose key is longer than it",
+            message(
+                0,
+                &[0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff],
+            ),
+            Counter::ProtocolErrors,
+        ),
+        (
+            "a fragment of nothing",
+            message(7, &[0, 0, 0, 9]),
+            Counter::ProtocolErrors,
+        ),
+    ];
+    for (name, octets, counter) in cases {
+        let before = server.orb.counters().read(counter);
+        let answer = say(&server, &octets);
+        assert_eq!(answer.get(7), Some(&MESSAGE_ERROR), "{name}");
+        assert_eq!(server.orb.counters().read(counter), before + 1, "{name}");
+        assert_eq!(call(&bench, "ping"), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_within_a_message_is_closed_and_counted() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let whole = message(0, &[0; 64]);
+    for end in [1, 11, 12, 40, whole.len() - 1] {
+        let before = server.orb.counters().read(Counter::TruncatedMessages);
+        assert_eq!(say(&server, &whole[..end]), b"", "{end}");
+        wait_for(|| server.orb.counters().read(Counter::TruncatedMessages) == before + 1);
+    }
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}
+
+#[test]
+fn every_single_octet_of_a_good_request_may_be_wrong() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let key = bench.object_key().unwrap();
+    let mut body = vec![
+        0,
+        0,
+        0,
+        1,
+        3,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        u8::try_from(key.len()).unwrap(),
+    ];
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(b"\0\0\0\x05ping\0\0\0\0\0\0\0\0");
+    let good = message(0, &body);
+    assert_eq!(say(&server, &good).get(7), Some(&1));
+    for at in 0..good.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut octets = good.clone();
+            octets[at] ^= flip;
+            say(&server, &octets);
+        }
+    }
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    assert_eq!(server.orb.counters().read(Counter::ServantPanics), 0);
+}
+
+#[test]
+fn half_sent_messages_hold_no_thread() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .threads(1)
+        .dynamic_threads(0)
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let stalled: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            stream.write_all(&message(0, &[0; 64])[..30]).unwrap();
+            stream
+        })
+        .collect();
+    let (_orb, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 21);
+    drop(stalled);
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 20);
+}
+
+#[test]
+fn a_peer_that_does_not_read_its_replies_is_closed() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let key = bench.object_key().unwrap();
+    let mut head = vec![
+        0,
+        0,
+        0,
+        1,
+        3,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        u8::try_from(key.len()).unwrap(),
+    ];
+    head.extend(key);
+    head.resize(head.len().next_multiple_of(4), 0);
+    head.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
+    head.resize((head.len() + 12).next_multiple_of(8) - 12, 0);
+    let octets = 15_u32 << 20;
+    head.extend(octets.to_be_bytes());
+    head.resize(head.len() + octets as usize, 1);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(&message(0, &head)).unwrap();
+    wait_for(|| server.orb.counters().read(Counter::RepliesLost) == 1);
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    drop(stream);
+}
+
+#[test]
+fn a_full_lane_lets_the_next_connection_wait_until_another_closes() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .connections_max(2)
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let (first, second) = (
+        TcpStream::connect(server.address()).unwrap(),
+        TcpStream::connect(server.address()).unwrap(),
+    );
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
+    let third = std::thread::spawn({
+        let (_, bench) = client_of(&server);
+        move || call_octets(&bench, b"late")
+    });
+    wait_for(|| server.orb.counters().read(Counter::AcceptsRefused) >= 1);
+    drop(first);
+    assert_eq!(third.join().unwrap().unwrap(), b"late");
+    drop(second);
+}
+
+#[test]
+fn a_hundred_clients_that_connect_at_once_are_all_served() {
+    let server = Server::start();
+    let begin = std::sync::Arc::new(std::sync::Barrier::new(100));
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            let (orb, bench) = client_of(&server);
+            let begin = begin.clone();
+            std::thread::spawn(move || {
+                begin.wait();
+                let answer = call(&bench, "ping");
+                drop(orb);
+                answer
+            })
+        })
+        .collect();
+    clients
+        .into_iter()
+        .for_each(|client| assert_eq!(client.join().unwrap(), Ok(())));
+    assert_eq!(
+        server.orb.counters().read(Counter::ConnectionsAccepted),
+        100
+    );
+}

@@ -7,8 +7,9 @@ use std::ops::Range;
 use deckwatch_sync::Pool;
 
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
+use deckwatch_giop::{Assembly, ProtocolError};
+
 use crate::wire;
-use deckwatch_giop::ProtocolError;
 
 /// Buffers that are lent while messages are in flight. Each is as long as its capacity allows it to be read into.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub(crate) struct Inbound {
     consumed: usize,
     /// Octets of the buffer that have arrived.
     filled: usize,
+    /// Messages that come in fragments; made with the first of them.
+    assembly: Option<Box<Assembly>>,
     size_max: usize,
 }
 
@@ -69,6 +72,7 @@ impl Inbound {
             buffer: None,
             consumed: 0,
             filled: 0,
+            assembly: None,
             size_max,
         }
     }
@@ -126,6 +130,38 @@ impl Inbound {
     /// The octets of a message, as long as nothing is read.
     pub(crate) fn message(&self, place: Range<usize>) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[place])
+    }
+
+    /// Joins the fragment polled last with those before it; gives the whole message, in a buffer of its own, once
+    /// it is there.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] where it belongs to no message, or all unfinished messages together are too large.
+    pub(crate) fn join(
+        &mut self,
+        place: Range<usize>,
+        slab: &Slab,
+    ) -> Result<Option<Vec<u8>>, ProtocolError> {
+        let fragment = self
+            .buffer
+            .as_ref()
+            .map_or(&[][..], |buffer| &buffer[place]);
+        let assembly = self
+            .assembly
+            .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
+        let whole = assembly.accept(fragment)?;
+        Ok(whole.map(|whole| {
+            let mut buffer = slab.lend_empty();
+            buffer.extend_from_slice(whole);
+            buffer
+        }))
+    }
+
+    /// Forgets the fragments of a request that was cancelled.
+    pub(crate) fn cancel(&mut self, request_id: u32) {
+        if let Some(assembly) = &mut self.assembly {
+            assembly.cancel(request_id);
+        }
     }
 
     /// Gives the buffer away, so that others may read while the message polled last is served; what came after it stays.

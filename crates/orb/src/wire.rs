@@ -80,6 +80,20 @@ pub(crate) fn kind(message: &[u8]) -> Kind {
     }
 }
 
+/// Whether more messages belong to this one.
+pub(crate) fn is_fragmented(message: &[u8]) -> bool {
+    header(message)
+        .is_some_and(|header| header.more_fragments || header.kind == MessageKind::Fragment)
+}
+
+/// The request that a CancelRequest is about.
+pub(crate) fn cancelled(message: &[u8]) -> Option<u32> {
+    match Message::parse(message) {
+        Ok(Message::CancelRequest { id }) => Some(id),
+        _ => None,
+    }
+}
+
 /// In GIOP 1.2 the response flags stand behind header and request id; before, service contexts stand before them.
 fn waits_for_outcome(header: &Header, message: &[u8]) -> bool {
     if header.version == Version::V1_2 {

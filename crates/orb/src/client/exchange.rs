@@ -234,7 +234,22 @@ impl Client {
                 .poll_message()
                 .map_err(|fault| self.malformed(wire::counter_of(fault)))?
             {
-                if let Some(head) = self.reply_head(inbound.message(place.clone()), asked)? {
+                if wire::is_fragmented(inbound.message(place.clone())) {
+                    let joined = inbound.join(place, &self.slab);
+                    let Some(buffer) =
+                        joined.map_err(|fault| self.malformed(wire::counter_of(fault)))?
+                    else {
+                        continue;
+                    };
+                    if let Some(head) = self.reply_head(&buffer, asked)? {
+                        let place = 0..buffer.len();
+                        return Ok(Reply {
+                            buffer,
+                            place,
+                            head,
+                        });
+                    }
+                } else if let Some(head) = self.reply_head(inbound.message(place.clone()), asked)? {
                     return Ok(Reply {
                         buffer: inbound.detach(&self.slab),
                         place,

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use deckwatch_giop::ProtocolError;
 use deckwatch_sync::{PiMutexGuard, SlotKey};
 
 use super::{Lane, ServerConnection, token_of};
@@ -112,20 +113,51 @@ impl Lane {
         mut reading: Reading<'c>,
     ) -> Result<Reading<'c>, Left> {
         loop {
-            let place = match reading.poll_message() {
-                Ok(Some(place)) => place,
-                Ok(None) => return Ok(reading),
-                Err(fault) => {
-                    self.counters.count(wire::counter_of(fault));
-                    self.say_message_error(connection);
-                    return Err(Left::Ended);
-                }
+            let Some(place) = reading
+                .poll_message()
+                .map_err(|fault| self.refuse_connection(connection, fault))?
+            else {
+                return Ok(reading);
             };
             match wire::kind(reading.message(place.clone())) {
-                Kind::TwoWay => reading = self.serve_two_way(key, connection, reading, place)?,
+                Kind::TwoWay => {
+                    let buffer = reading.detach(&self.slab);
+                    reading = self.serve_two_way(key, connection, reading, buffer, place)?;
+                }
+                Kind::Fragmented => {
+                    let joined = reading.join(place, &self.slab);
+                    if let Some(whole) =
+                        joined.map_err(|fault| self.refuse_connection(connection, fault))?
+                    {
+                        reading = self.serve_joined(key, connection, reading, whole)?;
+                    }
+                }
                 kind => self.serve_in_order(connection, &mut reading, place, kind)?,
             }
         }
+    }
+
+    fn serve_joined<'c>(
+        &self,
+        key: SlotKey,
+        connection: &'c ServerConnection,
+        reading: Reading<'c>,
+        whole: Vec<u8>,
+    ) -> Result<Reading<'c>, Left> {
+        if wire::kind(&whole) == Kind::TwoWay {
+            let place = 0..whole.len();
+            return self.serve_two_way(key, connection, reading, whole, place);
+        }
+        let served = self.dispatch(connection, &whole);
+        self.slab.take_back(whole);
+        served.map(|()| reading).map_err(|()| Left::Ended)
+    }
+
+    /// Counts what was wrong and says so to the client; nothing after it can be read.
+    fn refuse_connection(&self, connection: &ServerConnection, fault: ProtocolError) -> Left {
+        self.counters.count(wire::counter_of(fault));
+        self.say_message_error(connection);
+        Left::Ended
     }
 
     /// While a two-way request is served others may read the connection, so that a servant that calls back does not
@@ -134,10 +166,10 @@ impl Lane {
         &self,
         key: SlotKey,
         connection: &'c ServerConnection,
-        mut reading: Reading<'c>,
+        reading: Reading<'c>,
+        buffer: Vec<u8>,
         place: Range<usize>,
     ) -> Result<Reading<'c>, Left> {
-        let buffer = reading.detach(&self.slab);
         let has_more = reading.has_more();
         drop(reading);
         if has_more {
@@ -169,8 +201,11 @@ impl Lane {
             Kind::InOrder => self
                 .dispatch(connection, reading.message(place))
                 .map_err(|()| Left::Ended),
-            Kind::TwoWay | Kind::Cancel => {
+            Kind::Cancel => {
                 self.counters.count(Counter::CancelRequests);
+                if let Some(id) = wire::cancelled(reading.message(place)) {
+                    reading.cancel(id);
+                }
                 Ok(())
             }
             Kind::Close => Err(Left::Ended),
@@ -178,7 +213,7 @@ impl Lane {
                 self.counters.count(Counter::MessageErrorsReceived);
                 Err(Left::Ended)
             }
-            Kind::Misplaced | Kind::Fragmented => {
+            Kind::TwoWay | Kind::Fragmented | Kind::Misplaced => {
                 self.counters.count(Counter::ProtocolErrors);
                 self.say_message_error(connection);
                 Err(Left::Ended)

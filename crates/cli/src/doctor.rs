@@ -33,7 +33,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&diagnosis);
     }
-    Ok(if diagnosis.is_fit() {
+    Ok(if diagnosis.fit {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -64,7 +64,7 @@ fn print(diagnosis: &Diagnosis) {
             .count()
     };
     let (changes, notes) = (count(Judgement::Change), count(Judgement::Note));
-    let fit = if diagnosis.is_fit() {
+    let fit = if diagnosis.fit {
         "Verdicts on this machine can be trusted"
     } else {
         "Verdicts on this machine cannot be trusted"

@@ -202,6 +202,23 @@ impl Capability {
             .is_some_and(|set| self.is_in(set))
     }
 
+    /// Whether programs that the calling process starts have it too: it is root, or the capability is ambient. One that the file of this program
+    /// alone was given (`setcap`) stays with this program.
+    #[must_use]
+    pub fn is_held_by_children(self) -> bool {
+        fs::read_to_string("/proc/self/status").is_ok_and(|status| self.is_passed_on(&status))
+    }
+
+    fn is_passed_on(self, status: &str) -> bool {
+        let in_set = |name| capability_set(status, name).is_some_and(|set| self.is_in(set));
+        let root = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Uid:"))
+            .and_then(|ids| ids.split_ascii_whitespace().nth(1))
+            == Some("0");
+        in_set("CapAmb:") || root && in_set("CapEff:")
+    }
+
     /// Whether it is in a set as the kernel writes it (`CapEff` of `/proc/PID/status`).
     #[must_use]
     pub const fn is_in(self, set: u64) -> bool {
@@ -212,9 +229,11 @@ impl Capability {
 /// The effective capabilities in the text of `/proc/PID/status`.
 #[must_use]
 pub fn effective_capabilities(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    capability_set(status, "CapEff:")
+}
+
+fn capability_set(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
@@ -308,6 +327,17 @@ mod tests {
         assert!(Capability::NetAdmin.is_in(set) && Capability::NetRaw.is_in(set));
         assert!(!Capability::SysAdmin.is_in(set) && !Capability::SysNice.is_in(set));
         assert_eq!(effective_capabilities("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn only_root_and_ambient_capabilities_are_passed_on() {
+        let status = |uid, effective, ambient| {
+            format!("Uid:\t1000\t{uid}\t0\t0\nCapEff:\t{effective}\nCapAmb:\t{ambient}\n")
+        };
+        assert!(Capability::NetAdmin.is_passed_on(&status(0, "1000", "0")));
+        assert!(Capability::NetAdmin.is_passed_on(&status(1000, "1000", "1000")));
+        assert!(!Capability::NetAdmin.is_passed_on(&status(1000, "1000", "0")));
+        assert!(!Capability::NetAdmin.is_passed_on(&status(0, "2000", "0")));
     }
 
     #[test]

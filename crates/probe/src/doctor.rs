@@ -18,6 +18,8 @@ pub use trial::{Trials, WakeUps};
 /// All findings about a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
+    /// Whether verdicts on this machine can be trusted: nothing must be changed.
+    pub fit: bool,
     /// In order of rooms: kernel, processors, memory, network.
     pub findings: Vec<Finding>,
 }
@@ -38,17 +40,13 @@ impl Diagnosis {
             memory::findings(root),
             network::findings(root, trials),
         ];
+        let findings: Vec<Finding> = rooms.into_iter().flatten().collect();
         Self {
-            findings: rooms.into_iter().flatten().collect(),
+            fit: findings
+                .iter()
+                .all(|finding| finding.judgement != Judgement::Change),
+            findings,
         }
-    }
-
-    /// Whether verdicts on this machine can be trusted: nothing must be changed.
-    #[must_use]
-    pub fn is_fit(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| finding.judgement != Judgement::Change)
     }
 }
 

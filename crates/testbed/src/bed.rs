@@ -115,7 +115,10 @@ impl Testbed {
     #[must_use]
     pub fn obstacle() -> Option<String> {
         let needed = [Capability::SysAdmin, Capability::NetAdmin];
-        if let Some(lacking) = needed.into_iter().find(|capability| !capability.is_held()) {
+        if let Some(lacking) = needed
+            .into_iter()
+            .find(|capability| !capability.is_held_by_children())
+        {
             let name = lacking.name();
             return Some(format!(
                 "Emulated hosts need the privilege {name} (run as root, or with sudo)."

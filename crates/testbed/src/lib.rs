@@ -2,18 +2,17 @@
 //!
 //! ```no_run
 //! use std::process::Command;
-//! use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed};
+//! use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed, TestbedError};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! Testbed::clean_leftovers()?;
-//! let hosts = [HostSpec::new("RTS").on([0]), HostSpec::new("SONAR").on([1])];
-//! let testbed = Testbed::create(&NetworkSpec::gigabit_ethernet(), &hosts)?;
-//! let mut ping = Command::new("ping");
-//! ping.arg("-c1").arg(testbed.host("SONAR")?.address().to_string());
-//! testbed.host("RTS")?.place(&mut ping)?;
-//! ping.status()?;
-//! # Ok(())
-//! # }
+//! fn a_command_on_a_host(command: &mut Command) -> Result<Testbed, TestbedError> {
+//!     Testbed::clean_leftovers()?;
+//!     let hosts = [HostSpec::new("RTS").on([0]), HostSpec::new("SONAR").on([1])];
+//!     let testbed = Testbed::create(&NetworkSpec::gigabit_ethernet(), &hosts)?;
+//!     command.arg(testbed.host("SONAR")?.address().to_string());
+//!     testbed.host("RTS")?.place(command)?;
+//!     // The hosts are there until the testbed is dropped.
+//!     Ok(testbed)
+//! }
 //! ```
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
 //! Truth: an emulated network carries what theory says it carries, within 1%. Needs namespaces; skips, counted, without.
 
-use std::fs;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deckwatch_os::clock::monotonic_ns;
+use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::provenance::Readings;
 use deckwatch_os::schedule::{Class, set_class};
 use deckwatch_os::socket::set_receive_buffer;
 use deckwatch_os::stamp;
@@ -24,37 +24,10 @@ const DISTURBED_SHARE: f64 = 0.02;
 /// Room for a receiver that is not woken for a tenth of a second.
 const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;
 
-/// The kernel's own record of disturbance.
-#[derive(Clone, Copy, Debug)]
-struct Disturbance {
-    at_ns: i64,
-    waiting_us: f64,
-    stolen_ticks: f64,
-}
-
-impl Disturbance {
-    fn read() -> Self {
-        let pressure = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
-        let waiting = pressure
-            .split_once("total=")
-            .and_then(|(_, rest)| rest.lines().next());
-        let stat = fs::read_to_string("/proc/stat").unwrap();
-        let stolen = stat.split_ascii_whitespace().nth(8);
-        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).unwrap_or(0.0);
-        Self {
-            at_ns: monotonic_ns(),
-            waiting_us: number(waiting),
-            stolen_ticks: number(stolen),
-        }
-    }
-
-    /// The greater of the shares of waiting and of stolen time since `earlier`.
-    fn share_since(self, earlier: Self) -> f64 {
-        const TICKS_A_SECOND: f64 = 100.0;
-        let seconds = (self.at_ns - earlier.at_ns) as f64 / 1e9;
-        let waiting = (self.waiting_us - earlier.waiting_us) / 1e6 / seconds;
-        waiting.max((self.stolen_ticks - earlier.stolen_ticks) / TICKS_A_SECOND / seconds)
-    }
+/// Share of the time in which some thread waited for a processor, or processor time was withheld.
+fn share(disturbance: &Disturbance) -> f64 {
+    let waiting = disturbance.processor_pressure.unwrap_or_default();
+    waiting.max(disturbance.withheld()).as_secs_f64() / disturbance.duration.as_secs_f64()
 }
 
 fn socket_on(host: &Host) -> UdpSocket {
@@ -134,9 +107,9 @@ fn assert_goodput_is_theoretical(network: &NetworkSpec, payload_bytes: usize) {
         .unwrap();
     let testbed = Testbed::create(network, &[HostSpec::new("A"), HostSpec::new("B")]).unwrap();
     for try_number in 1..=TRIES {
-        let before = Disturbance::read();
+        let before = Readings::take();
         let ratio = goodput_bits_per_s(&testbed, payload_bytes) / theory;
-        let disturbed = Disturbance::read().share_since(before);
+        let disturbed = share(&before.until(&Readings::take()));
         println!(
             "{} {payload_bytes}: {ratio:.4} of theory, try {try_number}, disturbed {disturbed:.3}",
             network.name

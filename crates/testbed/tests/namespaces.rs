@@ -1,7 +1,8 @@
 //! Testbeds in namespaces: made, held, made lossy, removed. Needs the privileges of `Testbed::obstacle`; each test that has not got them says so.
 
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -120,6 +121,46 @@ fn a_held_port_delays_every_frame_and_loses_none() {
             assert_eq!(receive_number(&to), round * 100 + number);
         }
     }
+}
+
+#[test]
+fn a_stream_crosses_cells_whole() {
+    const OCTETS: usize = 1 << 20;
+    let Some(testbed) = testbed(&NetworkSpec::atm_oc3(), &["A", "B"]) else {
+        return;
+    };
+    let (client, server) = (&testbed.hosts()[0], &testbed.hosts()[1]);
+    let listen = || TcpListener::bind((server.address(), 0));
+    let listener = server
+        .namespace()
+        .unwrap()
+        .run_inside(listen)
+        .unwrap()
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, PATIENCE);
+    let mut stream = client
+        .namespace()
+        .unwrap()
+        .run_inside(connect)
+        .unwrap()
+        .unwrap();
+    let sent: Vec<u8> = (0..OCTETS).map(|i| (i % 251) as u8).collect();
+    std::thread::scope(|scope| {
+        let received = scope.spawn(|| {
+            let mut received = Vec::new();
+            listener
+                .accept()
+                .unwrap()
+                .0
+                .read_to_end(&mut received)
+                .unwrap();
+            received
+        });
+        stream.write_all(&sent).unwrap();
+        drop(stream);
+        assert!(received.join().unwrap() == sent);
+    });
 }
 
 #[test]

@@ -119,14 +119,14 @@ impl Machine {
             unwell[0]
         );
         assert!(unwell[0].advice.is_some());
-        assert_eq!(diagnosis.is_fit(), judgement != Judgement::Change);
+        assert_eq!(diagnosis.fit, judgement != Judgement::Change);
     }
 }
 
 #[test]
 fn a_healthy_machine_is_fit_and_needs_no_advice() {
     let diagnosis = Machine::healthy().diagnosis();
-    assert!(diagnosis.is_fit());
+    assert!(diagnosis.fit);
     for finding in &diagnosis.findings {
         assert_eq!(
             (finding.judgement, &finding.advice),

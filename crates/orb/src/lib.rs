@@ -36,6 +36,7 @@ mod adapter;
 mod builder;
 mod client;
 mod connection;
+pub mod cos_naming;
 mod counters;
 mod current;
 mod initial;

@@ -77,6 +77,20 @@ impl<'r> ServerRequest<'r> {
         Ok(self.begin(ReplyStatus::NoException)?)
     }
 
+    /// Begins the reply and has the results written into it; what cannot be written raises with completion YES, since the servant has done its work.
+    ///
+    /// # Errors
+    /// MARSHAL and its kin, as `results` fails.
+    pub fn reply_with(
+        &mut self,
+        results: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SystemException> {
+        let written = self
+            .begin(ReplyStatus::NoException)
+            .and_then(|mut writer| results(&mut writer));
+        written.map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+    }
+
     /// Makes `exception` the reply. What had been written before is forgotten.
     ///
     /// # Errors

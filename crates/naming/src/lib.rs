@@ -2,6 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+mod context;
+mod iterator;
 pub mod limits;
 pub mod name;
+mod service;
 pub mod store;
+mod walk;
+
+pub use service::{NAME_SERVICE, NamingError, NamingService};

@@ -1,0 +1,340 @@
+//! The servant of one naming context (Naming Service 1.3, clauses 2.3 and 2.5).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use deckwatch_orb::cos_naming::naming_context::{
+    CannotProceed, InvalidName, NotEmpty, NotFoundReason,
+};
+use deckwatch_orb::cos_naming::naming_context_ext::InvalidAddress;
+use deckwatch_orb::cos_naming::{
+    Binding, BindingIteratorRef, BindingType, NameComponent, NamingContext,
+    NamingContextBindContextError, NamingContextBindError, NamingContextBindNewContextError,
+    NamingContextDestroyError, NamingContextExt, NamingContextExtResolveStrError,
+    NamingContextExtToNameError, NamingContextExtToStringError, NamingContextExtToUrlError,
+    NamingContextRebindContextError, NamingContextRebindError, NamingContextRef,
+    NamingContextResolveError, NamingContextUnbindError,
+};
+use deckwatch_orb::{ObjectRef, SystemException, SystemExceptionKind as Kind};
+
+use crate::limits;
+use crate::name;
+use crate::service::Shared;
+use crate::store::{ROOT, Row, StoreError, Target};
+use crate::walk::{Fault, Place, check, raise, walk};
+
+/// One context of the service.
+pub(crate) struct Context {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Context {
+    pub(crate) fn new(shared: Arc<Shared>, number: u64) -> Self {
+        Self { shared, number }
+    }
+
+    fn place<'n>(&self, name: &'n [NameComponent]) -> Result<Place<'n>, Fault> {
+        walk(&self.shared.store, &self.shared.orb, self.number, name)
+    }
+
+    /// What a reference is kept as: our own contexts by their number.
+    fn target(&self, reference: &ObjectRef, as_context: bool) -> Result<Target, Fault> {
+        if as_context {
+            if let Some(number) = self.shared.own_context(reference) {
+                return Ok(Target::Context(number));
+            }
+        }
+        let ior = self.shared.orb.object_to_string(reference);
+        Ok(if as_context {
+            Target::ForeignContext(ior)
+        } else {
+            Target::Object(ior)
+        })
+    }
+
+    /// Binds where the name ends, here or in the context of another service, through `elsewhere`.
+    fn bind_at(
+        &self,
+        name: &[NameComponent],
+        target: &Target,
+        replace: bool,
+        elsewhere: impl FnOnce(&NamingContextRef, &[NameComponent]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let (context, last) = match self.place(name)? {
+            Place::Here { context, last } => (context, last),
+            Place::Elsewhere { context, rest } => return self.proceed(context, rest, elsewhere),
+        };
+        match self
+            .shared
+            .store
+            .bind(context, &last.id, &last.kind, target, replace)
+        {
+            Err(StoreError::WrongKind) => {
+                let why = if target.is_context() {
+                    NotFoundReason::NotContext
+                } else {
+                    NotFoundReason::NotObject
+                };
+                Err(Fault::not_found(why, std::slice::from_ref(last)))
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Goes on in another service; where that cannot be reached the caller learns from where to go on by itself.
+    fn proceed<T>(
+        &self,
+        context: NamingContextRef,
+        rest: &[NameComponent],
+        operation: impl FnOnce(&NamingContextRef, &[NameComponent]) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        operation(&context, rest).map_err(|fault| match fault {
+            Fault::System(_) => Fault::CannotProceed(CannotProceed {
+                cxt: Some(context),
+                rest_of_name: rest.to_vec(),
+            }),
+            fault => fault,
+        })
+    }
+
+    fn resolve_name(&self, name: &[NameComponent]) -> Result<Option<ObjectRef>, Fault> {
+        let (context, last) = match self.place(name)? {
+            Place::Here { context, last } => (context, last),
+            Place::Elsewhere { context, rest } => {
+                return self.proceed(context, rest, |context, rest| Ok(context.resolve(rest)?));
+            }
+        };
+        match self.shared.store.lookup(context, &last.id, &last.kind)? {
+            Some(Target::Context(number)) => Ok(Some(self.shared.reference(number)?.into())),
+            Some(Target::Object(ior) | Target::ForeignContext(ior)) => {
+                Ok(self.shared.orb.string_to_object(&ior)?)
+            }
+            None => Err(Fault::not_found(
+                NotFoundReason::MissingNode,
+                std::slice::from_ref(last),
+            )),
+        }
+    }
+
+    fn unbind_name(&self, name: &[NameComponent]) -> Result<(), Fault> {
+        let (context, last) = match self.place(name)? {
+            Place::Here { context, last } => (context, last),
+            Place::Elsewhere { context, rest } => {
+                return self.proceed(context, rest, |context, rest| Ok(context.unbind(rest)?));
+            }
+        };
+        if self.shared.store.unbind(context, &last.id, &last.kind)? {
+            Ok(())
+        } else {
+            Err(Fault::not_found(
+                NotFoundReason::MissingNode,
+                std::slice::from_ref(last),
+            ))
+        }
+    }
+
+    fn bind_new(&self, name: &[NameComponent]) -> Result<NamingContextRef, Fault> {
+        let (context, last) = match self.place(name)? {
+            Place::Here { context, last } => (context, last),
+            Place::Elsewhere { context, rest } => {
+                let made = self.proceed(context, rest, |context, rest| {
+                    Ok(context.bind_new_context(rest)?)
+                })?;
+                return made.ok_or_else(|| raise(Kind::Unknown).into());
+            }
+        };
+        let number = self.shared.store.create_context()?;
+        if let Err(error) = self.shared.store.bind(
+            context,
+            &last.id,
+            &last.kind,
+            &Target::Context(number),
+            false,
+        ) {
+            self.shared.store.destroy_context(number)?;
+            return Err(error.into());
+        }
+        Ok(self.shared.activate(number)?)
+    }
+}
+
+/// A nil reference can be bound to a name as little as nothing can.
+fn required<T>(reference: Option<T>) -> Result<T, Fault> {
+    reference.ok_or_else(|| raise(Kind::BadParam).into())
+}
+
+/// A row of the store as the standard's binding.
+pub(crate) fn binding(row: Row) -> Binding {
+    Binding {
+        binding_name: vec![NameComponent {
+            id: row.id,
+            kind: row.kind,
+        }],
+        binding_type: if row.is_context {
+            BindingType::Ncontext
+        } else {
+            BindingType::Nobject
+        },
+    }
+}
+
+fn components(text: &str) -> Result<Vec<NameComponent>, InvalidName> {
+    let pairs = name::parse(text).map_err(|_| InvalidName {})?;
+    Ok(pairs
+        .into_iter()
+        .map(|(id, kind)| NameComponent { id, kind })
+        .collect())
+}
+
+impl NamingContext for Context {
+    fn bind<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+        obj: Option<&'a ObjectRef>,
+    ) -> Result<(), NamingContextBindError> {
+        let object = required(obj)?;
+        let target = self.target(object, false)?;
+        Ok(self.bind_at(n, &target, false, |context, rest| {
+            Ok(context.bind(rest, Some(object))?)
+        })?)
+    }
+
+    fn rebind<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+        obj: Option<&'a ObjectRef>,
+    ) -> Result<(), NamingContextRebindError> {
+        let object = required(obj)?;
+        let target = self.target(object, false)?;
+        Ok(self.bind_at(n, &target, true, |context, rest| {
+            Ok(context.rebind(rest, Some(object))?)
+        })?)
+    }
+
+    fn bind_context<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+        nc: Option<&'a NamingContextRef>,
+    ) -> Result<(), NamingContextBindContextError> {
+        let bound = required(nc)?;
+        let target = self.target(bound.object(), true)?;
+        Ok(self.bind_at(n, &target, false, |context, rest| {
+            Ok(context.bind_context(rest, Some(bound))?)
+        })?)
+    }
+
+    fn rebind_context<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+        nc: Option<&'a NamingContextRef>,
+    ) -> Result<(), NamingContextRebindContextError> {
+        let bound = required(nc)?;
+        let target = self.target(bound.object(), true)?;
+        Ok(self.bind_at(n, &target, true, |context, rest| {
+            Ok(context.rebind_context(rest, Some(bound))?)
+        })?)
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+    ) -> Result<Option<ObjectRef>, NamingContextResolveError> {
+        Ok(self.resolve_name(n)?)
+    }
+
+    fn unbind<'a>(&'a self, n: &'a [NameComponent]) -> Result<(), NamingContextUnbindError> {
+        Ok(self.unbind_name(n)?)
+    }
+
+    fn new_context(&self) -> Result<Option<NamingContextRef>, SystemException> {
+        let number = self
+            .shared
+            .store
+            .create_context()
+            .map_err(|error| Fault::from(error).into_system())?;
+        self.shared.activate(number).map(Some)
+    }
+
+    fn bind_new_context<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+    ) -> Result<Option<NamingContextRef>, NamingContextBindNewContextError> {
+        Ok(Some(self.bind_new(n)?))
+    }
+
+    fn destroy(&self) -> Result<(), NamingContextDestroyError> {
+        if self.number == ROOT {
+            return Err(raise(Kind::NoPermission).into());
+        }
+        match self.shared.store.destroy_context(self.number) {
+            Ok(()) => Ok(self.shared.deactivate(self.number)?),
+            Err(StoreError::NotEmpty) => Err(NotEmpty {}.into()),
+            Err(error) => Err(Fault::from(error).into_system().into()),
+        }
+    }
+
+    fn list(
+        &self,
+        how_many: u32,
+    ) -> Result<(Cow<'_, [Binding]>, Option<BindingIteratorRef>), SystemException> {
+        let wanted =
+            usize::try_from(how_many).map_or(limits::LIST_MAX, |count| count.min(limits::LIST_MAX));
+        let rows = self
+            .shared
+            .store
+            .list(self.number, None, wanted + 1)
+            .map_err(|error| Fault::from(error).into_system())?;
+        let more = rows.len() > wanted;
+        let mut rows = rows;
+        rows.truncate(wanted);
+        let after = rows.last().map(|row| (row.id.clone(), row.kind.clone()));
+        let iterator = if more {
+            Some(self.shared.open_iterator(self.number, after)?)
+        } else {
+            None
+        };
+        Ok((rows.into_iter().map(binding).collect(), iterator))
+    }
+}
+
+impl NamingContextExt for Context {
+    fn to_string<'a>(
+        &'a self,
+        n: &'a [NameComponent],
+    ) -> Result<Cow<'a, str>, NamingContextExtToStringError> {
+        check(n).map_err(|_| InvalidName {})?;
+        Ok(name::to_text(
+            n.iter()
+                .map(|component| (component.id.as_str(), component.kind.as_str())),
+        )
+        .into())
+    }
+
+    fn to_name<'a>(
+        &'a self,
+        sn: &'a str,
+    ) -> Result<Cow<'a, [NameComponent]>, NamingContextExtToNameError> {
+        Ok(components(sn)?.into())
+    }
+
+    fn to_url<'a>(
+        &'a self,
+        addr: &'a str,
+        sn: &'a str,
+    ) -> Result<Cow<'a, str>, NamingContextExtToUrlError> {
+        components(sn)?;
+        let url = name::to_url(addr, sn);
+        if addr.is_empty() || url.parse::<deckwatch_giop::ObjectUrl>().is_err() {
+            return Err(InvalidAddress {}.into());
+        }
+        Ok(url.into())
+    }
+
+    fn resolve_str<'a>(
+        &'a self,
+        sn: &'a str,
+    ) -> Result<Option<ObjectRef>, NamingContextExtResolveStrError> {
+        Ok(self.resolve_name(&components(sn)?)?)
+    }
+}

@@ -1,0 +1,235 @@
+//! The naming service as its clients see it, over IIOP on loopback.
+
+use std::path::PathBuf;
+
+use deckwatch_naming::NamingService;
+use deckwatch_naming::store::Store;
+use deckwatch_orb::cos_naming::{
+    BindingType, NameComponent, NamingContextBindContextError, NamingContextBindError,
+    NamingContextDestroyError, NamingContextExtRef, NamingContextExtToNameError, NamingContextRef,
+    NamingContextResolveError, naming_context::NotFoundReason,
+};
+use deckwatch_orb::{ObjectRef, Orb, SystemExceptionKind};
+
+fn server(listen: &str, store: Store) -> (Orb, NamingService, u16) {
+    let orb = Orb::builder()
+        .listen(listen)
+        .expect("an endpoint")
+        .build()
+        .expect("an ORB");
+    let service = NamingService::start(&orb, store).expect("a naming service");
+    orb.root_poa()
+        .expect("a root adapter")
+        .the_poa_manager()
+        .activate()
+        .expect("an active manager");
+    let port = orb.endpoints()[0].port;
+    (orb, service, port)
+}
+
+fn client(port: u16) -> (Orb, NamingContextExtRef) {
+    let orb = Orb::builder().build().expect("an ORB");
+    let url = format!("corbaloc::127.0.0.1:{port}/NameService");
+    let root = orb
+        .string_to_object(&url)
+        .expect("a corbaloc")
+        .expect("not nil");
+    let root = NamingContextExtRef::narrow(&root)
+        .expect("the service answers")
+        .expect("a context");
+    (orb, root)
+}
+
+fn path(text: &str) -> Vec<NameComponent> {
+    let pairs = deckwatch_naming::name::parse(text).expect("a name");
+    pairs
+        .into_iter()
+        .map(|(id, kind)| NameComponent { id, kind })
+        .collect()
+}
+
+fn some_object(orb: &Orb) -> ObjectRef {
+    orb.string_to_object("corbaloc::127.0.0.1:9/some%20object")
+        .expect("a corbaloc")
+        .expect("not nil")
+}
+
+#[test]
+fn what_was_bound_is_resolved_through_contexts_strings_and_urls() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    let object = some_object(&orb);
+    let ships = root
+        .bind_new_context(&path("ships"))
+        .unwrap()
+        .expect("a context");
+    ships.bind(&path("nav.channel"), Some(&object)).unwrap();
+
+    let found = root
+        .resolve(&path("ships/nav.channel"))
+        .unwrap()
+        .expect("an object");
+    assert!(found.is_equivalent(&object));
+    let by_string = root
+        .resolve_str("ships/nav.channel")
+        .unwrap()
+        .expect("an object");
+    assert!(by_string.is_equivalent(&object));
+    let url = root
+        .to_url(&format!(":127.0.0.1:{port}"), "ships/nav.channel")
+        .unwrap();
+    let by_url = orb.string_to_object(&url).unwrap().expect("an object");
+    assert!(by_url.is_equivalent(&object));
+
+    assert!(matches!(
+        root.bind(&path("ships/nav.channel"), Some(&object)),
+        Err(NamingContextBindError::AlreadyBound(_))
+    ));
+    root.rebind(&path("ships/nav.channel"), Some(&object))
+        .unwrap();
+    root.unbind(&path("ships/nav.channel")).unwrap();
+    let Err(NamingContextResolveError::NotFound(gone)) = root.resolve(&path("ships/nav.channel"))
+    else {
+        panic!("the name is still bound");
+    };
+    assert_eq!(
+        (gone.why, gone.rest_of_name),
+        (NotFoundReason::MissingNode, path("nav.channel"))
+    );
+    server_orb.shutdown();
+}
+
+#[test]
+fn names_survive_a_restart_and_so_do_references_to_contexts() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-naming-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file: PathBuf = folder.join("names.redb");
+    let (first, service, port) = server("127.0.0.1:0", Store::open(&file).unwrap());
+    let (orb, root) = client(port);
+    let context = root
+        .bind_new_context(&path("a"))
+        .unwrap()
+        .expect("a context");
+    context.bind(&path("b"), Some(&some_object(&orb))).unwrap();
+    let context_url = orb.object_to_string(context.object());
+    first.shutdown();
+    drop((first, service));
+
+    let (second, _service, _) = server(&format!("127.0.0.1:{port}"), Store::open(&file).unwrap());
+    let again = orb
+        .string_to_object(&context_url)
+        .unwrap()
+        .expect("not nil");
+    let again = NamingContextRef::unchecked_narrow(again);
+    assert!(
+        again.resolve(&path("b")).unwrap().is_some(),
+        "the old reference leads to the context"
+    );
+    assert!(root.resolve(&path("a/b")).unwrap().is_some());
+    second.shutdown();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn long_listings_come_in_parts() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    for index in 0..25 {
+        root.bind(
+            &path(&format!("object{index:02}")),
+            Some(&some_object(&orb)),
+        )
+        .unwrap();
+    }
+    root.bind_new_context(&path("zone")).unwrap();
+    let (first, rest) = root.list(10).unwrap();
+    let rest = rest.expect("an iterator for the rest");
+    assert_eq!(first.len(), 10);
+    let (more, one) = rest.next_one().unwrap();
+    assert!(more);
+    assert_eq!(one.binding_name, path("object10"));
+    let (more, others) = rest.next_n(100).unwrap();
+    assert!(more);
+    assert_eq!(others.len(), 15);
+    assert_eq!(
+        others.last().map(|binding| binding.binding_type),
+        Some(BindingType::Ncontext)
+    );
+    assert_eq!(rest.next_n(100).unwrap(), (false, vec![]));
+    rest.destroy().unwrap();
+    assert_eq!(
+        rest.next_n(1).unwrap_err().kind,
+        SystemExceptionKind::ObjectNotExist
+    );
+    let (all, none) = root.list(100).unwrap();
+    assert_eq!((all.len(), none.is_none()), (26, true));
+    server_orb.shutdown();
+}
+
+#[test]
+fn bad_names_and_bad_targets_are_refused_as_the_standard_says() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    let object = some_object(&orb);
+    root.bind(&path("leaf"), Some(&object)).unwrap();
+    assert!(matches!(
+        root.resolve(&[]),
+        Err(NamingContextResolveError::InvalidName(_))
+    ));
+    let Err(NamingContextResolveError::NotFound(fault)) = root.resolve(&path("leaf/below")) else {
+        panic!("resolved")
+    };
+    assert_eq!(
+        (fault.why, fault.rest_of_name),
+        (NotFoundReason::NotContext, path("leaf/below"))
+    );
+    let Err(NamingContextBindError::System(nil)) = root.bind(&path("nil"), None) else {
+        panic!("bound nil")
+    };
+    assert_eq!(nil.kind, SystemExceptionKind::BadParam);
+    assert!(matches!(
+        root.to_name("a//b"),
+        Err(NamingContextExtToNameError::InvalidName(_))
+    ));
+    let context = root
+        .bind_new_context(&path("full"))
+        .unwrap()
+        .expect("a context");
+    context.bind(&path("x"), Some(&object)).unwrap();
+    assert!(matches!(
+        context.destroy(),
+        Err(NamingContextDestroyError::NotEmpty(_))
+    ));
+    let Err(NamingContextBindContextError::AlreadyBound(_)) =
+        root.bind_context(&path("full"), Some(&context))
+    else {
+        panic!("bound twice");
+    };
+    context.unbind(&path("x")).unwrap();
+    context.destroy().unwrap();
+    let Err(NamingContextResolveError::System(gone)) = context.resolve(&path("x")) else {
+        panic!("still there")
+    };
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    server_orb.shutdown();
+}
+
+#[test]
+fn a_context_of_another_service_is_walked_through() {
+    let (near_orb, _near, near_port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (far_orb, _far, far_port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, near) = client(near_port);
+    let (_, far) = client(far_port);
+    far.bind(&path("radar"), Some(&some_object(&orb))).unwrap();
+    let far_root: NamingContextRef = far.clone().into();
+    near.bind_context(&path("far"), Some(&far_root)).unwrap();
+    assert!(near.resolve(&path("far/radar")).unwrap().is_some());
+    far_orb.shutdown();
+    drop((far_orb, _far));
+    let Err(NamingContextResolveError::CannotProceed(stuck)) = near.resolve(&path("far/radar"))
+    else {
+        panic!("went through a dead service");
+    };
+    assert_eq!(stuck.rest_of_name, path("radar"));
+    near_orb.shutdown();
+}

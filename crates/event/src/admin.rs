@@ -1,0 +1,186 @@
+//! The servants of a channel: the channel itself, its two administrations, and the proxies that they hand out.
+//!
+//! Pull is not served: the operations that would give a pull proxy raise NO_IMPLEMENT.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use deckwatch_cdr::Any;
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use deckwatch_sync::PiMutex;
+
+use crate::channel::{Connected, Shared, raise};
+use crate::cos_event_channel_admin::{
+    AlreadyConnected, ConsumerAdmin, ConsumerAdminRef, EventChannel, ProxyPullConsumerRef,
+    ProxyPullSupplierRef, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
+    ProxyPushConsumerRef, ProxyPushConsumerSkeleton, ProxyPushSupplier,
+    ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef, ProxyPushSupplierSkeleton,
+    SupplierAdmin, SupplierAdminRef,
+};
+use crate::cos_event_comm::{
+    Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
+    PushSupplierRef,
+};
+
+/// Numbers of proxies, unique in the process.
+static PROXIES: AtomicU64 = AtomicU64::new(0);
+
+fn next_proxy() -> u64 {
+    PROXIES.fetch_add(1, Ordering::Relaxed)
+}
+
+fn no_pull() -> SystemException {
+    raise(Kind::NoImplement)
+}
+
+/// The channel's own servant.
+pub(crate) struct Channel {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) consumers: ConsumerAdminRef,
+    pub(crate) suppliers: SupplierAdminRef,
+}
+
+impl EventChannel for Channel {
+    fn for_consumers(&self) -> Result<Option<ConsumerAdminRef>, SystemException> {
+        self.shared.check_alive()?;
+        Ok(Some(self.consumers.clone()))
+    }
+
+    fn for_suppliers(&self) -> Result<Option<SupplierAdminRef>, SystemException> {
+        self.shared.check_alive()?;
+        Ok(Some(self.suppliers.clone()))
+    }
+
+    fn destroy(&self) -> Result<(), SystemException> {
+        self.shared.destroy()
+    }
+}
+
+/// Where consumers are connected.
+pub(crate) struct Consumers(pub(crate) Arc<Shared>);
+
+impl ConsumerAdmin for Consumers {
+    fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
+        self.0.check_alive()?;
+        let proxy = SupplierProxy {
+            shared: self.0.clone(),
+            number: next_proxy(),
+            state: PiMutex::new(State::Waiting),
+        };
+        let reference = self
+            .0
+            .activate(Arc::new(ProxyPushSupplierSkeleton::new(proxy)))?;
+        Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
+    }
+
+    fn obtain_pull_supplier(&self) -> Result<Option<ProxyPullSupplierRef>, SystemException> {
+        Err(no_pull())
+    }
+}
+
+/// Where suppliers are connected.
+pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
+
+impl SupplierAdmin for Suppliers {
+    fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
+        self.0.check_alive()?;
+        let proxy = ConsumerProxy {
+            shared: self.0.clone(),
+            number: next_proxy(),
+            state: PiMutex::new(State::Waiting),
+        };
+        let reference = self
+            .0
+            .activate(Arc::new(ProxyPushConsumerSkeleton::new(proxy)))?;
+        Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
+    }
+
+    fn obtain_pull_consumer(&self) -> Result<Option<ProxyPullConsumerRef>, SystemException> {
+        Err(no_pull())
+    }
+}
+
+/// A proxy's life.
+enum State<C> {
+    /// Nobody is connected yet.
+    Waiting,
+    /// Somebody is.
+    Connected(C),
+    /// Somebody was.
+    Disconnected,
+}
+
+/// What a supplier pushes to.
+struct ConsumerProxy {
+    shared: Arc<Shared>,
+    number: u64,
+    state: PiMutex<State<()>>,
+}
+
+impl PushConsumer for ConsumerProxy {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        if !matches!(*self.state.lock("event.proxy"), State::Connected(())) {
+            return Err(Disconnected {}.into());
+        }
+        Ok(self.shared.push(data)?)
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        *self.state.lock("event.proxy") = State::Disconnected;
+        self.shared.disconnect_supplier(self.number);
+        Ok(())
+    }
+}
+
+impl ProxyPushConsumer for ConsumerProxy {
+    fn connect_push_supplier<'a>(
+        &'a self,
+        push_supplier: Option<&'a PushSupplierRef>,
+    ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
+        let mut state = self.state.lock("event.proxy");
+        match *state {
+            State::Waiting => {
+                self.shared.connect_supplier(self.number, push_supplier)?;
+                *state = State::Connected(());
+                Ok(())
+            }
+            State::Connected(()) => Err(AlreadyConnected {}.into()),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
+        }
+    }
+}
+
+/// What a consumer is pushed to by.
+struct SupplierProxy {
+    shared: Arc<Shared>,
+    number: u64,
+    state: PiMutex<State<Connected>>,
+}
+
+impl PushSupplier for SupplierProxy {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        let before = std::mem::replace(&mut *self.state.lock("event.proxy"), State::Disconnected);
+        if let State::Connected(connected) = before {
+            self.shared.disconnect_consumer(&connected);
+        }
+        Ok(())
+    }
+}
+
+impl ProxyPushSupplier for SupplierProxy {
+    fn connect_push_consumer<'a>(
+        &'a self,
+        push_consumer: Option<&'a PushConsumerRef>,
+    ) -> Result<(), ProxyPushSupplierConnectPushConsumerError> {
+        let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
+        let mut state = self.state.lock("event.proxy");
+        match *state {
+            State::Waiting => {
+                *state = State::Connected(self.shared.connect_consumer(self.number, consumer)?);
+                Ok(())
+            }
+            State::Connected(_) => Err(AlreadyConnected {}.into()),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The event channel as suppliers and consumers see it, over IIOP on loopback.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deckwatch_cdr::Any;
+use deckwatch_event::cos_event_channel_admin::{
+    EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
+    ProxyPushSupplierRef,
+};
+use deckwatch_event::cos_event_comm::{
+    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
+};
+use deckwatch_event::{ChannelOptions, EventChannel, limits};
+use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A consumer that hands on what it gets, and waits for leave before each.
+struct Taker {
+    taken: Sender<Option<u32>>,
+    leave: Option<Mutex<Receiver<()>>>,
+}
+
+impl PushConsumer for Taker {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        if let Some(leave) = &self.leave {
+            leave
+                .lock()
+                .expect("one event at a time")
+                .recv_timeout(PATIENCE)
+                .expect("leave is given");
+        }
+        self.taken
+            .send(Some(data.extract::<u32>().expect("an unsigned long")))
+            .expect("the test listens");
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.taken.send(None).expect("the test listens");
+        Ok(())
+    }
+}
+
+fn serving_orb() -> Orb {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .expect("an endpoint")
+        .build()
+        .expect("an ORB");
+    orb.root_poa()
+        .expect("a root adapter")
+        .the_poa_manager()
+        .activate()
+        .expect("an active manager");
+    orb
+}
+
+/// The channel as another ORB's program would have it.
+fn remote(channel: &EventChannel, server: &Orb, user: &Orb) -> EventChannelRef {
+    let text = server.object_to_string(channel.reference().object());
+    EventChannelRef::unchecked_narrow(
+        user.string_to_object(&text)
+            .expect("an IOR")
+            .expect("not nil"),
+    )
+}
+
+fn supplier_of(channel: &EventChannelRef) -> ProxyPushConsumerRef {
+    let admin = channel.for_suppliers().unwrap().expect("an administration");
+    let proxy = admin.obtain_push_consumer().unwrap().expect("a proxy");
+    proxy.connect_push_supplier(None).unwrap();
+    proxy
+}
+
+fn activate(orb: &Orb, leave: Option<Receiver<()>>) -> (ObjectRef, Receiver<Option<u32>>) {
+    let (taken, events) = channel();
+    let taker = Taker {
+        taken,
+        leave: leave.map(Mutex::new),
+    };
+    let poa = orb.root_poa().unwrap();
+    let id = poa
+        .activate_object(Arc::new(PushConsumerSkeleton::new(taker)))
+        .unwrap();
+    (poa.id_to_reference(&id).unwrap(), events)
+}
+
+fn connect(channel: &EventChannelRef, consumer: ObjectRef) -> ProxyPushSupplierRef {
+    let admin = channel.for_consumers().unwrap().expect("an administration");
+    let proxy = admin.obtain_push_supplier().unwrap().expect("a proxy");
+    proxy
+        .connect_push_consumer(Some(&PushConsumerRef::unchecked_narrow(consumer)))
+        .unwrap();
+    proxy
+}
+
+fn number(value: u32) -> Any {
+    Any::from_value(&value).expect("a number fits")
+}
+
+#[test]
+fn every_consumer_gets_every_event_in_order() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let takers: Vec<_> = (0..3).map(|_| activate(&user, None)).collect();
+    let proxies: Vec<_> = takers
+        .iter()
+        .map(|(reference, _)| connect(&channel, reference.clone()))
+        .collect();
+    let supplier = supplier_of(&channel);
+    for value in 0..100 {
+        supplier.push(&number(value)).unwrap();
+    }
+    for (_, events) in &takers {
+        let got: Vec<u32> = (0..100)
+            .map(|_| events.recv_timeout(PATIENCE).unwrap().expect("an event"))
+            .collect();
+        assert_eq!(got, (0..100).collect::<Vec<u32>>());
+    }
+    assert_eq!(
+        (served.counts().received, served.counts().displaced),
+        (100, 0)
+    );
+    proxies[0].disconnect_push_supplier().unwrap();
+    supplier.push(&number(100)).unwrap();
+    assert_eq!(takers[1].1.recv_timeout(PATIENCE), Ok(Some(100)));
+    assert_eq!(takers[2].1.recv_timeout(PATIENCE), Ok(Some(100)));
+    assert!(
+        takers[0].1.try_recv().is_err(),
+        "who has disconnected gets nothing"
+    );
+    channel.destroy().unwrap();
+    assert_eq!(
+        takers[1].1.recv_timeout(PATIENCE),
+        Ok(None),
+        "the end is told"
+    );
+    let Err(PushConsumerPushError::System(gone)) = supplier.push(&number(101)) else {
+        panic!("pushed to the dead")
+    };
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    (server.shutdown(), user.shutdown());
+}
+
+#[test]
+fn slow_consumer_loses_its_oldest_events_and_holds_up_nobody() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let options = ChannelOptions {
+        queue_len: 4,
+        ..ChannelOptions::default()
+    };
+    let served = EventChannel::start(&server, options).unwrap();
+    let channel = remote(&served, &server, &user);
+    let (leave, gate) = std::sync::mpsc::channel();
+    let (slow, slow_events) = activate(&user, Some(gate));
+    let (fast, fast_events) = activate(&user, None);
+    connect(&channel, slow);
+    connect(&channel, fast);
+    let supplier = supplier_of(&channel);
+    for value in 0..20 {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(
+            fast_events.recv_timeout(PATIENCE),
+            Ok(Some(value)),
+            "the other consumer is served at once"
+        );
+    }
+    for _ in 0..20 {
+        leave.send(()).unwrap();
+    }
+    let mut got = vec![
+        slow_events
+            .recv_timeout(PATIENCE)
+            .unwrap()
+            .expect("an event"),
+    ];
+    while got.last() != Some(&19) {
+        got.push(
+            slow_events
+                .recv_timeout(PATIENCE)
+                .unwrap()
+                .expect("an event"),
+        );
+    }
+    assert_eq!(
+        got[got.len() - 4..],
+        [16, 17, 18, 19],
+        "the newest are kept"
+    );
+    assert!(got.is_sorted());
+    assert_eq!(
+        served.counts().displaced,
+        20 - got.len() as u64,
+        "every loss is counted"
+    );
+    (server.shutdown(), user.shutdown());
+}
+
+#[test]
+fn dead_consumer_is_let_go_and_the_others_go_on() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let (live, events) = activate(&user, None);
+    let dead = user
+        .string_to_object("corbaloc::127.0.0.1:9/nobody")
+        .unwrap()
+        .expect("not nil");
+    connect(&channel, live);
+    connect(&channel, dead);
+    let supplier = supplier_of(&channel);
+    let mut value = 0;
+    while served.counts().consumers_lost == 0 {
+        supplier.push(&number(value)).unwrap();
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(value)));
+        value += 1;
+    }
+    assert!(served.counts().failed >= u64::from(limits::FAILURES_MAX));
+    (server.shutdown(), user.shutdown());
+}
+
+#[test]
+fn protocol_of_connecting_is_kept() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let (taker, _events) = activate(&user, None);
+    let consumer = PushConsumerRef::unchecked_narrow(taker);
+    let admin = channel.for_consumers().unwrap().expect("an administration");
+    let proxy = admin.obtain_push_supplier().unwrap().expect("a proxy");
+    let Err(ProxyPushSupplierConnectPushConsumerError::System(nil)) =
+        proxy.connect_push_consumer(None)
+    else {
+        panic!("connected nobody");
+    };
+    assert_eq!(nil.kind, SystemExceptionKind::BadParam);
+    proxy.connect_push_consumer(Some(&consumer)).unwrap();
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&consumer)),
+        Err(ProxyPushSupplierConnectPushConsumerError::AlreadyConnected(
+            _
+        ))
+    ));
+    let unconnected = channel
+        .for_suppliers()
+        .unwrap()
+        .expect("one")
+        .obtain_push_consumer()
+        .unwrap()
+        .expect("a proxy");
+    assert!(matches!(
+        unconnected.push(&number(1)),
+        Err(PushConsumerPushError::Disconnected(_))
+    ));
+    assert_eq!(
+        admin.obtain_pull_supplier().unwrap_err().kind,
+        SystemExceptionKind::NoImplement
+    );
+    (server.shutdown(), user.shutdown());
+}

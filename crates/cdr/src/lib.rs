@@ -23,6 +23,7 @@ mod character;
 mod codec;
 mod error;
 mod fixed;
+pub mod fuzzing;
 pub mod limits;
 mod order;
 mod primitive;

@@ -11,6 +11,7 @@ mod error;
 mod exception;
 mod fragment;
 mod frame;
+pub mod fuzzing;
 mod header;
 pub mod ior;
 pub mod limits;

@@ -1,6 +1,7 @@
 //! Interoperable object references (CORBA 3.3 part 2, clauses 7.6 and 9.7).
 
 pub mod code_sets;
+mod explain;
 mod iiop;
 mod text;
 mod view;

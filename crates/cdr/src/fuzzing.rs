@@ -1,0 +1,81 @@
+//! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
+
+use crate::value::{Value, read_value, write_value};
+use crate::{Any, ByteOrder, CharSet, Codec, Parse, Reader, TypeCode, Version, Write, Writer};
+
+/// Parses an Any in the byte order, version and code set that the first octet says. One that is accepted can be read as a tree, written in
+/// another form, and is the same there.
+///
+/// # Panics
+/// Where one of these is not so.
+pub fn any(octets: &[u8]) {
+    let Some((flags, octets)) = octets.split_first() else {
+        return;
+    };
+    let order = if flags & 1 == 0 {
+        ByteOrder::Big
+    } else {
+        ByteOrder::Little
+    };
+    let version = if flags & 2 == 0 {
+        Version::V1_2
+    } else {
+        Version::V1_1
+    };
+    let chars = if flags & 4 == 0 {
+        CharSet::Utf8
+    } else {
+        CharSet::Latin1
+    };
+    let codec = Codec::DEFAULT.with_version(version).with_chars(chars);
+    let reader = Reader::new(octets, order)
+        .with_codec(codec)
+        .with_phase(usize::from(flags >> 3));
+    let _ = TypeCode::parse(&mut reader.clone()).map(|code| code.to_string());
+    let mut after = reader;
+    let Ok(any) = Any::parse(&mut after) else {
+        return;
+    };
+    let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    let mut again = Vec::new();
+    any.write(
+        &mut Writer::new(&mut again)
+            .with_order(order.opposite())
+            .with_codec(utf8),
+    )
+    .expect("an accepted Any can be written");
+    let mut r = Reader::new(&again, order.opposite()).with_codec(utf8);
+    let parsed = Any::parse(&mut r).expect("a written Any can be parsed");
+    r.finish().expect("a written Any is parsed whole");
+    assert!(
+        parsed.type_code() == any.type_code(),
+        "the type stays the same"
+    );
+    assert!(
+        any.type_code().equivalent(parsed.type_code()),
+        "an equal type is equivalent"
+    );
+    value(&any, order);
+    let _ = Value::default_for(any.type_code());
+}
+
+/// The value of an accepted Any can be read as a tree and written again as it was.
+fn value(any: &Any, order: ByteOrder) {
+    let mut r = any.reader();
+    let Ok(value) = read_value(any.type_code(), &mut r) else {
+        // Only the limit on parts may refuse what the walk accepted.
+        assert!(
+            any.reader().remaining() >= crate::limits::VALUE_PARTS_MAX / 64,
+            "an accepted value can be read"
+        );
+        return;
+    };
+    let mut octets = Vec::new();
+    let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    write_value(
+        any.type_code(),
+        &value,
+        &mut Writer::new(&mut octets).with_order(order).with_codec(utf8),
+    )
+    .expect("a read value can be written");
+}

@@ -1,0 +1,130 @@
+//! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
+
+use crate::ior::code_sets::CodeSetContext;
+use crate::ior::{IiopProfileRef, profile_tag};
+use crate::{Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id};
+use deckwatch_cdr::{Parse, Reader};
+
+/// Most octets of a message in a fuzzed stream.
+const SIZE_MAX: usize = 1 << 16;
+
+/// Takes octets as they would come over a connection, and looks at all of every message.
+///
+/// # Panics
+/// Where a frame is not as long as it says, or the parts of a message are not the message.
+pub fn stream(mut octets: &[u8]) {
+    let mut assembly = Assembly::new(SIZE_MAX);
+    while let Ok(Frame::Message(_, size)) = Frame::parse(octets, SIZE_MAX) {
+        let (message, rest) = octets.split_at(size);
+        octets = rest;
+        match assembly.accept(message) {
+            Ok(Some(whole)) => {
+                assert!(
+                    whole.len() <= SIZE_MAX,
+                    "a joined message stays within the limit"
+                );
+                look_at(whole);
+                divide(whole);
+            }
+            Ok(None) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn look_at(message: &[u8]) {
+    let Ok(message) = Message::parse(message) else {
+        return;
+    };
+    let mut body = match message {
+        Message::Request(request) => {
+            look_at_target(&request.target);
+            assert_eq!(
+                request.contexts.iter().count(),
+                request.contexts.len(),
+                "every context was walked over"
+            );
+            if let Some(data) = request.contexts.find(context_id::CODE_SETS) {
+                let _ = CodeSetContext::from_octets(data).map(CodeSetContext::char_set);
+            }
+            request.body
+        }
+        Message::Reply(reply) => {
+            assert_eq!(
+                reply.contexts.iter().count(),
+                reply.contexts.len(),
+                "every context was walked over"
+            );
+            reply.body
+        }
+        Message::LocateRequest(request) => return look_at_target(&request.target),
+        Message::LocateReply(reply) => reply.body,
+        _ => return,
+    };
+    let _ = crate::SystemException::parse(&mut Reader::clone(&body))
+        .map(|exception| exception.to_string());
+    let _ = Ior::parse(&mut body).map(|ior| ior.explain());
+}
+
+fn look_at_target(target: &Target<'_>) {
+    let _ = target.object_key();
+    if let Target::Reference { ior, .. } = target {
+        for profile in ior
+            .profiles()
+            .filter(|profile| profile.tag == profile_tag::INTERNET_IOP)
+        {
+            let _ = IiopProfileRef::parse(profile.data).map(|profile| profile.components());
+        }
+    }
+}
+
+fn divide(message: &[u8]) {
+    let mut assembly = Assembly::new(SIZE_MAX);
+    let Ok(parts) = Parts::of(message, 64) else {
+        return;
+    };
+    for part in parts {
+        let part = [part.header(), part.data].concat();
+        match assembly.accept(&part) {
+            Ok(Some(whole)) => {
+                return assert!(whole == message, "the parts of a message are the message");
+            }
+            Ok(None) => {}
+            Err(error) => panic!("a part of ours was refused: {error}"),
+        }
+    }
+    panic!("the last part completes the message");
+}
+
+/// Reads text as a reference; what is accepted can be written and read again.
+///
+/// # Panics
+/// Where that is not so.
+pub fn reference(octets: &[u8]) {
+    let Ok(text) = std::str::from_utf8(octets) else {
+        return;
+    };
+    match text.parse::<ObjectUrl>() {
+        Ok(ObjectUrl::Ior(ior)) => {
+            let _ = ior.explain();
+            assert_eq!(ior.to_string().parse(), Ok(ior), "a reference comes back");
+        }
+        Ok(ObjectUrl::Corbaloc(url)) => {
+            let _ = url.to_ior();
+            assert_eq!(
+                url.to_string().parse(),
+                Ok(url),
+                "a corbaloc URL comes back"
+            );
+        }
+        Ok(ObjectUrl::Corbaname(url)) => assert_eq!(
+            url.to_string().parse(),
+            Ok(url),
+            "a corbaname URL comes back"
+        ),
+        Err(error) => assert!(
+            error.offset <= text.len(),
+            "an error is located within the text"
+        ),
+    }
+}

@@ -1,0 +1,226 @@
+//! A reference in words, for people.
+
+use super::code_sets::{CodeSetInfo, code_set_name};
+use super::view::encapsulated;
+use super::{IiopProfile, Ior, TaggedComponent, TaggedProfile, component_tag, profile_tag};
+use deckwatch_cdr::Parse;
+use std::fmt::Write;
+
+/// Octets of a key or of unknown data that are shown.
+const OCTETS_SHOWN: usize = 64;
+
+impl Ior {
+    /// The reference in words, a line for each fact, ended by a line feed.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        if self.is_nil() {
+            text.push_str("a nil reference: it names no object\n");
+        }
+        let type_id = if self.type_id.is_empty() {
+            "not stated"
+        } else {
+            &self.type_id
+        };
+        line(
+            &mut text,
+            0,
+            &format!("type id: {}", type_id.escape_debug()),
+        );
+        for (index, profile) in self.profiles.iter().enumerate() {
+            line(
+                &mut text,
+                0,
+                &format!("profile {}: {}", index + 1, title(profile)),
+            );
+            explain_profile(&mut text, profile);
+        }
+        text
+    }
+}
+
+fn line(text: &mut String, depth: usize, words: &str) {
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "{:indent$}{words}", "", indent = depth * 2);
+}
+
+fn title(profile: &TaggedProfile) -> String {
+    match profile.tag {
+        profile_tag::INTERNET_IOP => "IIOP".to_owned(),
+        profile_tag::MULTIPLE_COMPONENTS => "components for all profiles".to_owned(),
+        tag => format!("of an unknown kind, tag {tag:#010x}"),
+    }
+}
+
+fn explain_profile(text: &mut String, profile: &TaggedProfile) {
+    match profile.tag {
+        profile_tag::INTERNET_IOP => match IiopProfile::from_octets(&profile.data) {
+            Ok(iiop) => {
+                line(
+                    text,
+                    1,
+                    &format!(
+                        "IIOP 1.{} at {} port {}",
+                        iiop.minor,
+                        iiop.host.escape_debug(),
+                        iiop.port
+                    ),
+                );
+                line(
+                    text,
+                    1,
+                    &format!("object key: {}", octets(&iiop.object_key)),
+                );
+                explain_components(text, &iiop.components);
+            }
+            Err(error) => line(text, 1, &format!("malformed: {error}")),
+        },
+        profile_tag::MULTIPLE_COMPONENTS => {
+            let ior = Ior {
+                type_id: String::new(),
+                profiles: vec![profile.clone()],
+            };
+            for components in ior.shared_components() {
+                match components {
+                    Ok(components) => explain_components(text, &components),
+                    Err(error) => line(text, 1, &format!("malformed: {error}")),
+                }
+            }
+        }
+        _ => line(
+            text,
+            1,
+            &format!("{} octets: {}", profile.data.len(), octets(&profile.data)),
+        ),
+    }
+}
+
+fn explain_components(text: &mut String, components: &[TaggedComponent]) {
+    for component in components {
+        let words = explain_component(component).unwrap_or_else(|| {
+            format!(
+                "component {:#010x}, {} octets: {}",
+                component.tag,
+                component.data.len(),
+                octets(&component.data)
+            )
+        });
+        line(text, 1, &words);
+    }
+}
+
+/// What a component says; `None` where its tag is not known or its octets are malformed.
+fn explain_component(component: &TaggedComponent) -> Option<String> {
+    let mut r = encapsulated(&component.data).ok()?;
+    Some(match component.tag {
+        component_tag::ORB_TYPE => {
+            let orb = r.read_u32().ok()?;
+            format!(
+                "made by {}",
+                orb_name(orb).map_or_else(|| format!("the ORB of type {orb:#010x}"), str::to_owned)
+            )
+        }
+        component_tag::CODE_SETS => {
+            let info = CodeSetInfo::from_octets(&component.data).ok()?;
+            let set = |number: u32| {
+                code_set_name(number).map_or_else(|| format!("{number:#010x}"), str::to_owned)
+            };
+            let with = |sets: &[u32]| match sets {
+                [] => String::new(),
+                sets => format!(
+                    " (converts {})",
+                    sets.iter()
+                        .map(|number| set(*number))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
+            };
+            format!(
+                "code sets: {}{} for char, {}{} for wchar",
+                set(info.chars.native),
+                with(&info.chars.conversion),
+                set(info.wide.native),
+                with(&info.wide.conversion)
+            )
+        }
+        component_tag::ALTERNATE_IIOP_ADDRESS => {
+            let (host, port) = (String::parse(&mut r).ok()?, u16::parse(&mut r).ok()?);
+            format!("also at {} port {port}", host.escape_debug())
+        }
+        component_tag::POLICIES => format!("policies: {} octets", component.data.len()),
+        component_tag::SSL_SEC_TRANS => {
+            let (supports, requires, port) = (
+                u16::parse(&mut r).ok()?,
+                u16::parse(&mut r).ok()?,
+                u16::parse(&mut r).ok()?,
+            );
+            format!("SSL at port {port}, supports {supports:#06x}, requires {requires:#06x}")
+        }
+        _ => return None,
+    })
+}
+
+/// ORB types registered with the OMG, of the ORBs still met.
+const fn orb_name(orb: u32) -> Option<&'static str> {
+    Some(match orb {
+        0x4154_5400 => "omniORB",
+        0x5441_4F00 => "TAO",
+        0x4A41_4300 => "JacORB",
+        0x4F42_0001 => "ORBacus",
+        _ => return None,
+    })
+}
+
+/// Text where every octet prints, with the others escaped.
+fn octets(octets: &[u8]) -> String {
+    let shown = &octets[..octets.len().min(OCTETS_SHOWN)];
+    let rest = if octets.len() > OCTETS_SHOWN {
+        format!("... ({} octets)", octets.len())
+    } else {
+        String::new()
+    };
+    format!("\"{}\"{rest}", shown.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::alternate_address;
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_reference_is_told() {
+        let mut profile = IiopProfile::new("nav.ship", 2809, b"NameService\0\xFF");
+        let omni = vec![1, 0, 0, 0, 0, 0x54, 0x54, 0x41];
+        profile.components = vec![
+            TaggedComponent {
+                tag: component_tag::ORB_TYPE,
+                data: omni,
+            },
+            CodeSetInfo::ours().to_component().unwrap(),
+            alternate_address("backup", 99).unwrap(),
+            TaggedComponent {
+                tag: 77,
+                data: vec![1, 2],
+            },
+        ];
+        let mut ior = Ior::with_iiop("IDL:X:1.0", &profile).unwrap();
+        ior.profiles.push(TaggedProfile {
+            tag: 9,
+            data: b"abc".to_vec(),
+        });
+        ior.profiles.push(TaggedProfile {
+            tag: profile_tag::INTERNET_IOP,
+            data: vec![0, 1],
+        });
+        assert_eq!(
+            ior.explain(),
+            "type id: IDL:X:1.0\n\
+             profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
+             code sets: UTF-8 (converts ISO 8859-1) for char, UTF-16 for wchar\n  also at backup port 99\n  \
+             component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\
+             profile 2: of an unknown kind, tag 0x00000009\n  3 octets: \"abc\"\n\
+             profile 3: IIOP\n  malformed: the octets end before the value does (at octet 2)\n"
+        );
+        assert!(Ior::nil().explain().starts_with("a nil reference"));
+    }
+}

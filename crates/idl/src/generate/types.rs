@@ -225,12 +225,12 @@ impl Generator<'_> {
                 eq: false,
                 ..Abilities::ALL
             },
-            Type::Basic(Basic::Any | Basic::TypeCode) => Abilities {
+            Type::Basic(Basic::TypeCode) => Abilities {
                 copy: false,
                 default: false,
                 eq: false,
             },
-            Type::Basic(Basic::Object) => Abilities {
+            Type::Basic(Basic::Object | Basic::Any) => Abilities {
                 copy: false,
                 default: true,
                 eq: false,

@@ -1,0 +1,126 @@
+//! An ORB of one process without a network: what generated code asks of one, in as few lines as that takes.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use deckwatch_cdr::{
+    ByteOrder, DecodeError, DecodeFact, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, UserException,
+    Write, WriteReference, Writer,
+};
+pub use deckwatch_giop::{Completion, SystemException, SystemExceptionKind, minor};
+
+thread_local! {
+    /// Every object a reference was made to.
+    static OBJECTS: RefCell<Vec<Arc<dyn Servant>>> = const { RefCell::new(Vec::new()) };
+}
+
+pub trait Servant: Send + Sync + 'static {
+    fn repository_ids(&self) -> &'static [&'static str];
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectRef(u32);
+
+pub struct ServerRequest<'r> {
+    operation: &'r [u8],
+    body: &'r [u8],
+    reply: Vec<u8>,
+    raised: Option<&'static str>,
+}
+
+impl<'r> ServerRequest<'r> {
+    pub fn operation(&self) -> &'r [u8] {
+        self.operation
+    }
+
+    pub fn arguments(&self) -> Reader<'r> {
+        Reader::new(self.body, ByteOrder::NATIVE)
+    }
+
+    pub fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
+        self.reply.clear();
+        Ok(Writer::new(&mut self.reply))
+    }
+
+    pub fn reply_with(
+        &mut self,
+        results: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SystemException> {
+        results(&mut self.reply()?).map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+    }
+
+    pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
+        self.raised = Some(E::REPOSITORY_ID);
+        Ok(exception.write(&mut self.reply()?)?)
+    }
+}
+
+impl ObjectRef {
+    pub fn to(servant: Arc<dyn Servant>) -> Self {
+        OBJECTS.with_borrow_mut(|objects| {
+            objects.push(servant);
+            Self(objects.len() as u32 - 1)
+        })
+    }
+
+    fn servant(&self) -> Arc<dyn Servant> {
+        OBJECTS.with_borrow(|objects| Arc::clone(&objects[self.0 as usize]))
+    }
+
+    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+        Ok(self.servant().repository_ids().contains(&repository_id))
+    }
+
+    pub fn invoke<T, E: From<SystemException>>(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Result<T, E> {
+        let mut body = Vec::new();
+        arguments(&mut Writer::new(&mut body)).map_err(SystemException::from)?;
+        let mut request = ServerRequest { operation: operation.as_bytes(), body: &body, reply: Vec::new(), raised: None };
+        self.servant().dispatch(&mut request)?;
+        let mut reader = Reader::new(&request.reply, ByteOrder::NATIVE);
+        match request.raised {
+            None => Ok(results(&mut reader).map_err(SystemException::from)?),
+            Some(id) => Err(exceptions(id, &mut reader).map_err(SystemException::from)?.unwrap()),
+        }
+    }
+
+    pub fn invoke_oneway(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SystemException> {
+        self.invoke(operation, arguments, |_| Ok(()), |_, _| Ok(None))
+    }
+}
+
+/// On this wire a reference is the number of its object, behind the type id that makes nil tell itself.
+impl WriteReference for ObjectRef {
+    fn write_reference(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        "object".write(w)?;
+        self.0.write(w)
+    }
+}
+
+impl ParseReference for ObjectRef {
+    fn parse_reference(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
+        let kind = String::parse(r)?;
+        let number = u32::parse(r)?;
+        match kind.as_str() {
+            "" => Ok(None),
+            "object" => Ok(Some(Self(number))),
+            _ => Err(r.error(DecodeFact::ReferenceMalformed)),
+        }
+    }
+}
+
+impl Typed for ObjectRef {
+    fn type_code() -> TypeCode {
+        TypeCode::object()
+    }
+}

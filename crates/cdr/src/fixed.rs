@@ -40,9 +40,9 @@ impl<const D: u16, const S: i16> Fixed<D, S> {
     ///
     /// # Errors
     /// [`FixedError::TooManyDigits`].
-    pub fn from_units(units: i128) -> Result<Self, FixedError> {
+    pub const fn from_units(units: i128) -> Result<Self, FixedError> {
         let () = Self::FITS;
-        if units.unsigned_abs() < 10_u128.pow(u32::from(D)) {
+        if units.unsigned_abs() < 10_u128.pow(D as u32) {
             Ok(Self(units))
         } else {
             Err(FixedError::TooManyDigits)

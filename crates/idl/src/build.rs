@@ -20,6 +20,7 @@
 //! ```
 
 use std::fmt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostics;
@@ -91,16 +92,18 @@ impl Builder {
     /// Compiles all files, and tells cargo which files that depends on. Ends the process with status 1, after the errors
     /// have been printed, where there are any.
     pub fn compile(self) {
-        match self.try_compile() {
-            Ok(compiled) => {
-                for source in compiled.sources {
-                    println!("cargo::rerun-if-changed={}", source.display());
-                }
+        let outcome = self.try_compile().and_then(|compiled| {
+            let mut cargo = std::io::stdout().lock();
+            for path in compiled.sources {
+                writeln!(cargo, "cargo::rerun-if-changed={}", path.display())
+                    .map_err(|error| BuildError::Write { path, error })?;
             }
-            Err(error) => {
-                eprintln!("{error}");
-                std::process::exit(1);
-            }
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            // With nowhere to say it, the status says it.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            std::process::exit(1);
         }
     }
 

@@ -1,11 +1,8 @@
 //! From the text's shape to the model: every name looked up, every rule of the language that needs names checked.
 
-use crate::ast::{
-    Declarator, Item, ItemKind, Member as AstMember, Name, ScopedName, TypeKind, TypeSpec,
-};
+use crate::ast::{Declarator, Item, ItemKind, Member as AstMember, Name, ScopedName, TypeSpec};
 use crate::diagnostic::{Diagnostic, Reporter};
-use crate::fixed::DIGITS_MAX;
-use crate::limits::{DEFINITIONS_MAX, DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
+use crate::limits::DEFINITIONS_MAX;
 use crate::model::{
     Basic, DefId, Definition, DefinitionKind, Flavour, Interface, Member, Structure, Type,
 };
@@ -350,48 +347,6 @@ impl Checker<'_> {
         })
     }
 
-    /// Notes how deep a finished type nests, and how large its TypeCode is.
-    pub(crate) fn finish(&mut self, id: DefId, whole: Span, parts: &[Type]) {
-        let depth = parts.iter().map(|ty| self.depth(ty)).max().unwrap_or(0) + 1;
-        let nodes = parts
-            .iter()
-            .fold(1, |sum: usize, ty| sum.saturating_add(self.nodes(ty)));
-        if depth > TYPE_DEPTH_MAX {
-            self.error(Diagnostic::new(
-                whole,
-                format!("types nest deeper than {TYPE_DEPTH_MAX} in this one"),
-            ));
-        }
-        if nodes > TYPE_NODES_MAX {
-            self.error(Diagnostic::new(
-                whole,
-                format!("this type is made of more than {TYPE_NODES_MAX} parts"),
-            ));
-        }
-        let definition = &mut self.definitions[id.0 as usize];
-        definition.whole = whole;
-        definition.depth = depth;
-        definition.nodes = nodes;
-    }
-
-    fn depth(&self, ty: &Type) -> usize {
-        match ty {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => self.depth(element) + 1,
-            Type::Named(id) => self.definition(*id).depth,
-            _ => 0,
-        }
-    }
-
-    fn nodes(&self, ty: &Type) -> usize {
-        match ty {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.nodes(element).saturating_add(1)
-            }
-            Type::Named(id) => self.definition(*id).nodes,
-            _ => 1,
-        }
-    }
-
     fn enumeration(&mut self, name: &Name, whole: Span, enumerators: &[Name]) -> DefId {
         let names = enumerators
             .iter()
@@ -423,136 +378,6 @@ impl Checker<'_> {
             );
             self.finish(id, whole, &[target]);
         }
-    }
-
-    /// The type with the declarator's dimensions around it, the first outermost.
-    fn dimensioned(&mut self, ty: Type, declarator: &Declarator) -> Option<Type> {
-        if declarator.dimensions.len() > DIMENSIONS_MAX {
-            let text = format!("an array has at most {DIMENSIONS_MAX} dimensions");
-            self.error(Diagnostic::new(declarator.name.span, text));
-            return None;
-        }
-        let mut ty = ty;
-        if !declarator.dimensions.is_empty() && !self.is_complete(&ty) {
-            self.error(Diagnostic::new(
-                declarator.name.span,
-                "the type of these elements is not complete yet",
-            ));
-            return None;
-        }
-        for dimension in declarator.dimensions.iter().rev() {
-            let length = self.positive(dimension)?;
-            ty = Type::Array {
-                element: Box::new(ty),
-                length,
-            };
-        }
-        Some(ty)
-    }
-
-    /// A type that must be known in whole; `None` after an error.
-    pub(crate) fn complete_type(&mut self, spec: &TypeSpec) -> Option<Type> {
-        let ty = self.type_of(spec)?;
-        if !self.is_complete(&ty) {
-            let help = "a type may contain itself through a sequence alone: `sequence<Type>`";
-            self.error(Diagnostic::new(spec.span, "this type is not complete yet").help(help));
-            return None;
-        }
-        Some(ty)
-    }
-
-    fn is_complete(&self, ty: &Type) -> bool {
-        match crate::model::resolve(&self.definitions, ty) {
-            Type::Named(id) => match &self.definition(*id).kind {
-                DefinitionKind::Struct(structure) => structure.defined,
-                DefinitionKind::Union(union) => union.defined,
-                _ => true,
-            },
-            Type::Array { element, .. } => self.is_complete(element),
-            _ => true,
-        }
-    }
-
-    /// A type where it is used; `None` after an error.
-    pub(crate) fn type_of(&mut self, spec: &TypeSpec) -> Option<Type> {
-        Some(match &spec.kind {
-            TypeKind::Basic(basic) => Type::Basic(*basic),
-            TypeKind::String(bound) => Type::String(self.bound(bound.as_deref())?),
-            TypeKind::WideString(bound) => Type::WideString(self.bound(bound.as_deref())?),
-            TypeKind::Fixed(size) => {
-                let Some(size) = size else {
-                    let error = Diagnostic::new(
-                        spec.span,
-                        "`fixed` without digits and scale is for constants alone",
-                    );
-                    self.error(error.help("write `fixed<digits, scale>`"));
-                    return None;
-                };
-                self.fixed(spec.span, &size.0, &size.1)?
-            }
-            TypeKind::Sequence(element, bound) => {
-                let element = self.type_of(element);
-                let bound = self.bound(bound.as_deref())?;
-                Type::Sequence {
-                    element: Box::new(element?),
-                    bound,
-                }
-            }
-            TypeKind::Named(name) => self.named(name)?,
-            TypeKind::Defined(item) => Type::Named(self.constructed(item)?),
-        })
-    }
-
-    fn bound(&mut self, bound: Option<&crate::ast::Expr>) -> Option<Option<u32>> {
-        match bound {
-            None => Some(None),
-            Some(bound) => self.positive(bound).map(Some),
-        }
-    }
-
-    fn fixed(
-        &mut self,
-        span: Span,
-        digits: &crate::ast::Expr,
-        scale: &crate::ast::Expr,
-    ) -> Option<Type> {
-        let digits = self.unsigned(digits)?;
-        let scale = self.unsigned(scale)?;
-        if digits == 0 || digits > DIGITS_MAX || scale > digits {
-            let text = format!(
-                "a fixed-point type has 1 to {DIGITS_MAX} digits, and a scale no greater than that"
-            );
-            self.error(Diagnostic::new(span, text));
-            return None;
-        }
-        Some(Type::Fixed {
-            digits: digits as u16,
-            scale: scale as u16,
-        })
-    }
-
-    /// A name that must be a type's.
-    fn named(&mut self, name: &ScopedName) -> Option<Type> {
-        let id = match self.find(name)? {
-            Found::Target(Target::Definition(id)) => id,
-            Found::TypeCode => return Some(Type::Basic(Basic::TypeCode)),
-            Found::Target(_) => {
-                self.error(Diagnostic::new(
-                    name.span,
-                    format!("`{name}` is an enumerator, not a type"),
-                ));
-                return None;
-            }
-        };
-        let what = match &self.definition(id).kind {
-            DefinitionKind::Module(_) => "a module",
-            DefinitionKind::Exception(_) => "an exception",
-            DefinitionKind::Constant(..) => "a constant",
-            _ => return Some(Type::Named(id)),
-        };
-        let error = Diagnostic::new(name.span, format!("`{name}` is {what}, not a type"));
-        self.error(error.note(self.definition(id).span, "it is defined here"));
-        None
     }
 
     /// What a name stands for; after an error, which is reported, nothing.

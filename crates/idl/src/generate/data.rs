@@ -341,13 +341,14 @@ impl Generator<'_> {
         id: DefId,
         definition: &Definition,
         enumerators: &[(String, Span)],
-    ) -> TokenStream {
+    ) -> Result<TokenStream, Refused> {
         let doc = self.doc(
             &format!("IDL enum `{}`.", definition.scoped_name),
             definition.whole,
         );
         let cdr = tokens(&self.cdr);
         let name = ident(self.names.name(id));
+        let typed = self.typed(id, &name, &[])?;
         let variants: Vec<_> = enumerator_names(enumerators)
             .iter()
             .map(|name| ident(name))
@@ -369,11 +370,8 @@ impl Generator<'_> {
                 };
                 quote! { #doc #first #variant = #number }
             });
-        let repository_id = &definition.repository_id;
-        let texts = enumerators.iter().map(|(text, _)| text);
-        let idl_name = &definition.name;
         let count = Literal::usize_unsuffixed(variants.len());
-        quote! {
+        Ok(quote! {
             #doc
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
             #[repr(u32)]
@@ -403,15 +401,8 @@ impl Generator<'_> {
                 }
             }
 
-            impl #cdr::Typed for #name {
-                fn type_code() -> #cdr::TypeCode {
-                    static CODE: ::std::sync::LazyLock<#cdr::TypeCode> = ::std::sync::LazyLock::new(|| {
-                        #cdr::TypeCode::enumeration(#repository_id, #idl_name, &[#(#texts),*])
-                    });
-                    CODE.clone()
-                }
-            }
-        }
+            #typed
+        })
     }
 
     pub(crate) fn alias(

@@ -4,6 +4,8 @@ mod data;
 mod docs;
 mod interface;
 mod names;
+mod reference;
+mod skeleton;
 mod types;
 mod union;
 
@@ -120,7 +122,7 @@ fn allow(item: &mut syn::Item) {
             dead_code, unreachable_pub, missing_docs, clippy::too_many_arguments, clippy::type_complexity,
             clippy::upper_case_acronyms, clippy::module_inception, clippy::enum_variant_names,
             clippy::wrong_self_convention, clippy::should_implement_trait, clippy::large_enum_variant,
-            clippy::approx_constant, clippy::excessive_precision, clippy::new_ret_no_self
+            clippy::redundant_closure, clippy::redundant_pattern_matching, clippy::approx_constant, clippy::excessive_precision, clippy::new_ret_no_self
         )]
     });
 }
@@ -259,7 +261,7 @@ impl Generator<'_> {
             DefinitionKind::Struct(structure) => self.structure(id, definition, structure, at),
             DefinitionKind::Exception(structure) => self.exception(id, definition, structure, at),
             DefinitionKind::Union(union) => self.union(id, definition, union, at),
-            DefinitionKind::Enum(enumerators) => Ok(self.enumeration(id, definition, enumerators)),
+            DefinitionKind::Enum(enumerators) => self.enumeration(id, definition, enumerators),
             DefinitionKind::Alias(target) => self.alias(id, definition, target, at),
             DefinitionKind::Constant(ty, value) => self.constant(id, definition, ty, value, at),
         }

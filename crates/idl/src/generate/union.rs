@@ -146,14 +146,14 @@ impl Generator<'_> {
                     }
                 };
             }
-            let belongs = match &variant.labels {
-                Some(labels) => quote! { matches!(*discriminator, #labels) },
-                None if labelled.is_empty() => quote! { true },
-                None => quote! { !matches!(*discriminator, #(#labelled)|*) },
+            let foreign = match &variant.labels {
+                Some(labels) => quote! { !matches!(*discriminator, #labels) },
+                None if labelled.is_empty() => quote! { false },
+                None => quote! { matches!(*discriminator, #(#labelled)|*) },
             };
             quote! {
                 Self::#name(discriminator, value) => {
-                    if !(#belongs) {
+                    if #foreign {
                         return Err(#cdr::EncodeError::EnumeratorUnknown);
                     }
                     #check

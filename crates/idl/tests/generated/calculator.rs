@@ -13,11 +13,11 @@ use crate::orb::{Completion, ObjectRef, SystemException, SystemExceptionKind};
 
 /// Serves everything.
 #[derive(Debug, Default)]
-pub struct Abacus {
+pub(crate) struct Abacus {
     hour: AtomicU32,
     ticks: AtomicU64,
     /// What the oneway was given.
-    pub heard: Mutex<Vec<(String, usize)>>,
+    pub(crate) heard: Mutex<Vec<(String, usize)>>,
 }
 
 impl Root for Abacus {
@@ -32,7 +32,9 @@ impl Root for Abacus {
 
 impl Ticker for Abacus {
     fn tick(&self) -> Result<Stamp, SystemException> {
-        Ok(Stamp { ns: self.ticks.fetch_add(1, Ordering::Relaxed) + 1 })
+        Ok(Stamp {
+            ns: self.ticks.fetch_add(1, Ordering::Relaxed) + 1,
+        })
     }
 }
 
@@ -62,13 +64,23 @@ impl Calculator for Abacus {
     fn divide(&self, dividend: i32, divisor: i32) -> Result<(i32, i32), CalculatorDivideError> {
         match divisor {
             0 => Err(Empty.into()),
-            77 => Err(SystemException::new(SystemExceptionKind::NoPermission, 0, Completion::No).into()),
-            ..0 => Err(Refused { reason: "negative".into(), shade: Colour::Red }.into()),
+            77 => Err(
+                SystemException::new(SystemExceptionKind::NoPermission, 0, Completion::No).into(),
+            ),
+            ..0 => Err(Refused {
+                reason: "negative".into(),
+                shade: Colour::Red,
+            }
+            .into()),
             _ => Ok((dividend / divisor, dividend % divisor)),
         }
     }
 
-    fn concat<'a>(&'a self, a: &'a str, b: &'a str) -> Result<(Cow<'a, str>, Cow<'a, str>), SystemException> {
+    fn concat<'a>(
+        &'a self,
+        a: &'a str,
+        b: &'a str,
+    ) -> Result<(Cow<'a, str>, Cow<'a, str>), SystemException> {
         Ok(((a.to_owned() + b).into(), (b.to_owned() + a).into()))
     }
 
@@ -84,21 +96,38 @@ impl Calculator for Abacus {
         Ok(value.clone())
     }
 
-    fn choose(&self, value: &Choice, _other: &Sparse) -> Result<(Choice, Sparse, Maybe), SystemException> {
+    fn choose(
+        &self,
+        value: &Choice,
+        _other: &Sparse,
+    ) -> Result<(Choice, Sparse, Maybe), SystemException> {
         Ok((value.clone(), Sparse::Rest(100, 1), Maybe::Other(false)))
     }
 
-    fn self_(&self, other: Option<&CalculatorRef>, any_object: Option<&ObjectRef>) -> Result<Option<CalculatorRef>, SystemException> {
+    fn self_(
+        &self,
+        other: Option<&CalculatorRef>,
+        any_object: Option<&ObjectRef>,
+    ) -> Result<Option<CalculatorRef>, SystemException> {
         assert_eq!(other.is_some(), any_object.is_some());
         Ok(other.cloned())
     }
 
-    fn blend(&self, _first: Colour, second: Colour, _point: &Point) -> Result<Colour, SystemException> {
+    fn blend(
+        &self,
+        _first: Colour,
+        second: Colour,
+        _point: &Point,
+    ) -> Result<Colour, SystemException> {
         Ok(second)
     }
 
     fn at_most_three<'a>(&'a self, values: &'a [i32]) -> Result<Cow<'a, [i32]>, SystemException> {
-        Ok(if values.len() < 3 { Cow::Borrowed(values) } else { values.repeat(2).into() })
+        Ok(if values.len() < 3 {
+            Cow::Borrowed(values)
+        } else {
+            values.repeat(2).into()
+        })
     }
 
     fn limited<'a>(&'a self, words: &'a str) -> Result<Cow<'a, str>, SystemException> {
@@ -110,7 +139,7 @@ impl Calculator for Abacus {
     }
 
     fn unwrap(&self, value: &Holder) -> Result<Inner, SystemException> {
-        Ok(value.inner)
+        Ok(value.content)
     }
 
     fn wrap(&self, value: &Any, _code: &TypeCode) -> Result<Any, SystemException> {
@@ -118,7 +147,10 @@ impl Calculator for Abacus {
     }
 
     fn notify(&self, text: &str, shades: &[Colour]) -> Result<(), SystemException> {
-        self.heard.lock().unwrap().push((text.to_owned(), shades.len()));
+        self.heard
+            .lock()
+            .unwrap()
+            .push((text.to_owned(), shades.len()));
         Ok(())
     }
 }

@@ -4,25 +4,25 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use deckwatch_cdr::{
-    ByteOrder, DecodeError, DecodeFact, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, UserException,
-    Write, WriteReference, Writer,
+    ByteOrder, DecodeError, DecodeFact, EncodeError, Parse, ParseReference, Reader, TypeCode,
+    Typed, UserException, Write, WriteReference, Writer,
 };
-pub use deckwatch_giop::{Completion, SystemException, SystemExceptionKind, minor};
+pub(crate) use deckwatch_giop::{Completion, SystemException, SystemExceptionKind, minor};
 
 thread_local! {
     /// Every object a reference was made to.
     static OBJECTS: RefCell<Vec<Arc<dyn Servant>>> = const { RefCell::new(Vec::new()) };
 }
 
-pub trait Servant: Send + Sync + 'static {
+pub(crate) trait Servant: Send + Sync + 'static {
     fn repository_ids(&self) -> &'static [&'static str];
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct ObjectRef(u32);
+pub(crate) struct ObjectRef(u32);
 
-pub struct ServerRequest<'r> {
+pub(crate) struct ServerRequest<'r> {
     operation: &'r [u8],
     body: &'r [u8],
     reply: Vec<u8>,
@@ -30,34 +30,35 @@ pub struct ServerRequest<'r> {
 }
 
 impl<'r> ServerRequest<'r> {
-    pub fn operation(&self) -> &'r [u8] {
+    pub(crate) fn operation(&self) -> &'r [u8] {
         self.operation
     }
 
-    pub fn arguments(&self) -> Reader<'r> {
+    pub(crate) fn arguments(&self) -> Reader<'r> {
         Reader::new(self.body, ByteOrder::NATIVE)
     }
 
-    pub fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
+    pub(crate) fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
         self.reply.clear();
         Ok(Writer::new(&mut self.reply))
     }
 
-    pub fn reply_with(
+    pub(crate) fn reply_with(
         &mut self,
         results: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<(), SystemException> {
-        results(&mut self.reply()?).map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+        results(&mut self.reply()?)
+            .map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
     }
 
-    pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
+    pub(crate) fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
         self.raised = Some(E::REPOSITORY_ID);
         Ok(exception.write(&mut self.reply()?)?)
     }
 }
 
 impl ObjectRef {
-    pub fn to(servant: Arc<dyn Servant>) -> Self {
+    pub(crate) fn to(servant: Arc<dyn Servant>) -> Self {
         OBJECTS.with_borrow_mut(|objects| {
             objects.push(servant);
             Self(objects.len() as u32 - 1)
@@ -68,11 +69,11 @@ impl ObjectRef {
         OBJECTS.with_borrow(|objects| Arc::clone(&objects[self.0 as usize]))
     }
 
-    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+    pub(crate) fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
         Ok(self.servant().repository_ids().contains(&repository_id))
     }
 
-    pub fn invoke<T, E: From<SystemException>>(
+    pub(crate) fn invoke<T, E: From<SystemException>>(
         &self,
         operation: &str,
         arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
@@ -81,16 +82,23 @@ impl ObjectRef {
     ) -> Result<T, E> {
         let mut body = Vec::new();
         arguments(&mut Writer::new(&mut body)).map_err(SystemException::from)?;
-        let mut request = ServerRequest { operation: operation.as_bytes(), body: &body, reply: Vec::new(), raised: None };
+        let mut request = ServerRequest {
+            operation: operation.as_bytes(),
+            body: &body,
+            reply: Vec::new(),
+            raised: None,
+        };
         self.servant().dispatch(&mut request)?;
         let mut reader = Reader::new(&request.reply, ByteOrder::NATIVE);
         match request.raised {
             None => Ok(results(&mut reader).map_err(SystemException::from)?),
-            Some(id) => Err(exceptions(id, &mut reader).map_err(SystemException::from)?.unwrap()),
+            Some(id) => Err(exceptions(id, &mut reader)
+                .map_err(SystemException::from)?
+                .unwrap()),
         }
     }
 
-    pub fn invoke_oneway(
+    pub(crate) fn invoke_oneway(
         &self,
         operation: &str,
         arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,

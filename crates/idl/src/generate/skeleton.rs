@@ -1,0 +1,189 @@
+//! `ISkeleton`, which makes a servant of an implementation.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
+
+use super::interface::{Declared, inputs, parameter_ident, results};
+use super::names::ident;
+use super::types::Passing;
+use super::{Generator, Refused, tokens};
+use crate::model::{DefId, Definition, Interface, Type};
+
+impl<'m> Generator<'m> {
+    pub(super) fn skeleton(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        interface: &Interface,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let orb = tokens(&self.orb);
+        let result = tokens(&self.prelude("Result"));
+        let service = ident(self.names.name(id));
+        let name = ident(&self.names.interface(id).skeleton.clone());
+        let doc = format!(
+            " Makes a [`{service}`] a servant of IDL interface `{}`.",
+            definition.scoped_name
+        );
+        let ancestors = interface
+            .ancestors
+            .iter()
+            .map(|&ancestor| &self.model.definition(ancestor).repository_id);
+        let ids: Vec<&String> = [&definition.repository_id]
+            .into_iter()
+            .chain(ancestors)
+            .collect();
+        let (mut arms, mut methods) = (Vec::new(), Vec::new());
+        for &declared in all {
+            let serve = ident(&format!(
+                "serve_{}",
+                self.names.interface(declared.interface).methods[declared.index]
+            ));
+            let wire_name = Literal::byte_string(declared.operation.wire_name.as_bytes());
+            arms.push(quote! { #wire_name => self.#serve(request) });
+            methods.push(self.serve(&serve, declared, at)?);
+        }
+        Ok(quote! {
+            #[doc = #doc]
+            #[derive(Clone, Debug)]
+            pub struct #name<S: #service>(S);
+
+            impl<S: #service> #name<S> {
+                /// Puts a servant behind the skeleton; an `Arc` of it serves as well.
+                #[must_use]
+                pub fn new(servant: S) -> Self {
+                    Self(servant)
+                }
+
+                /// The servant.
+                #[must_use]
+                pub fn servant(&self) -> &S {
+                    &self.0
+                }
+
+                #(#methods)*
+            }
+
+            impl<S: #service> #orb::Servant for #name<S> {
+                fn repository_ids(&self) -> &'static [&'static str] {
+                    &[#(#ids),*]
+                }
+
+                fn dispatch(&self, request: &mut #orb::ServerRequest<'_>) -> #result<(), #orb::SystemException> {
+                    match request.operation() {
+                        #(#arms,)*
+                        _ => Err(#orb::SystemException::new(
+                            #orb::SystemExceptionKind::BadOperation,
+                            #orb::minor::OPERATION_UNKNOWN,
+                            #orb::Completion::No,
+                        )),
+                    }
+                }
+            }
+        })
+    }
+
+    /// The method that reads an operation's arguments, calls the servant and writes the results.
+    fn serve(
+        &mut self,
+        serve: &Ident,
+        declared: Declared<'_>,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let (cdr, orb) = (tokens(&self.cdr), tokens(&self.orb));
+        let result = tokens(&self.prelude("Result"));
+        let operation = declared.operation;
+        let reader = (inputs(operation).next().is_some())
+            .then(|| quote! { let r = &mut request.arguments(); });
+        let (mut reads, mut passed) = (Vec::new(), Vec::new());
+        for parameter in inputs(operation) {
+            let name = parameter_ident(&parameter.name);
+            let passing = self.passing(&parameter.ty);
+            let ty = tokens(&match passing {
+                Passing::Text => "::std::borrow::Cow<'_, str>".to_owned(),
+                Passing::Slice => format!(
+                    "::std::borrow::Cow<'_, [{}]>",
+                    self.element(&parameter.ty, at, operation.span)?
+                ),
+                _ => self.owned(&parameter.ty, at, operation.span)?,
+            });
+            let check = self.checked_bound(&parameter.ty, false).map(|bound| {
+                let length = self.length_of(&quote! { #name }, &parameter.ty);
+                let bound = Literal::u32_unsuffixed(bound);
+                quote! { if #length > #bound { return Err(r.error(#cdr::DecodeFact::BoundExceeded).into()); } }
+            });
+            reads.push(quote! { let #name = <#ty as #cdr::Parse<'_>>::parse(r)?; #check });
+            passed.push(match passing {
+                Passing::Value => quote! { #name },
+                Passing::Reference => quote! { #name.as_ref() },
+                _ => quote! { &#name },
+            });
+        }
+        let service = tokens(&self.path(
+            declared.interface,
+            self.names.name(declared.interface).to_owned(),
+            at,
+            operation.span,
+        )?);
+        let method = self.method(declared);
+        let call = quote! { <S as #service>::#method(&self.0, #(#passed),*) };
+        let body = self.answer(declared, &call, at)?;
+        Ok(quote! {
+            fn #serve(&self, request: &mut #orb::ServerRequest<'_>) -> #result<(), #orb::SystemException> {
+                #reader
+                #(#reads)*
+                #body
+            }
+        })
+    }
+
+    /// Calls the servant, and writes what it gives back or raises.
+    fn answer(
+        &mut self,
+        declared: Declared<'_>,
+        call: &TokenStream,
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let types: Vec<&Type> = results(declared.operation).collect();
+        let names: Vec<Ident> = (0..types.len())
+            .map(|index| ident(&format!("result_{index}")))
+            .collect();
+        let pattern = match &names[..] {
+            [] => quote! { () },
+            [only] => quote! { #only },
+            _ => quote! { (#(#names),*) },
+        };
+        let values: Vec<(&Type, TokenStream)> = types
+            .into_iter()
+            .zip(names.iter().map(|name| quote! { &#name }))
+            .collect();
+        let written = if values.is_empty() {
+            quote! { request.reply()?; Ok(()) }
+        } else {
+            let lines = self.writes(&values);
+            quote! { request.reply_with(|w| { #lines }) }
+        };
+        if declared.operation.raises.is_empty() {
+            return Ok(if values.is_empty() {
+                quote! { #call?; #written }
+            } else {
+                quote! { let #pattern = #call?; #written }
+            });
+        }
+        let error = self.error_type(declared, at)?;
+        let raised: Vec<Ident> = declared
+            .operation
+            .raises
+            .iter()
+            .map(|&raised| self.variant(raised, &declared.operation.raises))
+            .collect();
+        Ok(quote! {
+            match #call {
+                Ok(#pattern) => { #written }
+                #(Err(#error::#raised(exception)) => request.raise(&exception),)*
+                Err(#error::System(exception)) => Err(exception),
+            }
+        })
+    }
+}

@@ -6,12 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod live;
 mod mission_args;
+mod verdicts;
 mod words;
 
 mod check;
 mod doctor;
+mod part;
 mod report;
+mod run;
 mod schema;
 mod testbed;
 mod version;
@@ -54,7 +58,9 @@ macro_rules! subcommands {
 subcommands! {
     Check => check,
     Doctor => doctor,
+    Part => part,
     Report => report,
+    Run => run,
     Schema => schema,
     Testbed => testbed,
     Version => version,

@@ -38,6 +38,27 @@ pub(crate) fn budget(budget: LateBudget) -> String {
     format!("{} in {}", count(budget.late), count(budget.of))
 }
 
+/// A share as a percentage with two significant digits.
+pub(crate) fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent <= 0.0 {
+        return "0 %".to_owned();
+    }
+    let decimals = (1 - percent.log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{percent:.decimals$} %")
+}
+
+/// Nanoseconds in the unit that suits them.
+pub(crate) fn latency(ns: u64) -> String {
+    let ns = ns as f64;
+    match ns {
+        ..1e3 => format!("{ns} ns"),
+        ..1e6 => format!("{:.1} us", ns / 1e3),
+        ..1e9 => format!("{:.2} ms", ns / 1e6),
+        _ => format!("{:.2} s", ns / 1e9),
+    }
+}
+
 pub(crate) fn plural(noun: &str, number: usize) -> String {
     if number == 1 {
         noun.to_owned()
@@ -64,6 +85,23 @@ mod tests {
         assert_eq!(duration(Duration::from_secs(5002)), "1 h 23 min");
         assert_eq!(duration(Duration::from_secs(150)), "2 min 30 s");
         assert_eq!(duration(Duration::from_secs(90_000)), "1 d 1 h");
+    }
+
+    #[test]
+    fn shares_have_two_significant_digits() {
+        assert_eq!(share(0.0), "0 %");
+        assert_eq!(share(0.0003), "0.030 %");
+        assert_eq!(share(0.0125), "1.2 %");
+        assert_eq!(share(0.5), "50 %");
+        assert_eq!(share(1.0), "100 %");
+    }
+
+    #[test]
+    fn latencies_have_the_unit_that_suits_them() {
+        assert_eq!(latency(850), "850 ns");
+        assert_eq!(latency(38_400), "38.4 us");
+        assert_eq!(latency(50_000_000), "50.00 ms");
+        assert_eq!(latency(1_500_000_000), "1.50 s");
     }
 
     #[test]

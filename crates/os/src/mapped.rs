@@ -130,6 +130,15 @@ impl Drop for Mapping {
 /// The smallest page of the processors we run on; touching a larger one more than once does no harm.
 const PAGE_SIZE: usize = 4096;
 
+/// Octets that may still be written to the file system that holds `path`.
+///
+/// # Errors
+/// The operating system's.
+pub fn room_bytes(path: &Path) -> io::Result<u64> {
+    let room = rustix::fs::statvfs(path)?;
+    Ok(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,5 +5,7 @@
 pub mod forecast;
 pub mod limits;
 pub mod mission;
+pub mod part;
 pub mod privilege;
+pub mod run;
 pub mod stream;

@@ -16,3 +16,45 @@ pub const DEADLINE_MAX: Duration = Duration::from_secs(3600);
 
 /// Warm-up of a flow that names none: long enough for connections, caches and the first round of page faults.
 pub const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
+
+/// Patience with a process that is to become ready: under the mission's own load on one processor a start takes seconds.
+pub const READY_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What each further process that starts at the same time adds to it.
+pub const READY_PATIENCE_EACH: Duration = Duration::from_millis(500);
+
+/// From `go` to the schedule's start: every part has heard of it long before.
+pub const START_LEAD: Duration = Duration::from_millis(300);
+
+/// What each part adds to it.
+pub const START_LEAD_EACH: Duration = Duration::from_millis(2);
+
+/// Longest the coordinator listens before it looks around.
+pub const TURN_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Time between two reports of progress to the observer.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long after the end of its schedule and a drain a supplier may still be held up in its calls, before it is stopped.
+pub const SUPPLIER_GRACE: Duration = Duration::from_secs(5);
+
+/// Patience with processes that were told to stop: a tap writes out its capture, the others flush a page.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Patience with a process that has closed its output.
+pub const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Octets kept of what a process wrote to its standard error.
+pub const LAST_WORDS_SIZE_MAX: usize = 4096;
+
+/// Result folders of one mission begun within one second.
+pub const SAME_SECOND_MAX: u32 = 100;
+
+/// Octets of one host's capture: an hour of a thousand messages of 1 KiB a second.
+pub const CAPTURE_SIZE_MAX: u64 = 4 << 30;
+
+/// How much longer than its run a load lives, if nobody stops it.
+pub const LOAD_GRACE: Duration = Duration::from_secs(120);
+
+/// Interval of the histogram logs.
+pub const HISTOGRAM_INTERVAL: Duration = Duration::from_secs(1);

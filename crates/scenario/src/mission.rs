@@ -253,6 +253,15 @@ impl Mission {
         })
     }
 
+    /// Its name, with the variant's where one was chosen.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.variant {
+            Some(variant) => format!("{}, {variant}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether the mission asks for no emulated network.
     #[must_use]
     pub fn is_on_loopback(&self) -> bool {

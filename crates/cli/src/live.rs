@@ -1,0 +1,141 @@
+//! A run while it goes on: moving lines on a terminal, plain lines elsewhere, nothing beside JSON.
+
+use std::time::{Duration, Instant};
+
+use deckwatch_scenario::run::{Observer, Phase, RunProgress, StreamProgress};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::words;
+
+/// Only what should be known at once.
+pub(crate) struct Silent;
+
+impl Observer for Silent {
+    fn phase(&mut self, _: Phase, _: &str) {}
+
+    fn progress(&mut self, _: &RunProgress) {}
+
+    fn notice(&mut self, text: &str) {
+        anstream::eprintln!("{text}");
+    }
+}
+
+/// Lines that move, one for each flow over each carrier.
+pub(crate) struct Live {
+    bars: MultiProgress,
+    head: ProgressBar,
+    streams: Vec<ProgressBar>,
+}
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        let bars = MultiProgress::new();
+        let head = bars.add(ProgressBar::new_spinner());
+        head.enable_steady_tick(Duration::from_millis(120));
+        Self {
+            bars,
+            head,
+            streams: Vec::new(),
+        }
+    }
+}
+
+impl Observer for Live {
+    fn phase(&mut self, _: Phase, words: &str) {
+        self.head.set_message(words.to_owned());
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        if !progress.left.is_zero() {
+            self.head.set_message(format!(
+                "Measuring, {} left",
+                words::duration(progress.left)
+            ));
+        }
+        // A fleet has more flows than a terminal has lines; the first ones stand for it.
+        for (index, stream) in progress.streams.iter().enumerate().take(LINES_MAX) {
+            if index == self.streams.len() {
+                let style = ProgressStyle::with_template("  {prefix:<24} {bar:24} {msg}");
+                let bar = ProgressBar::new(stream.scheduled).with_prefix(name(stream));
+                self.streams.push(
+                    self.bars.add(
+                        bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+                    ),
+                );
+            }
+            self.streams[index].set_position(stream.sent);
+            self.streams[index].set_message(counts(stream));
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        // A terminal that cannot be written to shows nothing else either.
+        let _ = self.bars.println(text);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.head.finish_and_clear();
+        for bar in &self.streams {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A line for each phase, and one every few seconds.
+pub(crate) struct Plain {
+    next: Instant,
+}
+
+impl Plain {
+    pub(crate) fn new() -> Self {
+        Self {
+            next: Instant::now() + PLAIN_INTERVAL,
+        }
+    }
+}
+
+impl Observer for Plain {
+    fn phase(&mut self, _: Phase, words: &str) {
+        anstream::eprintln!("{words}.");
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        if Instant::now() < self.next || progress.left.is_zero() {
+            return;
+        }
+        self.next = Instant::now() + PLAIN_INTERVAL;
+        let streams: Vec<String> = progress
+            .streams
+            .iter()
+            .map(|stream| format!("{}: {}", name(stream), counts(stream)))
+            .collect();
+        anstream::eprintln!(
+            "{} left; {}.",
+            words::duration(progress.left),
+            streams.join("; ")
+        );
+    }
+
+    fn notice(&mut self, text: &str) {
+        anstream::eprintln!("{text}");
+    }
+}
+
+fn name(stream: &StreamProgress) -> String {
+    format!("{} over {}", stream.name, stream.carrier)
+}
+
+fn counts(stream: &StreamProgress) -> String {
+    format!(
+        "{} sent, {} Hz, {} received, {} late",
+        words::count(stream.sent),
+        words::rate((stream.rate_hz * 10.0).round() / 10.0),
+        words::count(stream.received),
+        words::count(stream.late)
+    )
+}
+
+const LINES_MAX: usize = 12;
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,0 +1,91 @@
+//! `deckwatch run`: runs a mission, judges it, writes a result folder.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use deckwatch_meter::result::VerdictKind;
+use deckwatch_os::signal;
+use deckwatch_scenario::run::{Interrupt, Observer, RunError, Settings, run as run_mission};
+
+use crate::exit::Status;
+use crate::live::{Live, Plain, Silent};
+use crate::mission_args::MissionArgs;
+use crate::verdicts;
+use crate::version::BUILD;
+
+/// Run a mission on emulated hosts and network, and say whether each flow meets its deadline
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch run scenarios/nav.toml --duration 20s --carriers udp,tcp,corba,event
+  deckwatch run scenarios/nav.toml --variant loaded --network fast-ethernet
+  deckwatch run mission.toml --no-emulation --output results/first --json
+
+Ctrl-C ends a run early; what was measured until then is judged and kept.
+Exit status: 0 PASS, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    mission: MissionArgs,
+    /// Write the result to this folder, which must be new or empty [default: results/MISSION-TIME]
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Run on the loopback interface, without emulated hosts and network
+    #[arg(long)]
+    no_emulation: bool,
+    /// Keep the packet captures in the result folder
+    #[arg(long)]
+    keep_captures: bool,
+    /// Print the result document instead of a table, and no progress
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mission = args.mission.load()?;
+    let commit = BUILD
+        .commit
+        .map_or(String::new(), |commit| format!(" ({commit})"));
+    let settings = Settings {
+        program: std::env::current_exe().context("The program's own path cannot be told.")?,
+        version: format!("{}{commit}", BUILD.version),
+        output: args.output,
+        emulation: !args.no_emulation,
+        keep_captures: args.keep_captures,
+    };
+    signal::catch_ending().context("Signals cannot be caught.")?;
+    let mut observer = observer(args.json);
+    let run = run_mission(
+        &mission,
+        &settings,
+        &Interrupt::new(signal::ending),
+        observer.as_mut(),
+    );
+    drop(observer);
+    let outcome = match run {
+        Ok(outcome) => outcome,
+        // Asked for by the user: nothing was wrong, and nothing can be said.
+        Err(error @ RunError::Interrupted { .. }) => {
+            anstream::eprintln!("{error}");
+            return Ok(Status::from(VerdictKind::Invalid).into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if args.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&outcome.document)?);
+    } else {
+        verdicts::print(&outcome.document, &outcome.folder);
+    }
+    Ok(Status::from(outcome.document.verdict.kind).into())
+}
+
+fn observer(json: bool) -> Box<dyn Observer> {
+    use std::io::IsTerminal as _;
+    if json {
+        Box::new(Silent)
+    } else if std::io::stderr().is_terminal() {
+        Box::new(Live::new())
+    } else {
+        Box::new(Plain::new())
+    }
+}

@@ -1,0 +1,143 @@
+//! The table at the end of a run.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
+use deckwatch_meter::result::{DestinationResult, FlowResult, ResultDocument, VerdictKind};
+
+use crate::words;
+
+pub(crate) fn print(document: &ResultDocument, folder: &Path) {
+    anstream::println!("\n{} on {}", document.mission, document.environment.network);
+    if let Some(reason) = &document.environment.fallback_reason {
+        anstream::println!("NOT on emulated hosts: {reason}");
+    }
+    anstream::println!("{}", table(document));
+    for warning in &document.warnings {
+        anstream::println!("warning: {}", warning.text);
+    }
+    let kind = document.verdict.kind;
+    let style = Style::new().bold().fg_color(Some(color(kind).into()));
+    anstream::println!("\n{style}{}{style:#}", word(kind));
+    for reason in &document.verdict.reasons {
+        anstream::println!("  {reason}");
+    }
+    anstream::println!("\nResult: {}", folder.display());
+    anstream::println!(
+        "Report: {}",
+        folder.join(deckwatch_report::REPORT_FILE).display()
+    );
+}
+
+fn table(document: &ResultDocument) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header([
+        "flow",
+        "carrier",
+        "to",
+        "judged",
+        "late",
+        "lost",
+        "share late, 95%",
+        "p50",
+        "p99",
+        "max",
+        "blamed",
+        "verdict",
+    ]);
+    for column in 3..10 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for flow in &document.flows {
+        if let Some((destination, others)) = worst(flow) {
+            table.add_row(row(flow, destination, others));
+        }
+    }
+    table
+}
+
+/// The destination that decides, and how many there are beside it.
+fn worst(flow: &FlowResult) -> Option<(&DestinationResult, usize)> {
+    let worst = flow.destinations.iter().max_by(|a, b| {
+        let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);
+        a.verdict.kind.cmp(&b.verdict.kind).then(upper)
+    })?;
+    Some((worst, flow.destinations.len() - 1))
+}
+
+fn row(flow: &FlowResult, destination: &DestinationResult, others: usize) -> Vec<Cell> {
+    let to = match others {
+        0 => destination.host.clone(),
+        others => format!("{} (worst of {})", destination.host, others + 1),
+    };
+    let counts = &destination.counts;
+    let rate = &destination.late_rate;
+    let latency = |name: &str| {
+        destination
+            .latency_ns
+            .get(name)
+            .map_or("-".to_owned(), |&ns| words::latency(ns))
+    };
+    let mut blamed: Vec<_> = destination.blame.iter().collect();
+    blamed.sort_by_key(|(_, late)| std::cmp::Reverse(**late));
+    let blamed: Vec<String> = blamed
+        .iter()
+        .map(|(layer, late)| format!("{layer} {}", words::count(**late)))
+        .collect();
+    let verdict = Cell::new(word(flow.verdict.kind)).add_attribute(Attribute::Bold);
+    vec![
+        Cell::new(&flow.name),
+        Cell::new(&flow.carrier),
+        Cell::new(to),
+        Cell::new(words::count(counts.due)),
+        Cell::new(words::count(counts.late)),
+        Cell::new(words::count(counts.lost)),
+        Cell::new(format!(
+            "{} to {}",
+            words::share(rate.lower),
+            words::share(rate.upper)
+        )),
+        Cell::new(latency("p50")),
+        Cell::new(latency("p99")),
+        Cell::new(latency("max")),
+        Cell::new(if blamed.is_empty() {
+            "-".to_owned()
+        } else {
+            blamed.join(", ")
+        }),
+        verdict.fg(table_color(flow.verdict.kind)),
+    ]
+}
+
+fn word(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Pass => "PASS",
+        VerdictKind::Unproven => "UNPROVEN",
+        VerdictKind::Fail => "FAIL",
+        VerdictKind::Invalid => "INVALID",
+    }
+}
+
+fn color(kind: VerdictKind) -> AnsiColor {
+    match kind {
+        VerdictKind::Pass => AnsiColor::Green,
+        VerdictKind::Unproven => AnsiColor::Yellow,
+        VerdictKind::Fail => AnsiColor::Red,
+        VerdictKind::Invalid => AnsiColor::Magenta,
+    }
+}
+
+fn table_color(kind: VerdictKind) -> Color {
+    match kind {
+        VerdictKind::Pass => Color::Green,
+        VerdictKind::Unproven => Color::Yellow,
+        VerdictKind::Fail => Color::Red,
+        VerdictKind::Invalid => Color::Magenta,
+    }
+}

@@ -1,0 +1,258 @@
+//! Runs a mission: makes the testbed, starts every process in its place, watches the schedule, and judges what was measured.
+//!
+//! The order: testbed, loads, naming services, event channels, consumers, packet taps, suppliers; when every one has said that it is ready, the
+//! schedule starts. After the last message comes the drain; then all stop, records and captures are joined, judged and written.
+//! Whatever ends the run, its processes end and its testbed is removed; what a killed coordinator leaves, the next one cleans.
+
+mod child;
+mod conclude;
+mod crew;
+mod document;
+mod environment;
+mod folder;
+mod observe;
+mod plans;
+mod start;
+mod watch;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use deckwatch_carrier::talk::PartCommand;
+use deckwatch_meter::provenance::Readings;
+use deckwatch_meter::result::{ResultDocument, Warning};
+use deckwatch_os::clock::monotonic_ns;
+use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed, TestbedError};
+
+pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
+
+use crate::limits::{START_LEAD, START_LEAD_EACH, STOP_PATIENCE};
+use crate::mission::Mission;
+use crate::stream::{Stream, StreamError, streams};
+use child::Role;
+use crew::Crew;
+use folder::WorkFolder;
+use plans::Planner;
+
+/// How a mission is to be run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The program whose hidden subcommand `part` plays the parts: this program.
+    pub program: PathBuf,
+    /// Version of this program, with its commit where that is known.
+    pub version: String,
+    /// Where the result goes: a folder that is empty or not there; one in `results/` named after mission and time if none is given.
+    pub output: Option<PathBuf>,
+    /// Whether hosts and network are emulated where that is permitted.
+    pub emulation: bool,
+    /// Whether packet captures are kept in the result folder.
+    pub keep_captures: bool,
+}
+
+/// What a run left.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The result document, as it was written.
+    pub document: ResultDocument,
+    /// The result folder.
+    pub folder: PathBuf,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The streams cannot be made.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The testbed cannot be made.
+    #[error(transparent)]
+    Testbed(#[from] TestbedError),
+    /// A folder cannot be made or written.
+    #[error("The folder {} cannot be written ({error}). Name another with --output.", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The result folder holds something already.
+    #[error("The folder {} is not empty. Name a new one with --output.", path.display())]
+    FolderTaken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A process cannot be started.
+    #[error("The {process} cannot be started ({error}).")]
+    CannotStart {
+        /// What it was to be.
+        process: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A process that the run needs did not become ready.
+    #[error("The {process} did not become ready: {how}. Nothing was measured.")]
+    NotReady {
+        /// What it was to be.
+        process: String,
+        /// What became of it.
+        how: String,
+    },
+    /// The run was interrupted before its schedule started.
+    #[error(
+        "The run was interrupted by {signal} before its schedule started. Nothing was measured."
+    )]
+    Interrupted {
+        /// What interrupted it.
+        signal: &'static str,
+    },
+    /// The result cannot be written.
+    #[error("The result cannot be written: {0}")]
+    Result(String),
+}
+
+/// Runs a mission to its end, or to an early one, and writes its result.
+///
+/// To be called from a thread that lives as long as the run: its processes die with the thread that started them.
+///
+/// # Errors
+/// [`RunError`]; then nothing was measured, no process is left, and no testbed.
+pub fn run(
+    mission: &Mission,
+    settings: &Settings,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let streams = streams(mission)?;
+    observer.phase(Phase::Testbed, "Making hosts and network");
+    let testbed = make_testbed(mission, settings, observer)?;
+    WorkFolder::clean_leftovers();
+    let started_at = SystemTime::now();
+    let result_folder =
+        folder::make_result_folder(settings.output.as_deref(), &mission.name, started_at)?;
+    let removed_if_empty = RemovedIfEmpty(&result_folder);
+    let work = WorkFolder::make(records_size(mission, &streams), &result_folder)?;
+    let planner = Planner {
+        mission,
+        testbed: &testbed,
+        work: work.path(),
+        names: vec![None; mission.hosts.len()],
+    };
+    // Dropped before testbed and work folder: processes end before what they stand on goes.
+    let crew = Crew::new(settings.program.clone());
+    let mut run = Run {
+        mission,
+        settings,
+        streams: &streams,
+        planner,
+        crew,
+        interrupt,
+        observer,
+        warnings: Vec::new(),
+    };
+    run.start_all()?;
+    let readings = Readings::take();
+    let measured = run.measure();
+    let disturbance = readings.until(&Readings::take());
+    let outcome = run.conclude(&measured, disturbance, started_at, &result_folder);
+    drop(removed_if_empty);
+    outcome
+}
+
+/// A result folder in which nothing was written says nothing.
+struct RemovedIfEmpty<'f>(&'f PathBuf);
+
+impl Drop for RemovedIfEmpty<'_> {
+    fn drop(&mut self) {
+        // Fails, as it should, where there is something in it.
+        let _ = std::fs::remove_dir(self.0);
+    }
+}
+
+/// A run under way.
+struct Run<'r> {
+    mission: &'r Mission,
+    settings: &'r Settings,
+    streams: &'r [Stream],
+    planner: Planner<'r>,
+    crew: Crew,
+    interrupt: &'r Interrupt,
+    observer: &'r mut dyn Observer,
+    warnings: Vec<Warning>,
+}
+
+fn make_testbed(
+    mission: &Mission,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Testbed, RunError> {
+    match Testbed::clean_leftovers() {
+        Ok(removed) if removed.is_empty() => {}
+        Ok(removed) => observer.notice(&format!(
+            "Removed what {} run(s) that were killed had left behind: {}.",
+            removed.len(),
+            removed
+                .iter()
+                .map(|standing| standing.owner.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+        // Without the privilege nothing can be left to remove either.
+        Err(error) => tracing::info!(%error, "leftovers were not removed"),
+    }
+    let host =
+        |host: &crate::mission::Host| HostSpec::new(host.name.clone()).on(host.processors.clone());
+    let hosts: Vec<HostSpec> = mission.hosts.iter().map(host).collect();
+    let network = if settings.emulation {
+        mission.network.clone()
+    } else {
+        NetworkSpec::loopback()
+    };
+    Ok(Testbed::create(&network, &hosts)?)
+}
+
+/// Octets of all record files, generously.
+fn records_size(mission: &Mission, streams: &[Stream]) -> u64 {
+    let of = |stream: &Stream| {
+        let messages =
+            stream.plan.schedule.expected_messages() * mission.flows[stream.flow].to.len() as f64;
+        messages * RECORD_SIZES + FILE_SIZE
+    };
+    streams.iter().map(of).sum::<f64>() as u64
+}
+
+/// Octets of one message's records at supplier and consumer, with a quarter more for duplicates.
+const RECORD_SIZES: f64 = 100.0;
+/// Octets of the files of a stream that hold no message.
+const FILE_SIZE: f64 = 1e6;
+
+impl Run<'_> {
+    /// Every part is told when the schedule starts: far enough ahead for all to hear it first.
+    fn go(&mut self) -> i64 {
+        let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
+        let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
+        let start_ns = monotonic_ns() + i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX / 2);
+        self.crew.tell(&parts, PartCommand::Go { start_ns });
+        start_ns
+    }
+
+    /// Ends every process: loads first, taps last, so that nothing is missed.
+    fn stop_all(&mut self) {
+        self.observer.phase(Phase::Stopping, "Stopping");
+        let orders: [fn(Role) -> bool; 4] = [
+            |role| matches!(role, Role::Load { .. }),
+            |role| matches!(role, Role::Supplier { .. }),
+            |role| {
+                matches!(
+                    role,
+                    Role::Consumer { .. } | Role::Channel { .. } | Role::Names { .. }
+                )
+            },
+            |role| matches!(role, Role::Tap { .. }),
+        ];
+        for order in orders {
+            let whom = self.crew.with(order);
+            self.crew.stop(&whom, STOP_PATIENCE);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One process of a run: started on its host, told its plan, listened to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use deckwatch_carrier::limits::LINE_SIZE_MAX;
+use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
+use deckwatch_testbed::Host;
+use deckwatch_testbed::load::LoadReport;
+use serde::Serialize;
+
+use crate::limits::{EXIT_PATIENCE, LAST_WORDS_SIZE_MAX};
+use crate::run::RunError;
+
+/// What a process does in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Keeps a processor of this host busy.
+    Load { host: usize },
+    /// The naming service on this host.
+    Names { host: usize },
+    /// The event channel of this stream.
+    Channel { stream: usize },
+    /// A consumer of this stream.
+    Consumer { stream: usize, destination: usize },
+    /// Captures packets on this host, or on all where they share the loopback interface.
+    Tap { host: usize },
+    /// The supplier of this stream.
+    Supplier { stream: usize },
+}
+
+/// A line from a process, with the process's index.
+pub(super) type Told = (usize, Line);
+
+/// What was heard.
+pub(super) enum Line {
+    Event(PartEvent),
+    Load(LoadReport),
+    /// Nothing that a part says.
+    Garbled(String),
+    /// It will say nothing more.
+    End,
+}
+
+/// Started, and not yet known to have ended; or how it ended.
+pub(super) struct Child {
+    pub(super) role: Role,
+    /// For people, for example `consumer of NAV over udp at SONAR`.
+    pub(super) label: String,
+    pub(super) ready: Option<Ready>,
+    pub(super) done: Option<Done>,
+    pub(super) load: Option<LoadReport>,
+    pub(super) progress: Progress,
+    /// How it ended, once it has.
+    pub(super) ended: Option<Ended>,
+    /// The reason that it gave itself for not going on.
+    error: Option<String>,
+    process: Process,
+    input: Option<ChildStdin>,
+    last_words: Option<std::thread::JoinHandle<String>>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// After `done`, or after it was told to stop.
+    InOrder,
+    /// Otherwise; how, as the rest of a sentence.
+    Died(String),
+}
+
+impl Child {
+    /// Starts `program part` on a host and hands it its plan; what it says goes to `tell` with its index.
+    pub(super) fn start(
+        program: &Path,
+        role: Role,
+        label: String,
+        plan: &impl Serialize,
+        host: &Host,
+        (index, tell): (usize, Sender<Told>),
+    ) -> Result<Self, RunError> {
+        let cannot = |error: std::io::Error| RunError::CannotStart {
+            process: label.clone(),
+            error,
+        };
+        let mut command = Command::new(program);
+        command
+            .arg("part")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        host.place(&mut command)?;
+        let mut process = command.spawn().map_err(cannot)?;
+        let mut input = process.stdin.take();
+        let (output, complaints) = (process.stdout.take(), process.stderr.take());
+        let is_load = matches!(role, Role::Load { .. });
+        if let Some(output) = output {
+            std::thread::spawn(move || listen(BufReader::new(output), is_load, index, &tell));
+        }
+        let last_words =
+            complaints.map(|complaints| std::thread::spawn(move || keep_last(complaints)));
+        let mut line = serde_json::to_string(plan).map_err(|error| cannot(error.into()))?;
+        line.push('\n');
+        // One that is dead already is told by the end of its output.
+        let _ = input.as_mut().map(|input| input.write_all(line.as_bytes()));
+        Ok(Self {
+            role,
+            label,
+            ready: None,
+            done: None,
+            load: None,
+            progress: Progress::default(),
+            ended: None,
+            error: None,
+            process,
+            input,
+            last_words,
+        })
+    }
+
+    /// Whether it has not ended yet.
+    pub(super) const fn lives(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Tells it something; to one that has ended, nothing.
+    pub(super) fn tell(&mut self, command: PartCommand) {
+        if let Some(input) = &mut self.input {
+            // A broken pipe means that it has ended, which its output tells too.
+            let _ = writeln!(input, "{command}").and_then(|()| input.flush());
+        }
+    }
+
+    /// Takes note of what it said.
+    pub(super) fn hear(&mut self, line: Line) {
+        match line {
+            Line::Event(PartEvent::Ready(ready)) => self.ready = Some(ready),
+            Line::Event(PartEvent::Progress(progress)) => self.progress = progress,
+            Line::Event(PartEvent::Done(done)) => {
+                self.progress = done.progress;
+                self.done = Some(done);
+            }
+            Line::Event(PartEvent::Error { text }) => self.error = Some(text),
+            Line::Load(report) => self.load = Some(report),
+            Line::Garbled(text) => {
+                self.error = Some(format!("it said `{text}`, which is not understood"))
+            }
+            Line::End => self.bury(),
+        }
+    }
+
+    /// Ends it if it has not ended, and keeps how it ended.
+    pub(super) fn bury(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.input = None;
+        let status = self.wait(EXIT_PATIENCE);
+        let in_order = self.done.is_some() || self.load.is_some();
+        self.ended = Some(match status {
+            Some(status) if in_order && status.success() => Ended::InOrder,
+            Some(status) => Ended::Died(self.how(status)),
+            None => {
+                // It may have ended this very moment.
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                Ended::Died(
+                    "it had nothing more to say, did not end by itself, and was killed".to_owned(),
+                )
+            }
+        });
+    }
+
+    /// Kills it at once, whatever it does.
+    pub(super) fn kill(&mut self, how: &str) {
+        if self.ended.is_none() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            self.input = None;
+            self.ended = Some(Ended::Died(how.to_owned()));
+        }
+    }
+
+    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.process.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < until => std::thread::sleep(WAIT_STEP),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn how(&mut self, status: ExitStatus) -> String {
+        if let Some(signal) = status.signal() {
+            return format!("killed by signal {signal}");
+        }
+        let code = status
+            .code()
+            .map_or("no status".to_owned(), |code| format!("status {code}"));
+        let words = self.last_words.take().and_then(|thread| thread.join().ok());
+        let words = words
+            .map(|words| words.trim().to_owned())
+            .filter(|words| !words.is_empty());
+        match self.error.take().or(words) {
+            Some(words) => format!("ended with {code}: {words}"),
+            None => format!("ended with {code}"),
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill("the run was given up");
+    }
+}
+
+fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &Sender<Told>) {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let heard = match (&mut output)
+            .take(LINE_SIZE_MAX as u64)
+            .read_line(&mut line)
+        {
+            Ok(0) | Err(_) => Line::End,
+            Ok(_) => understand(line.trim_end(), is_load),
+        };
+        let ended = matches!(heard, Line::End);
+        // Nobody listens any more: the run has been given up.
+        if tell.send((index, heard)).is_err() || ended {
+            return;
+        }
+    }
+}
+
+fn understand(line: &str, is_load: bool) -> Line {
+    let heard = if is_load {
+        serde_json::from_str(line).map(Line::Load)
+    } else {
+        serde_json::from_str(line).map(Line::Event)
+    };
+    heard.unwrap_or_else(|_| Line::Garbled(line.chars().take(GARBLED_SHOWN).collect()))
+}
+
+/// Reads to the end and keeps the last octets.
+fn keep_last(mut complaints: impl Read) -> String {
+    let mut kept = Vec::new();
+    let mut buffer = [0; 1024];
+    while let Ok(count @ 1..) = complaints.read(&mut buffer) {
+        kept.extend_from_slice(&buffer[..count]);
+        let surplus = kept.len().saturating_sub(LAST_WORDS_SIZE_MAX);
+        kept.drain(..surplus);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// How often a process that has nothing more to say is asked whether it has ended.
+const WAIT_STEP: Duration = Duration::from_millis(2);
+/// Characters shown of a line that is not understood.
+const GARBLED_SHOWN: usize = 200;

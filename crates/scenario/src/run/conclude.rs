@@ -1,0 +1,322 @@
+//! From record files to a result: joined, judged, written.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use deckwatch_carrier::join::{Joined, JoinedDestination, join};
+use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
+use deckwatch_meter::blame::Road;
+use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::judge::{Destination, Terms, judge};
+use deckwatch_meter::pacing::{Extent, Schedule};
+use deckwatch_meter::result::{FlowResult, Warning};
+
+use super::child::{Child, Role};
+use super::document::write;
+use super::environment::is_loaded;
+use super::observe::Phase;
+use super::plans::Planner;
+use super::watch::{Measured, consumer_of};
+use super::{Outcome, Run, RunError};
+use crate::stream::Stream;
+
+/// A stream's samples, by destination, with its result.
+pub(super) struct Judged {
+    pub(super) result: FlowResult,
+    pub(super) joined: Joined,
+}
+
+impl Run<'_> {
+    /// Joins, judges and writes.
+    pub(super) fn conclude(
+        &mut self,
+        measured: &Measured,
+        mut disturbance: Disturbance,
+        started_at: SystemTime,
+        folder: &Path,
+    ) -> Result<Outcome, RunError> {
+        self.observer.phase(Phase::Judging, "Judging");
+        self.gather_warnings(measured);
+        disturbance.capture_dropped = self.captures_dropped();
+        let mut judged = Vec::new();
+        for stream in self.streams {
+            judged.push(self.judge_stream(stream, measured, &disturbance)?);
+        }
+        let document = self.document(&judged, measured, &disturbance, started_at);
+        write(folder, &document, &judged, started_at, measured.start_ns)?;
+        if self.settings.keep_captures {
+            self.keep_captures(folder)?;
+        }
+        deckwatch_report::write(folder).map_err(|error| RunError::Result(error.to_string()))?;
+        Ok(Outcome {
+            document,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// What the processes warned of, each warning once.
+    fn gather_warnings(&mut self, measured: &Measured) {
+        for child in &self.crew.children {
+            let ready = child.ready.iter().flat_map(|ready| &ready.warnings);
+            let done = child.done.iter().flat_map(|done| &done.warnings);
+            for warning in ready.chain(done) {
+                let text = format!("At the {}: {}", child.label, warning.text);
+                self.warnings.push(Warning {
+                    kind: warning.kind.clone(),
+                    text,
+                });
+            }
+        }
+        if let Some(signal) = measured.interrupted_by {
+            let text = format!(
+                "The run was interrupted by {signal}; only messages due before are judged."
+            );
+            self.warnings.push(Warning {
+                kind: "interrupted".to_owned(),
+                text,
+            });
+        }
+        for death in &measured.deaths {
+            let text = format!(
+                "The {} died {:.3} s after the start: {}.",
+                death.process,
+                death.at_ns as f64 / 1e9,
+                death.how
+            );
+            self.warnings.push(Warning {
+                kind: "death".to_owned(),
+                text,
+            });
+        }
+    }
+
+    fn captures_dropped(&self) -> u64 {
+        let taps = self
+            .crew
+            .children
+            .iter()
+            .filter(|child| matches!(child.role, Role::Tap { .. }));
+        taps.map(|child| child.progress.overflows).sum()
+    }
+
+    fn judge_stream(
+        &mut self,
+        stream: &Stream,
+        measured: &Measured,
+        disturbance: &Disturbance,
+    ) -> Result<Judged, RunError> {
+        let plan = self.join_plan(stream, measured);
+        let title = Planner::title(stream);
+        let mut joined = self.join(plan, &title)?;
+        let flow = self.planner.flow(stream);
+        let terms = Terms {
+            deadline: flow.deadline,
+            budget: flow.budget,
+            arrivals: flow.arrivals.clone(),
+            road: Road::of_carrier(stream.plan.carrier.name()),
+            supplier_disturbed: is_loaded(self.mission, flow.from),
+        };
+        let mut destinations: Vec<Destination<'_>> =
+            joined.destinations.iter_mut().map(to_be_judged).collect();
+        let judgement = judge(&mut destinations, &terms, disturbance);
+        self.warn(&title, std::mem::take(&mut joined.warnings));
+        self.warn(&title, judgement.warnings);
+        let result = FlowResult {
+            index: stream.plan.flow,
+            name: flow.name.clone(),
+            carrier: stream.plan.carrier.name().to_owned(),
+            type_name: flow.type_name().to_owned(),
+            size_bytes: joined.size_bytes,
+            from: self.mission.hosts[flow.from].name.clone(),
+            rate_hz: flow.arrivals.rate_hz(),
+            arrivals: flow.arrivals.name().to_owned(),
+            deadline_ns: u64::try_from(flow.deadline.as_nanos()).unwrap_or(u64::MAX),
+            budget: flow.budget,
+            scheduling: self.scheduling(stream),
+            merged_layers: judgement.merged_layers,
+            destinations: judgement.destinations,
+            verdict: judgement.verdict,
+        };
+        Ok(Judged { result, joined })
+    }
+
+    /// Joins a stream; without its captures where these cannot be used.
+    fn join(&mut self, mut plan: JoinPlan, title: &str) -> Result<Joined, RunError> {
+        let error = match join(&plan) {
+            Ok(joined) => return Ok(joined),
+            Err(error) => error,
+        };
+        plan.captures.clear();
+        let joined = join(&plan).map_err(|error| RunError::Result(error.to_string()))?;
+        let text = format!("The captures cannot be used: {error}");
+        self.warn(
+            title,
+            vec![Warning {
+                kind: "no-captures".to_owned(),
+                text,
+            }],
+        );
+        Ok(joined)
+    }
+
+    fn warn(&mut self, title: &str, warnings: Vec<Warning>) {
+        for Warning { kind, text } in warnings {
+            self.warnings.push(Warning {
+                kind,
+                text: format!("{title}: {text}"),
+            });
+        }
+    }
+
+    /// Where the stream's records and captures lie; of an interrupted run only what was due before.
+    fn join_plan(&self, stream: &Stream, measured: &Measured) -> JoinPlan {
+        let flow = self.planner.flow(stream);
+        let index = usize::from(stream.plan.flow);
+        let mut plan = stream.plan.clone();
+        plan.schedule.start_ns = measured.start_ns;
+        if let Some(cut_ns) = measured.cut_ns {
+            cut(&mut plan.schedule, cut_ns);
+        }
+        let listening = |child: &Child| child.ready.as_ref()?.listening;
+        let consumers = self
+            .crew
+            .children
+            .iter()
+            .filter(|child| consumer_of(child.role) == Some(index));
+        let destinations =
+            (0..)
+                .zip(&flow.to)
+                .zip(consumers)
+                .filter_map(|((index, &host), child)| {
+                    Some(JoinDestination {
+                        index,
+                        host: self.mission.hosts[host].name.clone(),
+                        listening: listening(child)?,
+                        records: self.planner.consumer_records(stream, usize::from(index)),
+                    })
+                });
+        let channel = self
+            .crew
+            .children
+            .iter()
+            .find(|child| child.role == Role::Channel { stream: index });
+        JoinPlan {
+            stream: plan,
+            from: self.mission.hosts[flow.from].name.clone(),
+            supplier_records: self.planner.supplier_records(stream),
+            channel_endpoint: channel.and_then(listening),
+            destinations: destinations.collect(),
+            captures: self.captures(),
+        }
+    }
+
+    fn captures(&self) -> Vec<CaptureAt> {
+        let mut captures = Vec::new();
+        for child in &self.crew.children {
+            let Role::Tap { host } = child.role else {
+                continue;
+            };
+            if child.ready.is_none() {
+                continue;
+            }
+            let host = self.planner.host(host);
+            let shared = host.namespace().is_none();
+            let all = || {
+                self.mission
+                    .hosts
+                    .iter()
+                    .map(|host| host.name.clone())
+                    .collect()
+            };
+            captures.push(CaptureAt {
+                hosts: if shared {
+                    all()
+                } else {
+                    vec![host.name().to_owned()]
+                },
+                capture: self.planner.capture(host.name()),
+            });
+        }
+        captures
+    }
+
+    fn keep_captures(&self, folder: &Path) -> Result<(), RunError> {
+        let failed = |error: std::io::Error| {
+            RunError::Result(format!("a capture cannot be kept ({error})."))
+        };
+        let kept = folder.join("captures");
+        std::fs::create_dir_all(&kept).map_err(failed)?;
+        for capture in self.captures() {
+            if let Some(name) = capture.capture.file_name() {
+                std::fs::copy(&capture.capture, kept.join(name)).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn to_be_judged(joined: &mut JoinedDestination) -> Destination<'_> {
+    Destination {
+        index: joined.index,
+        host: joined.host.clone(),
+        samples: &mut joined.samples,
+        send_errors: joined.send_errors,
+        receive_overflows: joined.receive_overflows,
+    }
+}
+
+/// Leaves of a schedule what is due until `cut_ns`.
+fn cut(schedule: &mut Schedule, cut_ns: i64) {
+    let due = schedule
+        .dues()
+        .take_while(|due| due.due_ns <= cut_ns)
+        .count() as u64;
+    schedule.warm_up = schedule.warm_up.min(due);
+    schedule.extent = Extent::Count {
+        messages: due - schedule.warm_up,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use deckwatch_meter::pacing::Arrivals;
+
+    use super::*;
+
+    fn schedule() -> Schedule {
+        Schedule {
+            start_ns: 1000,
+            offset: Duration::from_nanos(5),
+            arrivals: Arrivals::Periodic {
+                period: Duration::from_nanos(10),
+            },
+            extent: Extent::Count { messages: 100 },
+            warm_up: 3,
+        }
+    }
+
+    #[test]
+    fn an_interrupted_schedule_keeps_what_was_due_until_then() {
+        let mut cut_late = schedule();
+        cut(&mut cut_late, 1045);
+        // Due at 1005, 1015, 1025 (warm-up), 1035 and 1045.
+        assert_eq!(
+            (cut_late.warm_up, cut_late.extent),
+            (3, Extent::Count { messages: 2 })
+        );
+        let mut cut_in_warm_up = schedule();
+        cut(&mut cut_in_warm_up, 1016);
+        assert_eq!(
+            (cut_in_warm_up.warm_up, cut_in_warm_up.extent),
+            (2, Extent::Count { messages: 0 })
+        );
+        let mut cut_before = schedule();
+        cut(&mut cut_before, 0);
+        assert_eq!(cut_before.dues().count(), 0);
+        let mut cut_after = schedule();
+        cut(&mut cut_after, i64::MAX);
+        assert_eq!(cut_after, schedule());
+    }
+}

@@ -1,0 +1,178 @@
+//! The result document and the files beside it.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use deckwatch_carrier::talk::Ready;
+use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::histogram::{LogHead, write_log};
+use deckwatch_meter::provenance::{self, provenance};
+use deckwatch_meter::result::{
+    ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION, Verdict, VerdictKind, Warning,
+};
+use deckwatch_meter::samples::SampleWriter;
+use deckwatch_report::{RESULT_FILE, SAMPLES_FILE};
+
+use super::conclude::Judged;
+use super::environment::environment;
+use super::folder::file_name;
+use super::watch::{Measured, consumer_of, supplier_of};
+use super::{Run, RunError};
+use crate::limits::HISTOGRAM_INTERVAL;
+use crate::stream::Stream;
+
+impl Run<'_> {
+    fn ready_of_supplier(&self, stream: &Stream) -> Option<&Ready> {
+        let index = usize::from(stream.plan.flow);
+        self.crew
+            .children
+            .iter()
+            .find(|child| supplier_of(child.role) == Some(index))?
+            .ready
+            .as_ref()
+    }
+
+    /// What supplier and consumers got, in words; consumers that got the same are named together.
+    pub(super) fn scheduling(&self, stream: &Stream) -> String {
+        let index = usize::from(stream.plan.flow);
+        let supplier = self
+            .ready_of_supplier(stream)
+            .map_or("", |ready| ready.scheduling.as_str());
+        let consumers = self
+            .crew
+            .children
+            .iter()
+            .filter(|child| consumer_of(child.role) == Some(index));
+        let mut words: Vec<&str> = consumers
+            .filter_map(|child| child.ready.as_ref())
+            .map(|ready| ready.scheduling.as_str())
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        format!("supplier: {supplier}; consumers: {}", words.join(" or "))
+    }
+
+    pub(super) fn document(
+        &self,
+        judged: &[Judged],
+        measured: &Measured,
+        disturbance: &Disturbance,
+        started_at: SystemTime,
+    ) -> ResultDocument {
+        let errors = judged
+            .iter()
+            .map(|judged| judged.joined.conversion_error_ns);
+        let run = provenance::Run {
+            version: self.settings.version.clone(),
+            mission_path: self.mission.path.display().to_string(),
+            mission_text: self.mission.text.to_string(),
+            clock: ClockNote {
+                shared: true,
+                note: CLOCK_NOTE.to_owned(),
+                conversion_error_ns: errors.max().unwrap_or(0),
+            },
+        };
+        let flows: Vec<FlowResult> = judged.iter().map(|judged| judged.result.clone()).collect();
+        let mut warnings = self.warnings.clone();
+        warnings.extend(disturbance.warnings());
+        let environment = environment(
+            self.mission,
+            self.settings,
+            self.planner.testbed,
+            &self.crew.children,
+        );
+        if let Some(reason) = &environment.fallback_reason {
+            let text = format!(
+                "All hosts shared the loopback interface, without an emulated network: {reason}"
+            );
+            warnings.insert(
+                0,
+                Warning {
+                    kind: "loopback".to_owned(),
+                    text,
+                },
+            );
+        }
+        ResultDocument {
+            schema_version: SCHEMA_VERSION,
+            mission: self.mission.title(),
+            provenance: provenance(run, started_at, disturbance),
+            environment,
+            verdict: overall(&flows),
+            flows,
+            warnings,
+            deaths: measured.deaths.clone(),
+        }
+    }
+}
+
+/// The worst of all flows, and which those are.
+fn overall(flows: &[FlowResult]) -> Verdict {
+    let kind = flows
+        .iter()
+        .map(|flow| flow.verdict.kind)
+        .max()
+        .unwrap_or(VerdictKind::Invalid);
+    let worst = || flows.iter().filter(|flow| flow.verdict.kind == kind);
+    let reason = |flow: &FlowResult| {
+        format!(
+            "{} over {}: {}",
+            flow.name,
+            flow.carrier,
+            flow.verdict.reasons.join(" ")
+        )
+    };
+    Verdict {
+        kind,
+        reasons: worst().map(reason).collect(),
+        messages_needed: worst()
+            .filter_map(|flow| flow.verdict.messages_needed)
+            .max(),
+    }
+}
+
+/// Writes samples, histograms and the document, the document last: a folder that has one is whole.
+pub(super) fn write(
+    folder: &Path,
+    document: &ResultDocument,
+    judged: &[Judged],
+    started_at: SystemTime,
+    start_ns: i64,
+) -> Result<(), RunError> {
+    let failed = |error: &dyn std::fmt::Display| RunError::Result(error.to_string());
+    let mut writer = SampleWriter::create(&folder.join(SAMPLES_FILE), &document.flows)
+        .map_err(|error| failed(&error))?;
+    let histograms = folder.join("histograms");
+    std::fs::create_dir_all(&histograms).map_err(|error| failed(&error))?;
+    for Judged { result, joined } in judged {
+        for (joined, destination) in joined.destinations.iter().zip(&result.destinations) {
+            writer
+                .write(&joined.samples)
+                .map_err(|error| failed(&error))?;
+            let head = LogHead {
+                started_at,
+                start_ns,
+                interval: HISTOGRAM_INTERVAL,
+                about: vec![format!(
+                    "[Latency from due to received: {} over {} from {} to {}]",
+                    result.name, result.carrier, result.from, destination.host
+                )],
+            };
+            let name = format!(
+                "{}-{}-{}.hlog",
+                file_name(&result.name),
+                result.carrier,
+                file_name(&destination.host)
+            );
+            write_log(&histograms.join(name), &head, &joined.samples)
+                .map_err(|error| failed(&error))?;
+        }
+    }
+    writer.finish().map_err(|error| failed(&error))?;
+    document
+        .save(&folder.join(RESULT_FILE))
+        .map_err(|error| failed(&error))
+}
+
+const CLOCK_NOTE: &str = "All hosts of this run are namespaces of one kernel and read one clock, CLOCK_MONOTONIC: one-way latencies are exact. \
+    The kernel's own stamps are CLOCK_REALTIME, converted by bracketed readings of both clocks.";

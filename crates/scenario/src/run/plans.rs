@@ -1,0 +1,158 @@
+//! What each process of a run is told.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use deckwatch_carrier::plan::{
+    CarrierKind, ChannelAt, ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, Scheduling,
+    SupplierPlan, TapPlan,
+};
+use deckwatch_testbed::load::LoadPlan;
+use deckwatch_testbed::{Host, Testbed};
+
+use crate::limits::{CAPTURE_SIZE_MAX, LOAD_GRACE};
+use crate::mission::{Flow, Load, Mission};
+use crate::stream::Stream;
+
+/// Makes plans for the processes of one run.
+pub(super) struct Planner<'r> {
+    pub(super) mission: &'r Mission,
+    pub(super) testbed: &'r Testbed,
+    pub(super) work: &'r Path,
+    /// The endpoint of the naming service of each host that has one, by host.
+    pub(super) names: Vec<Option<String>>,
+}
+
+impl<'r> Planner<'r> {
+    pub(super) fn flow(&self, stream: &Stream) -> &'r Flow {
+        &self.mission.flows[stream.flow]
+    }
+
+    pub(super) fn host(&self, index: usize) -> &'r Host {
+        &self.testbed.hosts()[index]
+    }
+
+    fn address(&self, host: usize) -> IpAddr {
+        self.host(host).address().into()
+    }
+
+    fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
+        if stream.plan.carrier != CarrierKind::Event {
+            return None;
+        }
+        let names = self.names[self.flow(stream).from].clone()?;
+        Some(ChannelAt {
+            names,
+            name: format!("deckwatch/{}", stream.plan.name),
+        })
+    }
+
+    pub(super) fn load(&self, load: &Load, run_s: u64) -> LoadPlan {
+        LoadPlan {
+            processes: load.processes,
+            burst_iterations: load.count,
+            sleep_ns: u64::try_from(load.sleep.as_nanos()).unwrap_or(u64::MAX),
+            lifetime_s: (run_s + LOAD_GRACE.as_secs())
+                .min(deckwatch_testbed::limits::LOAD_LIFETIME_S_MAX),
+        }
+    }
+
+    pub(super) fn names(&self, host: usize) -> NamesPlan {
+        NamesPlan {
+            address: self.address(host),
+            port: 0,
+            store: self.work.join(format!("names-{host}.store")),
+            scheduling: self.service_scheduling(host),
+        }
+    }
+
+    /// The naming service is called before the schedule starts, not during it: it has the host's processors, and no class of its own.
+    fn service_scheduling(&self, host: usize) -> Scheduling {
+        Scheduling {
+            cpus: self.mission.hosts[host].processors.clone(),
+            ..Scheduling::default()
+        }
+    }
+
+    /// None before the naming service is known.
+    pub(super) fn channel(&self, stream: &Stream) -> Option<ChannelPlan> {
+        let flow = self.flow(stream);
+        Some(ChannelPlan {
+            stream: stream.plan.clone(),
+            address: self.address(flow.from),
+            channel: self.channel_at(stream)?,
+            queue_len: flow.channel_queue_len,
+            scheduling: flow.supplier_scheduling.clone(),
+        })
+    }
+
+    pub(super) fn consumer(&self, stream: &Stream, destination: usize) -> ConsumerPlan {
+        let flow = self.flow(stream);
+        let host = flow.to[destination];
+        ConsumerPlan {
+            stream: stream.plan.clone(),
+            destination: destination as u16,
+            host: self.mission.hosts[host].name.clone(),
+            address: self.address(host),
+            channel: self.channel_at(stream),
+            handle_for: flow.handle_for,
+            receive_buffer_bytes: flow.receive_buffer_bytes,
+            scheduling: flow.consumer_scheduling[destination].clone(),
+            records: self.consumer_records(stream, destination),
+        }
+    }
+
+    /// `endpoints` are those of the consumers' `ready`, in order.
+    pub(super) fn supplier(&self, stream: &Stream, endpoints: &[String]) -> SupplierPlan {
+        let flow = self.flow(stream);
+        let destination = |(index, endpoint): (u16, &String)| DestinationPlan {
+            index,
+            host: self.mission.hosts[flow.to[usize::from(index)]].name.clone(),
+            endpoint: endpoint.clone(),
+        };
+        SupplierPlan {
+            stream: stream.plan.clone(),
+            address: self.address(flow.from),
+            destinations: (0..).zip(endpoints).map(destination).collect(),
+            channel: self.channel_at(stream),
+            network_priority: flow.network_priority,
+            scheduling: flow.supplier_scheduling.clone(),
+            records: self.supplier_records(stream),
+        }
+    }
+
+    pub(super) fn tap(&self, host: usize, ports: Vec<u16>) -> TapPlan {
+        let host = self.host(host);
+        TapPlan {
+            host: host.name().to_owned(),
+            interfaces: host
+                .interfaces()
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+            ports,
+            capture: self.capture(host.name()),
+            size_bytes_max: CAPTURE_SIZE_MAX,
+            scheduling: Scheduling::default(),
+        }
+    }
+
+    pub(super) fn supplier_records(&self, stream: &Stream) -> PathBuf {
+        self.work
+            .join(format!("{}-supplier.records", stream.plan.flow))
+    }
+
+    pub(super) fn consumer_records(&self, stream: &Stream, destination: usize) -> PathBuf {
+        self.work
+            .join(format!("{}-{destination}.records", stream.plan.flow))
+    }
+
+    pub(super) fn capture(&self, host: &str) -> PathBuf {
+        self.work.join(format!("{host}.pcapng"))
+    }
+
+    /// `NAV over udp`.
+    pub(super) fn title(stream: &Stream) -> String {
+        format!("{} over {}", stream.plan.name, stream.plan.carrier)
+    }
+}

@@ -1,0 +1,211 @@
+//! The start of a run: loads, naming services, event channels, consumers, packet taps, suppliers, each waited for before the next.
+
+use std::time::Duration;
+
+use deckwatch_carrier::plan::{CarrierKind, PartPlan};
+use deckwatch_meter::result::Warning;
+
+use super::child::{Child, Ended, Role};
+use super::observe::Phase;
+use super::plans::Planner;
+use super::{Run, RunError};
+use crate::limits::{READY_PATIENCE, READY_PATIENCE_EACH};
+use crate::part::ProcessPlan;
+use crate::stream::length;
+
+impl Run<'_> {
+    /// Starts everything; returns when all is ready.
+    pub(super) fn start_all(&mut self) -> Result<(), RunError> {
+        self.start_loads()?;
+        self.start_services()?;
+        let consumers = self.start_consumers()?;
+        self.start_taps()?;
+        self.start_suppliers(&consumers)
+    }
+
+    fn start_loads(&mut self) -> Result<(), RunError> {
+        if self.mission.loads.is_empty() {
+            return Ok(());
+        }
+        self.observer.phase(Phase::Loads, "Starting loads");
+        let run_s = self
+            .streams
+            .iter()
+            .map(|stream| length(&stream.plan.schedule).as_secs())
+            .max()
+            .unwrap_or(0);
+        for load in &self.mission.loads {
+            let host = self.planner.host(load.host);
+            let plan = self.planner.load(load, run_s);
+            for number in 1..=load.processes {
+                let label = format!("load {number} on {}", host.name());
+                let role = Role::Load { host: load.host };
+                self.crew
+                    .start(role, label, &ProcessPlan::Load(plan.clone()), host)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Naming services and event channels, on the hosts of the suppliers that use them.
+    fn start_services(&mut self) -> Result<(), RunError> {
+        let over_event: Vec<usize> = (0..self.streams.len())
+            .filter(|&index| self.streams[index].plan.carrier == CarrierKind::Event)
+            .collect();
+        if over_event.is_empty() {
+            return Ok(());
+        }
+        self.observer.phase(
+            Phase::Services,
+            "Starting naming service and event channels",
+        );
+        let mut hosts: Vec<usize> = over_event
+            .iter()
+            .map(|&index| self.planner.flow(&self.streams[index]).from)
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        for host in hosts {
+            let plan = PartPlan::Names(self.planner.names(host));
+            let label = format!("naming service on {}", self.planner.host(host).name());
+            let index =
+                self.crew
+                    .start(Role::Names { host }, label, &plan, self.planner.host(host))?;
+            self.crew
+                .wait_ready(&[index], READY_PATIENCE, self.interrupt)?;
+            self.planner.names[host] = self.crew.children[index]
+                .ready
+                .as_ref()
+                .map(|ready| ready.endpoint.clone());
+        }
+        let mut channels = Vec::new();
+        for index in over_event {
+            let stream = &self.streams[index];
+            if let Some(plan) = self.planner.channel(stream) {
+                let host = self.planner.host(self.planner.flow(stream).from);
+                let label = format!("event channel of {} on {}", stream.plan.name, host.name());
+                let plan = PartPlan::Channel(plan);
+                channels.push(self.crew.start(
+                    Role::Channel { stream: index },
+                    label,
+                    &plan,
+                    host,
+                )?);
+            }
+        }
+        self.crew
+            .wait_ready(&channels, patience(channels.len()), self.interrupt)
+    }
+
+    /// One for each stream and destination; their indices, stream by stream.
+    fn start_consumers(&mut self) -> Result<Vec<Vec<usize>>, RunError> {
+        self.observer.phase(Phase::Consumers, "Starting consumers");
+        let mut all = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
+            let mut of_stream = Vec::new();
+            for (destination, &to) in self.planner.flow(stream).to.iter().enumerate() {
+                let host = self.planner.host(to);
+                let label = format!("consumer of {} at {}", Planner::title(stream), host.name());
+                let plan = PartPlan::Consumer(self.planner.consumer(stream, destination));
+                let role = Role::Consumer {
+                    stream: index,
+                    destination,
+                };
+                of_stream.push(self.crew.start(role, label, &plan, host)?);
+            }
+            all.push(of_stream);
+        }
+        let flat: Vec<usize> = all.iter().flatten().copied().collect();
+        self.crew
+            .wait_ready(&flat, patience(flat.len()), self.interrupt)?;
+        Ok(all)
+    }
+
+    /// One on each host, or one for all where they share the loopback interface. Without them layers are merged, which is no reason not to measure.
+    fn start_taps(&mut self) -> Result<(), RunError> {
+        let listening = |child: &Child| {
+            child
+                .ready
+                .as_ref()?
+                .listening
+                .map(|address| address.port())
+        };
+        let mut ports: Vec<u16> = self.crew.children.iter().filter_map(listening).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        self.observer.phase(Phase::Taps, "Starting packet taps");
+        let mut taps = Vec::new();
+        for host in self.tapped_hosts() {
+            let place = self.planner.host(host);
+            let plan = PartPlan::Tap(self.planner.tap(host, ports.clone()));
+            let label = format!("packet tap on {}", place.name());
+            taps.push(self.crew.start(Role::Tap { host }, label, &plan, place)?);
+        }
+        self.crew
+            .wait(&taps, patience(taps.len()), self.interrupt, |child| {
+                child.ready.is_some()
+            })?;
+        for index in taps {
+            let child = &mut self.crew.children[index];
+            if child.ready.is_none() || !child.lives() {
+                child.kill("it did not become ready, and was killed");
+                let how = match &child.ended {
+                    Some(Ended::Died(how)) => how.clone(),
+                    _ => "it ended".to_owned(),
+                };
+                let text = format!(
+                    "The {} is not there: {how}. Layers that only it could tell apart are merged.",
+                    child.label
+                );
+                self.observer.notice(&text);
+                self.warnings.push(Warning {
+                    kind: "no-tap".to_owned(),
+                    text,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Hosts that supply or consume, each once; the first alone where all share one interface.
+    fn tapped_hosts(&self) -> Vec<usize> {
+        let flows = self.mission.flows.iter();
+        let mut hosts: Vec<usize> = flows
+            .flat_map(|flow| flow.to.iter().copied().chain([flow.from]))
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        if self.planner.host(0).namespace().is_none() {
+            hosts.truncate(1);
+        }
+        hosts
+    }
+
+    fn start_suppliers(&mut self, consumers: &[Vec<usize>]) -> Result<(), RunError> {
+        self.observer.phase(Phase::Suppliers, "Starting suppliers");
+        let mut suppliers = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
+            let endpoint = |&child: &usize| {
+                let ready = self.crew.children[child].ready.as_ref();
+                ready.map_or(String::new(), |ready| ready.endpoint.clone())
+            };
+            let endpoints: Vec<String> = consumers[index].iter().map(endpoint).collect();
+            let host = self.planner.host(self.planner.flow(stream).from);
+            let plan = PartPlan::Supplier(self.planner.supplier(stream, &endpoints));
+            let label = format!("supplier of {} on {}", Planner::title(stream), host.name());
+            suppliers.push(self.crew.start(
+                Role::Supplier { stream: index },
+                label,
+                &plan,
+                host,
+            )?);
+        }
+        self.crew
+            .wait_ready(&suppliers, patience(suppliers.len()), self.interrupt)
+    }
+}
+
+/// More processes take longer to start.
+fn patience(count: usize) -> Duration {
+    READY_PATIENCE + READY_PATIENCE_EACH * count as u32
+}

@@ -1,0 +1,184 @@
+//! The measuring part of a run: from `go` until every process has stopped.
+
+use std::time::{Duration, Instant};
+
+use deckwatch_meter::pacing::drain;
+use deckwatch_meter::result::Death;
+use deckwatch_os::clock::monotonic_ns;
+
+use super::Run;
+use super::child::{Ended, Role};
+use super::observe::{Phase, RunProgress, StreamProgress};
+use crate::limits::{PROGRESS_INTERVAL, SUPPLIER_GRACE, TURN_PATIENCE};
+use crate::stream::length;
+
+/// What was measured, apart from what lies in the record files.
+#[derive(Debug)]
+pub(super) struct Measured {
+    /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC.
+    pub(super) start_ns: i64,
+    /// Messages due later are not judged: the run was interrupted then.
+    pub(super) cut_ns: Option<i64>,
+    /// What interrupted it.
+    pub(super) interrupted_by: Option<&'static str>,
+    /// Processes that ended before they should have.
+    pub(super) deaths: Vec<Death>,
+}
+
+impl Run<'_> {
+    /// Runs the schedule and the drain, and stops every process.
+    pub(super) fn measure(&mut self) -> Measured {
+        let start_ns = self.go();
+        self.observer.phase(Phase::Measuring, "Measuring");
+        let mut measured = Measured {
+            start_ns,
+            cut_ns: None,
+            interrupted_by: None,
+            deaths: Vec::new(),
+        };
+        let lengths = self
+            .streams
+            .iter()
+            .map(|stream| length(&stream.plan.schedule));
+        let longest = lengths.max().unwrap_or(Duration::ZERO);
+        let drain = self
+            .streams
+            .iter()
+            .map(|stream| drain(stream.plan.deadline))
+            .max()
+            .unwrap_or(Duration::ZERO);
+        // A supplier that a blocked call holds up is waited for as long as its messages could still be received in time to be judged.
+        let patience = longest.mul_f64(MEAN_EXCEEDED) + drain + SUPPLIER_GRACE;
+        let mut next_report = Instant::now();
+        while self.anything_goes_on() && since(start_ns) < patience {
+            if let Some(signal) = self.interrupt.received() {
+                measured.interrupted_by = Some(signal);
+                measured.cut_ns = Some(monotonic_ns());
+                self.observer.notice(&format!(
+                    "Interrupted by {signal}: what was measured until now is judged."
+                ));
+                break;
+            }
+            self.turn(&mut measured);
+            if Instant::now() >= next_report {
+                next_report += PROGRESS_INTERVAL;
+                self.report(start_ns, longest);
+            }
+        }
+        self.drain(drain, &mut measured);
+        self.report(start_ns, longest);
+        self.stop_all();
+        measured
+    }
+
+    /// Hears what is said next, and notes who has died.
+    fn turn(&mut self, measured: &mut Measured) {
+        let Some(index) = self.crew.turn(TURN_PATIENCE) else {
+            return;
+        };
+        let child = &self.crew.children[index];
+        let Some(Ended::Died(how)) = &child.ended else {
+            return;
+        };
+        let (process, how) = (child.label.clone(), how.clone());
+        self.observer
+            .notice(&format!("The {process} died: {how}. The others go on."));
+        measured.deaths.push(Death {
+            process,
+            how,
+            at_ns: monotonic_ns() - measured.start_ns,
+        });
+    }
+
+    /// Whether any stream has a supplier that is not done, somebody to receive from it, and a channel between them where there is one.
+    fn anything_goes_on(&self) -> bool {
+        (0..self.streams.len()).any(|index| {
+            let of_stream = |wanted: fn(Role) -> Option<usize>| {
+                self.crew
+                    .children
+                    .iter()
+                    .filter(move |child| wanted(child.role) == Some(index))
+            };
+            let supplies =
+                of_stream(supplier_of).any(|child| child.lives() && child.done.is_none());
+            let consumes = of_stream(consumer_of).any(|child| child.lives());
+            let passes = of_stream(channel_of).all(|child| child.lives());
+            supplies && consumes && passes
+        })
+    }
+
+    /// Waits for messages that are under way.
+    fn drain(&mut self, drain: Duration, measured: &mut Measured) {
+        self.observer
+            .phase(Phase::Draining, "Waiting for late messages");
+        let until = Instant::now() + drain;
+        // An impatient second signal of the same kind ends the program at once.
+        while Instant::now() < until {
+            self.turn(measured);
+        }
+    }
+
+    fn report(&mut self, start_ns: i64, longest: Duration) {
+        let elapsed = since(start_ns);
+        let mut progress = RunProgress {
+            elapsed,
+            left: longest.saturating_sub(elapsed),
+            streams: Vec::new(),
+        };
+        for (index, stream) in self.streams.iter().enumerate() {
+            let destinations = self.planner.flow(stream).to.len() as u64;
+            let mut of_stream = StreamProgress {
+                name: stream.plan.name.clone(),
+                carrier: stream.plan.carrier,
+                sent: 0,
+                scheduled: stream.plan.schedule.expected_messages() as u64 * destinations,
+                received: 0,
+                late: 0,
+                rate_hz: 0.0,
+            };
+            for child in &self.crew.children {
+                if supplier_of(child.role) == Some(index) {
+                    of_stream.sent += child.progress.sent;
+                }
+                if consumer_of(child.role) == Some(index) {
+                    of_stream.received += child.progress.received;
+                    of_stream.late += child.progress.late;
+                }
+            }
+            if !elapsed.is_zero() {
+                of_stream.rate_hz = of_stream.sent as f64 / elapsed.as_secs_f64();
+            }
+            progress.streams.push(of_stream);
+        }
+        self.observer.progress(&progress);
+    }
+}
+
+pub(super) fn supplier_of(role: Role) -> Option<usize> {
+    match role {
+        Role::Supplier { stream } => Some(stream),
+        _ => None,
+    }
+}
+
+pub(super) fn consumer_of(role: Role) -> Option<usize> {
+    match role {
+        Role::Consumer { stream, .. } => Some(stream),
+        _ => None,
+    }
+}
+
+pub(super) fn channel_of(role: Role) -> Option<usize> {
+    match role {
+        Role::Channel { stream } => Some(stream),
+        _ => None,
+    }
+}
+
+/// Zero before the start.
+fn since(start_ns: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(monotonic_ns() - start_ns).unwrap_or(0))
+}
+
+/// A Poisson process may last longer than its mean; of a hundred messages one in a million schedules lasts this much longer.
+const MEAN_EXCEEDED: f64 = 1.5;

@@ -43,6 +43,46 @@ impl<const N: usize> BoundedString<N> {
         &self.octets[..usize::from(self.len)]
     }
 
+    /// Reads plain text (ASCII, ended by its null, within the bound) of a short string by one copy and without a loop; takes nothing where
+    /// the octets are anything else, or too near the end of the slice for that.
+    #[inline]
+    fn parse_plain(r: &mut Reader<'_>) -> Option<Self> {
+        if N > WORD {
+            return None;
+        }
+        let mut ahead = *r;
+        let len = (ahead.read_u32().ok()? as usize)
+            .checked_sub(1)
+            .filter(|len| *len <= N)?;
+        let rest = ahead.bytes().get(ahead.position()..)?;
+        let block = rest.first_chunk::<N>()?;
+        if rest.get(len) != Some(&0) {
+            return None;
+        }
+        let kept = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
+        let word = word_of(block) & kept;
+        // Behind the text a harmless octet, so that only the text's own nulls and high bits count.
+        let checked = word | (ONES & !kept);
+        if ((checked.wrapping_sub(ONES) & !checked) | checked) & HIGH_BITS != 0 {
+            return None;
+        }
+        let mut string = Self::new();
+        string.octets.copy_from_slice(&word.to_le_bytes()[..N]);
+        string.len = len as u8;
+        *r = ahead.at_position(ahead.position() + len + 1);
+        Some(string)
+    }
+
+    /// Whether the text is ASCII.
+    #[inline]
+    fn is_ascii(&self) -> bool {
+        if N <= WORD {
+            word_of(&self.octets) & HIGH_BITS == 0
+        } else {
+            self.octets.is_ascii()
+        }
+    }
+
     #[inline]
     fn from_checked(text: &[u8]) -> Option<Self> {
         let mut string = Self::new();
@@ -50,6 +90,21 @@ impl<const N: usize> BoundedString<N> {
         string.len = text.len() as u8;
         Some(string)
     }
+}
+
+/// Octets that are looked at in one go.
+const WORD: usize = 16;
+/// An octet 1 in each place.
+const ONES: u128 = u128::MAX / 255;
+/// The high bit of each octet.
+const HIGH_BITS: u128 = ONES << 7;
+
+/// At most sixteen octets as a number, the first lowest.
+#[inline]
+fn word_of<const N: usize>(octets: &[u8; N]) -> u128 {
+    let mut word = [0; WORD];
+    word[..N].copy_from_slice(octets);
+    u128::from_le_bytes(word)
 }
 
 impl<const N: usize> Default for BoundedString<N> {
@@ -92,7 +147,7 @@ impl<const N: usize> fmt::Display for BoundedString<N> {
 impl<const N: usize> Write for BoundedString<N> {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        if w.codec().chars != CharSet::Utf8 && !self.octets.is_ascii() {
+        if w.codec().chars != CharSet::Utf8 && !self.is_ascii() {
             return self.as_str().write(w);
         }
         let len = usize::from(self.len).min(N);
@@ -107,6 +162,9 @@ impl<'a, const N: usize> Parse<'a> for BoundedString<N> {
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        if let Some(string) = Self::parse_plain(r) {
+            return Ok(string);
+        }
         let text = r.read_string_octets()?;
         if text.len() > N {
             // Text of ISO 8859-1 counts its bound in characters; UTF-8 inside may need more octets than that.
@@ -121,5 +179,64 @@ impl<'a, const N: usize> Parse<'a> for BoundedString<N> {
         }
         let text = decode_text(r, text)?;
         Self::from_checked(text.as_bytes()).ok_or_else(|| r.error(DecodeFact::BoundExceeded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ByteOrder, Codec};
+
+    /// The wire form of text, with its null and some octets behind.
+    fn wire(text: &[u8], behind: usize) -> Vec<u8> {
+        let mut octets = (text.len() as u32 + 1).to_be_bytes().to_vec();
+        octets.extend_from_slice(text);
+        octets.push(0);
+        octets.extend(std::iter::repeat_n(0xEE, behind));
+        octets
+    }
+
+    #[test]
+    fn short_and_long_ways_of_reading_agree() {
+        for len in 0..=16 {
+            for odd in 0..len + 1 {
+                for octet in [b'x', 0, 0x7F, 0x80, 0xE9] {
+                    let mut text = vec![b'a'; len];
+                    text.iter_mut()
+                        .skip(odd)
+                        .take(1)
+                        .for_each(|place| *place = octet);
+                    let near = wire(&text, 0);
+                    let far = wire(&text, 32);
+                    for codec in [Codec::DEFAULT, Codec::DEFAULT.with_chars(CharSet::Utf8)] {
+                        let reader = |octets| Reader::new(octets, ByteOrder::Big).with_codec(codec);
+                        let (mut near, mut far) = (reader(&near), reader(&far));
+                        let (short, long) = (
+                            BoundedString::<16>::parse(&mut near),
+                            BoundedString::<16>::parse(&mut far),
+                        );
+                        assert_eq!(short, long, "{text:?}");
+                        assert_eq!(near.position(), far.position());
+                        let longer = BoundedString::<40>::parse(&mut reader(&wire(&text, 64)));
+                        // In UTF-8 a character of ISO 8859-1 may need room that the shorter bound lacks.
+                        if let (Ok(short), Ok(longer)) = (short, longer) {
+                            assert_eq!(short.as_str(), longer.as_str());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_octets_behind_the_text_are_zero_and_its_bound_holds() {
+        let string =
+            BoundedString::<13>::parse(&mut Reader::new(&wire(b"NAV", 32), ByteOrder::Big))
+                .unwrap();
+        assert_eq!(string, BoundedString::try_from("NAV").unwrap());
+        let long = BoundedString::<2>::parse(&mut Reader::new(&wire(b"NAV", 32), ByteOrder::Big))
+            .unwrap_err();
+        assert_eq!(long, DecodeError::new(DecodeFact::BoundExceeded, 0));
+        assert!(BoundedString::<2>::try_from("NAV").is_err());
     }
 }

@@ -161,8 +161,8 @@ impl Layers {
     }
 }
 
-/// A receive buffer that overflows drops messages which have no receive stamp, as if the network had lost them. The buffer was fullest
-/// where the message before waited longest in it: as many as were dropped are taken from the network's account there.
+/// A receive buffer that overflows drops messages which have no receive stamp unless a tap gave one, as if the network had lost them. The buffer was fullest
+/// where the message before waited longest in it: as many as were dropped, and are not known by a stamp to have reached the host, are taken from the network's account there.
 fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
     let mut candidates = Vec::new();
     let mut before: Option<Sample> = None;
@@ -180,7 +180,14 @@ fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
         }
     }
     candidates.sort_by_key(|&(waited_ns, index, _)| (std::cmp::Reverse(waited_ns), index));
-    let dropped = usize::try_from(destination.receive_overflows).unwrap_or(usize::MAX);
+    let arrived = destination
+        .samples
+        .iter()
+        .filter(|sample| sample.received_ns == NO_STAMP && sample.kernel_receive_ns != NO_STAMP)
+        .count();
+    let dropped = usize::try_from(destination.receive_overflows)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(arrived);
     for &(_, index, before) in candidates.iter().take(dropped) {
         let parts = splitter.split(&before);
         let layer = if parts.of(Layer::Application) > parts.of(Layer::WakeUp) {

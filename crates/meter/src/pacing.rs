@@ -21,12 +21,16 @@
 //! assert_eq!((due.sequence, due.due_ns, due.warm_up), (20, 1_001_000_000, false));
 //! ```
 
-use std::fmt;
+mod error;
+mod nanoseconds;
+
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng as _;
 use serde::{Deserialize, Serialize};
+
+pub use error::ScheduleError;
 
 use crate::limits::{DRAIN_DEADLINES, DRAIN_MIN, SCHEDULE_DURATION_MAX, SCHEDULE_MESSAGES_MAX};
 
@@ -373,68 +377,6 @@ fn saturating_ns(duration: Duration) -> i64 {
 
 /// The generator's stream; any number would do, changing it changes every Poisson schedule.
 const PCG_STREAM: u128 = 0x6465_636b_7761_7463_685f_6475_6573;
-
-/// Why a schedule cannot be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// The period is zero.
-    PeriodZero,
-    /// A burst has no message.
-    BurstEmpty,
-    /// A burst lasts as long as its period or longer.
-    BurstsOverlap,
-    /// No message after the warm-up.
-    NothingToJudge,
-    /// More than [`SCHEDULE_MESSAGES_MAX`] messages.
-    TooManyMessages,
-    /// Longer than [`SCHEDULE_DURATION_MAX`].
-    TooLong,
-}
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PeriodZero => f.write_str("The period is zero."),
-            Self::BurstEmpty => f.write_str("A burst needs at least one message."),
-            Self::BurstsOverlap => {
-                f.write_str("A burst lasts longer than the period between bursts.")
-            }
-            Self::NothingToJudge => f.write_str("No message is left to judge after the warm-up."),
-            Self::TooManyMessages => write!(
-                f,
-                "The schedule has more than {SCHEDULE_MESSAGES_MAX} messages."
-            ),
-            Self::TooLong => write!(
-                f,
-                "The schedule is longer than {} days.",
-                SCHEDULE_DURATION_MAX.as_secs() / 86_400
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ScheduleError {}
-
-/// Durations as whole nanoseconds in files.
-mod nanoseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        duration: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_nanos)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -316,6 +316,27 @@ fn overflowing_receive_buffers_are_not_the_networks_fault() {
     assert_eq!(samples[70].blame, Some(Layer::Network));
 }
 
+#[test]
+fn overflows_that_a_tap_saw_arrive_leave_the_networks_losses_to_the_network() {
+    let mut samples: Vec<Sample> = (0..100).map(prompt).collect();
+    samples[40].handled_ns += 300 * MS;
+    samples[41].received_ns = samples[40].handled_ns + MS;
+    samples[41].handled_ns = samples[41].received_ns + MS;
+    for index in [42, 43] {
+        (samples[index].received_ns, samples[index].handled_ns) = (NO_STAMP, NO_STAMP);
+    }
+    lose(&mut samples[44]);
+    let mut destinations = [Destination {
+        receive_overflows: 2,
+        ..destination("SONAR", &mut samples)
+    }];
+    let flow = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(
+        flow.destinations[0].blame,
+        BTreeMap::from([("application".to_owned(), 3), ("network".to_owned(), 1)])
+    );
+}
+
 fn kind_under(
     samples: &[Sample],
     terms: &Terms,

@@ -58,7 +58,7 @@ impl Sources<'_> {
                 kernel_transmit_ns: NO_STAMP,
                 kernel_receive_ns: NO_STAMP,
                 received_ns: arrival.map_or(NO_STAMP, |(first, _)| first.received_ns),
-                handled_ns: arrival.map_or(NO_STAMP, |(first, _)| first.handled_ns),
+                handled_ns: arrival.map_or(NO_STAMP, |(first, _)| stamp(first.handled_ns)),
                 flags: SampleFlags {
                     warm_up: due.warm_up,
                     duplicates: arrival.map_or(0, |(_, duplicates)| duplicates),

@@ -1,51 +1,182 @@
-//! What a message carries: its CDR encoding, and where in it the sequence number stands.
+//! What a message carries: a value of the flow's type, its CDR encoding, and the member that is its sequence number.
 
-use deckwatch_cdr::{Parse as _, Reader, TypeCode};
+use std::sync::Arc;
+
+use deckwatch_cdr::value::{MemberPath, Value, read_value_into, write_value};
+use deckwatch_cdr::{
+    Any, ByteOrder, EncodeError, Parse as _, Reader, TypeCode, Write as _, Writer,
+};
+use deckwatch_idl::model::Model;
 use thiserror::Error;
 
 use crate::limits::BODY_SIZE_MAX;
 use crate::plan::BodyPlan;
+use crate::type_code;
 
 /// One message's body, made once; only its sequence number changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Body {
+    shape: Arc<Shape>,
+    value: Value,
     /// The length of the rest in four octets, big-endian, then the CDR encoding.
     frame: Vec<u8>,
+}
+
+/// What all messages of a stream have in common.
+#[derive(Debug)]
+struct Shape {
+    type_code: TypeCode,
+    /// None for plain octets, whose first eight are the number.
+    path: Option<MemberPath>,
+    /// Where the number stands in the encoding, and how many octets it has.
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: usize,
+    size: usize,
 }
 
 /// Octets of the length before a message on a byte stream.
 pub const FRAME_HEADER_SIZE: usize = 4;
 
+/// Byte order of the encoding that raw carriers send, on every machine.
+pub const RAW_ORDER: ByteOrder = ByteOrder::Little;
+
 impl Body {
-    /// A body as planned, with sequence number 0.
+    /// A body as planned, with sequence number 0; every other number in it is 0, every text and sequence empty.
     ///
     /// # Errors
-    /// [`BodyError`] for a body too small for its sequence number or larger than [`BODY_SIZE_MAX`].
+    /// [`BodyError`] for a type that cannot be used, or a body too small for its sequence number or larger than [`BODY_SIZE_MAX`].
     pub fn new(plan: &BodyPlan) -> Result<Self, BodyError> {
         match plan {
             BodyPlan::Octets { size_bytes } => Self::of_octets(*size_bytes),
-            BodyPlan::Typed { .. } => Err(BodyError::TooSmall),
+            BodyPlan::Typed {
+                idl_file,
+                include_paths,
+                type_name,
+                sequence_member,
+            } => {
+                let model = Model::load(idl_file, include_paths)
+                    .map_err(|errors| BodyError::Type(errors.to_string()))?;
+                let type_code = type_code::of_name(&model, type_name).map_err(BodyError::Type)?;
+                Self::typed(type_code, sequence_member)
+            }
         }
     }
 
     fn of_octets(size_bytes: u32) -> Result<Self, BodyError> {
-        if (size_bytes as usize) < SEQUENCE_SIZE {
+        let size = size_bytes as usize;
+        if size < SEQUENCE_SIZE {
             return Err(BodyError::TooSmall);
         }
         if size_bytes > BODY_SIZE_MAX {
             return Err(BodyError::TooLarge);
         }
-        let mut frame = vec![0; FRAME_HEADER_SIZE + size_bytes as usize];
-        frame[..FRAME_HEADER_SIZE].copy_from_slice(&size_bytes.to_be_bytes());
-        Ok(Self { frame })
+        let shape = Shape {
+            type_code: TypeCode::sequence(&TypeCode::octet(), 0),
+            path: None,
+            place: Place {
+                at: 0,
+                size: SEQUENCE_SIZE,
+            },
+        };
+        Ok(Self {
+            shape: Arc::new(shape),
+            value: Value::Octets(vec![0; size]),
+            frame: frame(&vec![0; size]),
+        })
     }
 
-    /// Writes the sequence number into its place.
+    fn typed(type_code: TypeCode, member: &str) -> Result<Self, BodyError> {
+        let path = MemberPath::resolve(&type_code, member).map_err(|error| {
+            BodyError::Type(format!("The sequence member `{member}`: {error}."))
+        })?;
+        if !path.is_integer() {
+            return Err(BodyError::Type(format!(
+                "The sequence member `{member}` is no integer."
+            )));
+        }
+        let value = Value::default_for(&type_code)?;
+        let mut octets = Vec::new();
+        write_value(
+            &type_code,
+            &value,
+            &mut Writer::new(&mut octets)
+                .with_order(RAW_ORDER)
+                .with_limit(BODY_SIZE_MAX as usize),
+        )?;
+        let mut reader = Reader::new(&octets, RAW_ORDER);
+        let before = |error| {
+            BodyError::Type(format!(
+                "The sequence member `{member}` cannot be read back: {error}."
+            ))
+        };
+        path.read_number(&mut reader).map_err(before)?;
+        let mut number = Vec::new();
+        write_value(
+            path.target(),
+            &Value::default_for(path.target())?,
+            &mut Writer::new(&mut number),
+        )?;
+        let place = Place {
+            at: reader.position() - number.len(),
+            size: number.len(),
+        };
+        let shape = Shape {
+            type_code,
+            path: Some(path),
+            place,
+        };
+        Ok(Self {
+            shape: Arc::new(shape),
+            value,
+            frame: frame(&octets),
+        })
+    }
+
+    /// The largest sequence number that the member holds.
+    #[must_use]
+    pub fn sequence_max(&self) -> u64 {
+        let fits = |bits: u32| u64::MAX >> (64 - bits);
+        let bits = u32::try_from(self.shape.place.size * 8).unwrap_or(64);
+        let mut value = self.value.clone();
+        // A signed member refuses what only an unsigned one of its size holds; plain octets refuse nothing.
+        let unsigned = match self
+            .shape
+            .path
+            .as_ref()
+            .and_then(|path| path.slot(&mut value))
+        {
+            Some(slot) => slot.set_number(-1).is_err(),
+            None => true,
+        };
+        if unsigned { fits(bits) } else { fits(bits - 1) }
+    }
+
+    /// Writes the sequence number into its place; one above [`Body::sequence_max`] is cut off.
     pub fn set_sequence(&mut self, sequence: u64) {
-        self.frame[FRAME_HEADER_SIZE..][..SEQUENCE_SIZE].copy_from_slice(&sequence.to_be_bytes());
+        let Place { at, size } = self.shape.place;
+        let number = &mut self.frame[FRAME_HEADER_SIZE..][at..at + size];
+        match &self.shape.path {
+            None => {
+                number.copy_from_slice(&sequence.to_be_bytes());
+                if let Value::Octets(octets) = &mut self.value {
+                    octets[..SEQUENCE_SIZE].copy_from_slice(&sequence.to_be_bytes());
+                }
+            }
+            Some(path) => {
+                number.copy_from_slice(&sequence.to_le_bytes()[..size]);
+                if let Some(slot) = path.slot(&mut self.value) {
+                    // Numbers beyond the member's range were refused before the run.
+                    let _fits = slot.set_number(sequence.cast_signed());
+                }
+            }
+        }
     }
 
-    /// The CDR encoding.
+    /// The CDR encoding, of plain octets without their count.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.frame[FRAME_HEADER_SIZE..]
@@ -57,24 +188,70 @@ impl Body {
         &self.frame
     }
 
+    /// The type: of plain octets `sequence<octet>`.
+    #[must_use]
+    pub fn type_code(&self) -> &TypeCode {
+        &self.shape.type_code
+    }
+
+    /// Marshals the value as an operation's argument.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the writer has no room.
+    pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        match &self.value {
+            Value::Octets(octets) if self.shape.path.is_none() => octets.as_slice().write(writer),
+            value => write_value(&self.shape.type_code, value, writer),
+        }
+    }
+
+    /// The value in an `any`.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where it is too large.
+    pub fn to_any(&self) -> Result<Any, EncodeError> {
+        Any::from_dynamic(&self.shape.type_code, &self.value)
+    }
+
+    /// Demarshals an operation's argument into this body; gives its sequence number, or none where it is no value of the type.
+    pub fn read(&mut self, arguments: &mut Reader<'_>) -> Option<u64> {
+        match &self.shape.path {
+            None => sequence_of_octets(arguments.read_octet_sequence().ok()?),
+            Some(path) => {
+                read_value_into(&self.shape.type_code, &mut self.value, arguments).ok()?;
+                path.slot(&mut self.value)?
+                    .as_number()
+                    .map(i64::cast_unsigned)
+            }
+        }
+    }
+
     /// Finds the sequence number in messages like this one.
     #[must_use]
     pub fn sequence_reader(&self) -> SequenceReader {
-        SequenceReader {}
+        SequenceReader {
+            shape: Arc::clone(&self.shape),
+        }
     }
 }
 
 /// Finds the sequence number in what arrived.
 #[derive(Clone, Debug)]
-pub struct SequenceReader {}
+pub struct SequenceReader {
+    shape: Arc<Shape>,
+}
 
 impl SequenceReader {
-    /// The sequence number of a CDR encoding; none where it is too short.
+    /// The sequence number of the CDR encoding that a raw carrier has brought; none where it is too short.
     #[must_use]
     pub fn read(&self, octets: &[u8]) -> Option<u64> {
-        octets
-            .first_chunk()
-            .map(|octets| u64::from_be_bytes(*octets))
+        if self.shape.path.is_none() {
+            return sequence_of_octets(octets);
+        }
+        let Place { at, size } = self.shape.place;
+        let mut number = [0; SEQUENCE_SIZE];
+        number[..size].copy_from_slice(octets.get(at..at + size)?);
+        Some(u64::from_le_bytes(number))
     }
 
     /// The sequence number of a message on a byte stream, its length before it.
@@ -86,18 +263,37 @@ impl SequenceReader {
     /// The sequence number of an operation's only argument.
     #[must_use]
     pub fn read_argument(&self, mut arguments: Reader<'_>) -> Option<u64> {
-        self.read(arguments.read_octet_sequence().ok()?)
+        match &self.shape.path {
+            None => sequence_of_octets(arguments.read_octet_sequence().ok()?),
+            Some(path) => path
+                .read_number(&mut arguments)
+                .ok()
+                .map(i64::cast_unsigned),
+        }
     }
 
     /// The sequence number in an `any` that is an operation's only argument.
     #[must_use]
     pub fn read_any(&self, mut arguments: Reader<'_>) -> Option<u64> {
-        TypeCode::parse(&mut arguments).ok()?;
-        self.read_argument(arguments)
+        let type_code = TypeCode::parse(&mut arguments).ok()?;
+        type_code
+            .equivalent(&self.shape.type_code)
+            .then(|| self.read_argument(arguments))?
     }
 }
 
-/// Octets of the sequence number before plain octets.
+fn frame(octets: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(octets.len()).unwrap_or(u32::MAX);
+    [&size.to_be_bytes(), octets].concat()
+}
+
+fn sequence_of_octets(octets: &[u8]) -> Option<u64> {
+    octets
+        .first_chunk()
+        .map(|octets| u64::from_be_bytes(*octets))
+}
+
+/// Octets of the sequence number before plain octets, and of the largest integer.
 const SEQUENCE_SIZE: usize = 8;
 
 /// Why a body cannot be made.
@@ -110,30 +306,22 @@ pub enum BodyError {
     /// Larger than any carrier takes.
     #[error("A message has at most {BODY_SIZE_MAX} octets.")]
     TooLarge,
+    /// The IDL file, or the type or member named in it, cannot be used.
+    #[error("{0}")]
+    Type(String),
+    /// The value cannot be encoded.
+    #[error("A value of the type cannot be encoded: {0}.")]
+    Encode(EncodeError),
+}
+
+impl From<EncodeError> for BodyError {
+    fn from(error: EncodeError) -> Self {
+        match error {
+            EncodeError::MessageTooLarge => Self::TooLarge,
+            error => Self::Encode(error),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sequence_number_is_found_where_it_was_put() {
-        let mut body = Body::new(&BodyPlan::Octets { size_bytes: 100 }).expect("of a usual size");
-        body.set_sequence(0x0102_0304_0506_0708);
-        assert_eq!(
-            body.sequence_reader().read(body.octets()),
-            Some(0x0102_0304_0506_0708)
-        );
-        assert_eq!(body.framed()[..4], [0, 0, 0, 100]);
-        assert_eq!(body.framed().len(), 104);
-        assert_eq!(body.sequence_reader().read(&[0; 7]), None);
-    }
-
-    #[test]
-    fn bodies_of_no_use_are_refused() {
-        let of = |size_bytes| Body::new(&BodyPlan::Octets { size_bytes }).map(|_| ());
-        assert_eq!(of(7), Err(BodyError::TooSmall));
-        assert_eq!(of(BODY_SIZE_MAX + 1), Err(BodyError::TooLarge));
-        assert_eq!(of(8), Ok(()));
-    }
-}
+mod tests;

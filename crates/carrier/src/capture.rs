@@ -251,6 +251,9 @@ impl CaptureError {
     }
 }
 
+/// The time of a packet that the kernel has not stamped: 1970.
+pub const UNSTAMPED: i64 = 0;
+
 /// The if_tsresol option: ten to the power of minus nine.
 const NANOSECONDS: u8 = 9;
 

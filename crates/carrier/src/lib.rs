@@ -26,4 +26,5 @@ pub mod sender;
 pub mod stamp_clock;
 pub mod talk;
 pub mod tcp;
+mod type_code;
 pub mod udp;

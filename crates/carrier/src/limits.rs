@@ -75,12 +75,12 @@ pub const EARLY_OCTETS_MAX: usize = 8 << 20;
 /// Connections of one stream that the join follows: suppliers that come back after a fault, at most as many.
 pub const JOINED_CONNECTIONS_MAX: usize = 1024;
 
-/// Requests in fragments that the join follows at once on one connection, as many as the ORB takes.
-pub const JOINED_TRAINS_MAX: usize = 64;
-
 /// The stamps of a raw carrier's own socket and of the tap on the same host are of the same packet on one kernel: on arrival they are one stamp
 /// converted twice, on leaving a few hundred instructions apart. This allows for a processor taken away in between.
 pub const AGREEMENT_BOUND_NS: u64 = 100_000;
 
 /// More than one in so many messages whose two stamps are further apart than [`AGREEMENT_BOUND_NS`] is a disagreement of the methods.
 pub const DISAGREEMENTS_ONE_IN: u64 = 100;
+
+/// Time in which the kernel begins to stamp after it was asked to: a work queue of it has to run once.
+pub const STAMPS_BEGIN_MAX: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
 use crate::limits::{
     BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
-    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STOP_LOOK,
+    STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
 use crate::part::PartError;
 use crate::pending::PendingStamps;
@@ -180,6 +180,9 @@ impl TcpReceiver {
         let make = || {
             let listener = TcpListener::bind((address, 0))?;
             listener.set_nonblocking(true)?;
+            // So that the first message is stamped already. Where the kernel does not, messages stay without, and the join says so.
+            stamp::stamp_received(&listener)?;
+            let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
             Ok(listener)
         };
         let listener =

@@ -11,7 +11,7 @@ use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, SequenceReader};
 use crate::limits::{
     DATAGRAM_SIZE_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, STAMP_BUFFER_BYTES,
-    STAMPS_A_TURN_MAX, STOP_LOOK,
+    STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
 use crate::part::PartError;
 use crate::pending::PendingStamps;
@@ -154,6 +154,8 @@ impl UdpReceiver {
             socket::set_receive_buffer(&socket, buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES))?;
             socket.set_read_timeout(Some(STOP_LOOK))?;
             stamp::stamp_received(&socket)?;
+            // Where it does not, messages stay without, and the join says so.
+            let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
             Ok(socket)
         };
         let socket =

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 use crate::filter::PortFilter;
-use crate::{control, option, socket};
+use crate::{control, option, socket, stamp};
 
 /// A tap on one interface.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ impl Tap {
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         filter.attach(fd.as_fd())?;
         socket::set_receive_buffer(&fd, buffer_bytes)?;
-        option::set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        // Not SO_TIMESTAMPNS: that fills a stamp in when the packet is taken, where the kernel had not begun to stamp yet.
+        stamp::stamp_received(&fd)?;
         let mut address = no_address();
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
@@ -103,7 +104,7 @@ pub struct Packet {
     pub len: usize,
     /// Octets that the packet had.
     pub len_on_wire: usize,
-    /// When, nanoseconds of CLOCK_REALTIME.
+    /// When, nanoseconds of CLOCK_REALTIME; none before the kernel has begun to stamp ([`crate::stamp::await_stamps`]).
     pub realtime_ns: Option<i64>,
     /// Which way it went.
     pub direction: Direction,
@@ -182,6 +183,7 @@ const PACKET_STATISTICS: i32 = 6;
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::time::Duration;
 
     use super::*;
     use crate::clock::ClockPair;
@@ -222,6 +224,7 @@ mod tests {
         let Some(mut tap) = open(port, 1 << 20) else {
             return;
         };
+        assert!(stamp::await_stamps(Duration::from_secs(10)));
         let stranger = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("loopback");
         let before = ClockPair::read();

@@ -9,7 +9,7 @@ use deckwatch_os::clock::ClockPair;
 use deckwatch_os::tap::Direction;
 
 use crate::body::{Body, SequenceReader};
-use crate::capture::Captured;
+use crate::capture::{Captured, UNSTAMPED};
 use crate::limits::JOINED_CONNECTIONS_MAX;
 use crate::packet::{Carried, Load};
 use crate::plan::{CarrierKind, JoinPlan};
@@ -124,7 +124,11 @@ impl<'p> Legs<'p> {
         let Some(carried) = Carried::parse(&packet.octets) else {
             return;
         };
-        let stamp_ns = clock.to_monotonic(packet.realtime_ns);
+        let stamp_ns = if packet.realtime_ns == UNSTAMPED {
+            NO_STAMP
+        } else {
+            clock.to_monotonic(packet.realtime_ns)
+        };
         for leg in &mut self.legs {
             if leg.capture == capture
                 && Some(leg.direction) == packet.direction

@@ -32,6 +32,12 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         )));
     }
     let messages = messages_of(&plan.stream.schedule)?;
+    if messages - 1 > body.sequence_max() {
+        return Err(PartError::Plan(format!(
+            "The stream has {messages} messages, and the member that numbers them holds no more than {}.",
+            body.sequence_max()
+        )));
+    }
     let slots = slots(plan)?;
     let file = RecordFile::supplier(
         &plan.records,
@@ -48,7 +54,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = preparation::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
-    let lanes = lanes(plan, &slots, messages, records, &shared, &clock)?;
+    let lanes = lanes(plan, &slots, &body, messages, records, &shared, &clock)?;
     std::thread::scope(|scope| {
         let mut starts = Vec::new();
         for mut lane in lanes {
@@ -149,6 +155,7 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
 fn lanes(
     plan: &SupplierPlan,
     slots: &[&DestinationPlan],
+    body: &Body,
     messages: u64,
     mut records: Records<SupplierRecord>,
     shared: &Arc<Shared>,
@@ -163,7 +170,7 @@ fn lanes(
             lanes.push(Lane::new(Body::new(&plan.stream.body)?, Arc::clone(shared)));
         }
         if let Some(lane) = lanes.last_mut() {
-            lane.push(connect(plan, destination, clock)?, own);
+            lane.push(connect(plan, destination, body, clock)?, own);
         }
     }
     Ok(lanes)
@@ -172,10 +179,10 @@ fn lanes(
 fn connect(
     plan: &SupplierPlan,
     destination: &DestinationPlan,
+    body: &Body,
     clock: &Arc<StampClock>,
 ) -> Result<Box<dyn Sender>, PartError> {
     let (priority, clock) = (plan.network_priority, Arc::clone(clock));
-    let body_size = || Body::new(&plan.stream.body).map(|body| body.octets().len());
     Ok(match plan.stream.carrier {
         CarrierKind::Udp => Box::new(UdpSender::connect(
             plan.address,
@@ -186,7 +193,7 @@ fn connect(
         CarrierKind::Tcp => Box::new(TcpSender::connect(
             plan.address,
             endpoint(destination)?,
-            body_size()?,
+            body.octets().len(),
             priority,
             clock,
         )?),

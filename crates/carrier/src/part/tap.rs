@@ -8,15 +8,16 @@ use std::time::Duration;
 use deckwatch_meter::result::Warning;
 use deckwatch_os::clock::{self, ClockPair};
 use deckwatch_os::filter::PortFilter;
-use deckwatch_os::socket;
 use deckwatch_os::tap::{self, Interface, Tap};
+use deckwatch_os::{socket, stamp};
 
 use super::stage::{Stage, Told};
 use super::{PartError, preparation};
 use crate::arrival::Shared;
-use crate::capture::{CaptureNote, CaptureWriter};
+use crate::capture::{CaptureNote, CaptureWriter, UNSTAMPED};
 use crate::limits::{
-    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STOP_LOOK, TAP_BUFFER_BYTES, TAP_INTERFACES_MAX,
+    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, STOP_LOOK, TAP_BUFFER_BYTES,
+    TAP_INTERFACES_MAX,
 };
 use crate::plan::TapPlan;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
@@ -150,6 +151,8 @@ impl<'p> Capturing<'p> {
         };
         note.write(&plan.capture)
             .map_err(|error| PartError::Plan(format!("{}: {error}.", plan.capture.display())))?;
+        // Where it does not, packets carry no stamp, and the join finds them missing.
+        let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
         Ok(Self {
             plan,
             taps,
@@ -176,7 +179,7 @@ impl<'p> Capturing<'p> {
         for (tap, interface) in self.taps.iter_mut().zip(0..) {
             // An interface that goes down says so once, and is then silent.
             while let Ok(Some(packet)) = tap.take(&mut self.packet) {
-                let stamp_ns = packet.realtime_ns.unwrap_or_else(clock::realtime_ns);
+                let stamp_ns = packet.realtime_ns.unwrap_or(UNSTAMPED);
                 self.writer
                     .write(interface, &packet, stamp_ns, &self.packet[..packet.len]);
                 shared.received.fetch_add(1, Ordering::Relaxed);

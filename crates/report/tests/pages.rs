@@ -45,7 +45,7 @@ fn a_fleet_folds_its_destinations_away() {
 }
 
 #[test]
-fn two_million_samples_fit() {
+fn millions_of_samples_fit() {
     let html = one("large", synthetic::large());
     assert!(html.len() < 1_000_000, "{} octets", html.len());
 }

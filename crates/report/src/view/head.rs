@@ -1,6 +1,6 @@
 //! The head of a run: its verdict in one sentence, why, what it warns about, and when, where and with what it was made.
 
-use deckwatch_meter::result::{DestinationResult, FlowResult, ResultDocument, VerdictKind};
+use deckwatch_meter::result::{DestinationResult, ResultDocument, VerdictKind};
 use serde::Serialize;
 
 use super::{class, counted, name, sentences, sign, word};
@@ -124,10 +124,7 @@ fn longest_wait(document: &ResultDocument) -> Option<String> {
             .verdict
             .messages_needed
             .filter(|_| flow.verdict.kind == VerdictKind::Unproven);
-        let destinations = flow
-            .destinations
-            .iter()
-            .filter_map(|destination| needed(flow, destination));
+        let destinations = flow.destinations.iter().filter_map(needed);
         own.into_iter()
             .chain(destinations)
             .map(move |messages| (messages, flow.rate_hz))
@@ -140,7 +137,8 @@ fn longest_wait(document: &ResultDocument) -> Option<String> {
     ))
 }
 
-fn seconds((messages, rate_hz): (u64, f64)) -> f64 {
+/// How long so many messages take at a rate.
+pub(crate) fn seconds((messages, rate_hz): (u64, f64)) -> f64 {
     if rate_hz > 0.0 {
         messages as f64 / rate_hz
     } else {
@@ -149,7 +147,7 @@ fn seconds((messages, rate_hz): (u64, f64)) -> f64 {
 }
 
 /// Messages that an unproven destination still needs.
-pub(crate) fn needed(_: &FlowResult, destination: &DestinationResult) -> Option<u64> {
+pub(crate) fn needed(destination: &DestinationResult) -> Option<u64> {
     destination
         .verdict
         .messages_needed
@@ -157,7 +155,7 @@ pub(crate) fn needed(_: &FlowResult, destination: &DestinationResult) -> Option<
 }
 
 /// How many messages more, and how long that is.
-pub(crate) fn needed_words(messages: u64, rate_hz: f64) -> String {
+fn needed_words(messages: u64, rate_hz: f64) -> String {
     let words = format!(
         "{} more {}",
         unit::count(messages),

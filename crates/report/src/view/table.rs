@@ -240,8 +240,10 @@ fn carrier_rows(line: &Line<'_>, detail: &Detail) -> CarrierRows {
 
 fn row(flow: &FlowResult, destination: &DestinationResult) -> Row {
     let kind = destination.verdict.kind;
-    let needed =
-        head::needed(flow, destination).map(|messages| head::needed_words(messages, flow.rate_hz));
+    let needed = head::needed(destination).map(|messages| {
+        let time = unit::long_duration(head::seconds((messages, flow.rate_hz)));
+        format!("{} more, {time}", unit::count(messages))
+    });
     Row {
         word: word(kind),
         class: class(kind),

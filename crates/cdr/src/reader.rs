@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
 
     /// An error at the present position.
     #[must_use]
-    #[cold]
+    #[inline]
     pub fn error(&self, fact: DecodeFact) -> DecodeError {
         DecodeError::new(fact, self.position)
     }

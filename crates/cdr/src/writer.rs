@@ -133,20 +133,9 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Makes the buffer reach `end`, and some octets further inside a window.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn grow(&mut self, end: usize) -> Result<(), EncodeError> {
-        if end > self.end_max {
-            return Err(EncodeError::MessageTooLarge);
-        }
-        let len = if self.windowed {
-            end.saturating_add(WINDOW_STEP).min(self.end_max)
-        } else {
-            end
-        };
-        self.buffer.resize(len, 0);
-        Ok(())
+        grow(self.buffer, end, self.end_max, self.windowed)
     }
 
     /// Writes `N` octets after aligning to `N`.
@@ -329,4 +318,25 @@ impl<'b> Writer<'b> {
         self.patch_u32(start - 4, len);
         Ok(())
     }
+}
+
+/// Makes the buffer reach `end`, and some octets further inside a window. Takes no writer, so that one can be kept in registers.
+#[cold]
+#[inline(never)]
+fn grow(
+    buffer: &mut Vec<u8>,
+    end: usize,
+    end_max: usize,
+    windowed: bool,
+) -> Result<(), EncodeError> {
+    if end > end_max {
+        return Err(EncodeError::MessageTooLarge);
+    }
+    let len = if windowed {
+        end.saturating_add(WINDOW_STEP).min(end_max)
+    } else {
+        end
+    };
+    buffer.resize(len, 0);
+    Ok(())
 }

@@ -34,8 +34,7 @@ pub struct Corbaloc {
 }
 
 impl Corbaloc {
-    /// The reference that the URL stands for: a profile for each address. `None` for an initial reference. The version 1.1 and above of all addresses with
-    /// equal versions share no profile, since each is tried by itself.
+    /// The reference that the URL stands for: a profile for each address, to be tried in order. `None` for an initial reference.
     ///
     /// # Errors
     /// [`EncodeError::StringHoldsNull`] in a host.

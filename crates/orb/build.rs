@@ -1,9 +1,12 @@
-//! Generates the naming service's types, references and skeletons from its IDL.
+//! Generates the naming service's types, references and skeletons from its IDL; and, for the tests, the echo interface.
 
 fn main() {
-    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/omg");
+    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl");
     deckwatch_idl::build::Builder::new()
         .orb_path("crate")
-        .file(format!("{idl}/CosNaming.idl"))
+        .file(format!("{idl}/omg/CosNaming.idl"))
+        .compile();
+    deckwatch_idl::build::Builder::new()
+        .file(format!("{idl}/deckwatch/echo.idl"))
         .compile();
 }

@@ -12,6 +12,7 @@ mod condition;
 mod diagnostic;
 mod fixed;
 pub mod generate;
+mod layout;
 mod lexer;
 pub mod limits;
 mod literal;

@@ -18,6 +18,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Reporter};
 use crate::model::{DefId, DefinitionKind, Model};
 use crate::source::{FileId, Span};
 use names::{Names, ident, inside};
+pub(crate) use union::label_number;
 
 /// How generated code names what is not in it.
 #[derive(Clone, Debug)]

@@ -1,0 +1,155 @@
+//! Against omniidl, which reads IDL by rules of its own: what it accepts of the files that come with it is accepted, with
+//! the same repository ids, and what it refuses is refused. Skipped, and said so, where it is not installed.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use deckwatch_idl::{Model, Options};
+
+/// Where Debian's package `omniorb-idl` puts its files.
+const FOLDER: &str = "/usr/share/idl/omniORB";
+
+fn own(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../idl")
+        .join(folder)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "idl"));
+    files.sort();
+    files
+}
+
+/// Every name with its id, as omniidl has them; none where it refuses the file.
+fn by_omniidl(file: &Path, includes: &[PathBuf]) -> Option<BTreeMap<String, String>> {
+    let back_end = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle");
+    let output = Command::new("omniidl")
+        .arg(format!("-p{}", back_end.display()))
+        .arg("-brepository_ids")
+        .args(
+            includes
+                .iter()
+                .map(|folder| format!("-I{}", folder.display())),
+        )
+        .arg(file)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .ok()?;
+    // One file makes its exit crash after all has been printed; a refused file prints nothing.
+    let text = String::from_utf8(output.stdout)
+        .ok()
+        .filter(|text| !text.is_empty())?;
+    let mut ids = BTreeMap::new();
+    for (name, id) in text.lines().filter_map(|line| line.split_once(' ')) {
+        // To omniidl a module that is opened again is another, which a `#pragma version` in the first does not reach.
+        ids.entry(name.to_owned()).or_insert_with(|| id.to_owned());
+    }
+    Some(ids)
+}
+
+fn by_us(file: &Path, includes: &[PathBuf]) -> Result<BTreeMap<String, String>, String> {
+    let defines = vec![("__OMNIIDL__".to_owned(), "1".to_owned())];
+    let options = Options {
+        include_paths: includes.to_vec(),
+        defines,
+    };
+    let model = Model::load_with(file, &options).map_err(|errors| errors.to_string())?;
+    Ok(model
+        .definitions()
+        .map(|(_, d)| (d.scoped_name.clone(), d.repository_id.clone()))
+        .collect())
+}
+
+/// Tells the run's ledger of skips.
+fn skip(line: &str) {
+    eprintln!("skipped: {line}");
+    if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
+        let mut ledger = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        writeln!(ledger, "{line}").unwrap();
+    }
+}
+
+#[test]
+fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is_not() {
+    let omniidl = Command::new("omniidl")
+        .arg("-V")
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !omniidl || !Path::new(FOLDER).is_dir() {
+        return skip("omniidl: it, or Debian's package omniorb-idl, is not installed");
+    }
+    let includes = [
+        PathBuf::from(FOLDER),
+        Path::new(FOLDER).join("COS"),
+        own("omg"),
+    ];
+    let mut all = files(&includes[0]);
+    all.extend(files(&includes[1]));
+    let theirs = all.len();
+    all.extend(files(&own("omg")));
+    all.extend(files(&own("deckwatch")));
+    assert!(
+        all.len() > theirs,
+        "our own files are not where they should be"
+    );
+    let mut accepted = 0;
+    // Two at a time: each is a process of its own.
+    for pair in all.chunks(2) {
+        let expected: Vec<_> = std::thread::scope(|scope| {
+            let runs: Vec<_> = pair
+                .iter()
+                .map(|file| scope.spawn(|| by_omniidl(file, &includes)))
+                .collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        for (file, expected) in pair.iter().zip(expected) {
+            let Some(mut expected) = expected else {
+                assert!(
+                    by_us(file, &includes).is_err(),
+                    "{} is refused by omniidl",
+                    file.display()
+                );
+                continue;
+            };
+            accepted += 1;
+            let mut found = by_us(file, &includes).unwrap_or_else(|errors| panic!("{errors}"));
+            // Made-up names of omniidl's own module, and ours without a counterpart in its tree.
+            expected.retain(|name, _| found.contains_key(name) || !name.starts_with("CORBA"));
+            found.retain(|name, _| expected.contains_key(name) || !name.starts_with("CORBA"));
+            let differing = || {
+                expected
+                    .iter()
+                    .filter(|(name, id)| found.get(*name) != Some(id))
+                    .collect::<Vec<_>>()
+            };
+            assert!(
+                found == expected,
+                "{}: {:?} are ours otherwise",
+                file.display(),
+                differing()
+            );
+        }
+    }
+    assert!(
+        accepted > theirs / 2,
+        "omniidl accepts {accepted} of {} files",
+        all.len()
+    );
+    eprintln!(
+        "omniidl: {accepted} of {} files accepted, with equal repository ids",
+        all.len()
+    );
+}

@@ -9,6 +9,7 @@
 pub mod arrival;
 pub mod body;
 pub mod capture;
+pub mod corba;
 pub mod join;
 pub mod lane;
 pub mod limits;

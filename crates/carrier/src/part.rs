@@ -21,6 +21,7 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use preparation::prepare_thread;
 use stage::Stage;
 
 /// Plays a part to its end: commands come from `input`, events go to `output`. What ends it early is told there too.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
+use crate::corba::CorbaReceiver;
 use crate::part::PartError;
 use crate::plan::{CarrierKind, ConsumerPlan};
 use crate::stamp_clock::StampClock;
@@ -31,6 +32,7 @@ pub fn listen(
     plan: &ConsumerPlan,
     body: &Body,
     clock: &Arc<StampClock>,
+    shared: &Arc<Shared>,
 ) -> Result<Box<dyn Receiver>, PartError> {
     let (reader, clock) = (body.sequence_reader(), Arc::clone(clock));
     Ok(match plan.stream.carrier {
@@ -46,6 +48,9 @@ pub fn listen(
             reader,
             clock,
         )?),
+        CarrierKind::Corba | CarrierKind::CorbaOneway => {
+            Box::new(CorbaReceiver::serve(plan, body, shared)?)
+        }
         kind => {
             return Err(PartError::Plan(format!(
                 "The carrier {kind} is not built in."

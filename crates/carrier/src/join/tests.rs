@@ -150,6 +150,44 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
 }
 
 #[test]
+fn over_corba_the_taps_alone_give_the_kernels_stamps() {
+    for carrier in [CarrierKind::Corba, CarrierKind::CorbaOneway] {
+        for stream in [stream(carrier, 3000, 100), of_nav(stream(carrier, 0, 100))] {
+            let scratch = Scratch::new();
+            let Some(joined) = run_and_join(&stream, &scratch) else {
+                return;
+            };
+            assert!(joined.warnings.is_empty(), "{:?}", joined.warnings);
+            assert_eq!(joined.agreement, None);
+            for destination in &joined.destinations {
+                assert_eq!(
+                    (
+                        destination.samples.len(),
+                        destination.send_errors,
+                        destination.unstamped
+                    ),
+                    (105, 0, 0)
+                );
+                let error = i64::try_from(joined.conversion_error_ns).expect("small");
+                for sample in &destination.samples {
+                    let road = road(sample);
+                    assert!(!road.contains(&NO_STAMP), "{carrier}: {road:?}");
+                    assert!(
+                        road.windows(2).all(|pair| pair[0] <= pair[1] + 2 * error),
+                        "{carrier}: {road:?} +- {error}"
+                    );
+                    // A two-way call comes back after the servant is done.
+                    assert!(
+                        carrier == CarrierKind::CorbaOneway
+                            || sample.returned_ns >= sample.handled_ns
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_analyser_opens_a_capture_and_finds_what_the_tap_counted() {
     let scratch = Scratch::new();
     let stream = stream(CarrierKind::Udp, 100, 20);

@@ -49,7 +49,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = preparation::prepare_process(&plan.scheduling, plan.handle_for);
-    let mut receiver = receiver::listen(plan, &body, &clock)?;
+    let mut receiver = receiver::listen(plan, &body, &clock, &shared)?;
     receiver.announce(&mut ready)?;
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);

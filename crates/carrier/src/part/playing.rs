@@ -124,3 +124,15 @@ pub(crate) fn soon() -> PartCommand {
         start_ns: clock::monotonic_ns() + 5_000_000,
     }
 }
+
+/// The stream, of the papers' navigation data.
+pub(crate) fn of_nav(stream: StreamPlan) -> StreamPlan {
+    let body = BodyPlan::Typed {
+        idl_file: std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../idl/deckwatch/nav.idl"),
+        include_paths: Vec::new(),
+        type_name: "Nav::NavData".to_owned(),
+        sequence_member: "sequence_number".to_owned(),
+    };
+    StreamPlan { body, ..stream }
+}

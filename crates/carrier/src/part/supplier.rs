@@ -12,6 +12,7 @@ use super::stage::{Stage, Told};
 use super::{PartError, messages_of, preparation};
 use crate::arrival::Shared;
 use crate::body::Body;
+use crate::corba::CorbaSender;
 use crate::lane::Lane;
 use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
 use crate::plan::{CarrierKind, DestinationPlan, SupplierPlan};
@@ -197,6 +198,9 @@ fn connect(
             priority,
             clock,
         )?),
+        CarrierKind::Corba | CarrierKind::CorbaOneway => {
+            Box::new(CorbaSender::connect(&plan.stream, &destination.endpoint)?)
+        }
         kind => {
             return Err(PartError::Plan(format!(
                 "The carrier {kind} is not built in."

@@ -8,11 +8,15 @@
 mod exit;
 mod live;
 mod mission_args;
+mod serve;
 mod verdicts;
 mod words;
 
+mod channel;
 mod check;
 mod doctor;
+mod ior;
+mod names;
 mod part;
 mod report;
 mod run;
@@ -56,9 +60,12 @@ macro_rules! subcommands {
 }
 
 subcommands! {
+    Channel => channel,
     Check => check,
     Doctor => doctor,
     Part => part,
+    Ior => ior,
+    Names => names,
     Report => report,
     Run => run,
     Schema => schema,

@@ -143,7 +143,8 @@ fn every_consumer_gets_every_event_in_order() {
         panic!("pushed to the dead")
     };
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
-    (server.shutdown(), user.shutdown());
+    server.shutdown();
+    user.shutdown();
 }
 
 #[test]
@@ -197,7 +198,8 @@ fn slow_consumer_loses_its_oldest_events_and_holds_up_nobody() {
         20 - got.len() as u64,
         "every loss is counted"
     );
-    (server.shutdown(), user.shutdown());
+    server.shutdown();
+    user.shutdown();
 }
 
 #[test]
@@ -220,7 +222,8 @@ fn dead_consumer_is_let_go_and_the_others_go_on() {
         value += 1;
     }
     assert!(served.counts().failed >= u64::from(limits::FAILURES_MAX));
-    (server.shutdown(), user.shutdown());
+    server.shutdown();
+    user.shutdown();
 }
 
 #[test]
@@ -260,5 +263,6 @@ fn protocol_of_connecting_is_kept() {
         admin.obtain_pull_supplier().unwrap_err().kind,
         SystemExceptionKind::NoImplement
     );
-    (server.shutdown(), user.shutdown());
+    server.shutdown();
+    user.shutdown();
 }

@@ -40,10 +40,8 @@ impl Context {
 
     /// What a reference is kept as: our own contexts by their number.
     fn target(&self, reference: &ObjectRef, as_context: bool) -> Result<Target, Fault> {
-        if as_context {
-            if let Some(number) = self.shared.own_context(reference) {
-                return Ok(Target::Context(number));
-            }
+        if as_context && let Some(number) = self.shared.own_context(reference) {
+            return Ok(Target::Context(number));
         }
         let ior = self.shared.orb.object_to_string(reference);
         Ok(if as_context {

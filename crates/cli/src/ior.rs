@@ -1,0 +1,34 @@
+//! `deckwatch ior`: a reference in words.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use deckwatch_giop::{Ior, ObjectUrl};
+
+/// Explain an object reference: where it leads, what it carries
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  deckwatch ior IOR:010000002b000000...
+  deckwatch ior \"$(cat channel.ior)\"
+  deckwatch ior corbaloc::ship:2809/NameService")]
+pub(crate) struct Args {
+    /// IOR:, corbaloc: or corbaname:
+    reference: String,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let url: ObjectUrl = args.reference.trim().parse()?;
+    let (ior, name): (Option<Ior>, _) = match url {
+        ObjectUrl::Ior(ior) => (Some(ior), String::new()),
+        ObjectUrl::Corbaloc(url) => (url.to_ior()?, String::new()),
+        ObjectUrl::Corbaname(url) => (url.context.to_ior()?, url.name),
+    };
+    let ior =
+        ior.context("it names an initial reference of the ORB that reads it, and no address")?;
+    anstream::print!("{}", ior.explain());
+    if !name.is_empty() {
+        anstream::println!("the name {name} is resolved there");
+    }
+    Ok(ExitCode::SUCCESS)
+}

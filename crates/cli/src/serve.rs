@@ -1,0 +1,70 @@
+//! What the serving subcommands share: an ORB made from arguments, a reference handed out, an orderly end.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use deckwatch_orb::{ObjectRef, Orb};
+
+/// How often a serving process looks whether it is asked to end.
+const END_CHECK: Duration = Duration::from_millis(100);
+
+/// Where a server listens and what it tells of itself.
+#[derive(clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen at; port 0 for any free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    pub(crate) listen: String,
+    /// Write the reference to this file as well as to standard output
+    #[arg(long, value_name = "FILE")]
+    ior_file: Option<PathBuf>,
+}
+
+impl ServeArgs {
+    /// An ORB that listens there, its root adapter active.
+    pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
+        let listening = || format!("cannot listen at {}", self.listen);
+        let orb = Orb::builder()
+            .listen(&self.listen)?
+            .build()
+            .with_context(listening)?;
+        orb.root_poa()?.the_poa_manager().activate()?;
+        Ok(orb)
+    }
+
+    /// Tells the reference, then serves until SIGINT, SIGTERM or `ended`; open connections are closed with a farewell.
+    pub(crate) fn serve(
+        &self,
+        orb: &Orb,
+        reference: &ObjectRef,
+        ended: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        deckwatch_os::signal::catch_ending()?;
+        let ior = orb.object_to_string(reference);
+        if let Some(file) = &self.ior_file {
+            write_whole(file, &ior).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        anstream::println!("{ior}");
+        while deckwatch_os::signal::ending().is_none() && !ended() {
+            std::thread::sleep(END_CHECK);
+        }
+        orb.shutdown();
+        Ok(())
+    }
+}
+
+/// Writes beside the file and moves it into place, so that a reader never sees half a reference.
+fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(".new");
+    std::fs::write(&beside, format!("{text}\n"))?;
+    std::fs::rename(beside, file)
+}
+
+/// An ORB for a client.
+pub(crate) fn client_orb() -> anyhow::Result<Orb> {
+    Ok(Orb::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .round_trip_timeout(Duration::from_secs(30))
+        .build()?)
+}

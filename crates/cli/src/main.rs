@@ -15,6 +15,7 @@ mod words;
 mod channel;
 mod check;
 mod doctor;
+mod idl;
 mod ior;
 mod names;
 mod part;
@@ -63,6 +64,7 @@ subcommands! {
     Channel => channel,
     Check => check,
     Doctor => doctor,
+    Idl => idl,
     Part => part,
     Ior => ior,
     Names => names,

@@ -12,7 +12,7 @@
 //! Each file becomes one in `OUT_DIR`, of the same name with `.rs` behind it. All files of one builder are meant for one
 //! Rust module, where they refer to each other:
 //!
-//! ```ignore
+//! ```text
 //! mod idl {
 //!     include!(concat!(env!("OUT_DIR"), "/CosEventComm.rs"));
 //!     include!(concat!(env!("OUT_DIR"), "/CosEventChannelAdmin.rs"));

@@ -11,6 +11,7 @@ mod check_type;
 mod condition;
 mod diagnostic;
 mod fixed;
+pub mod fuzzing;
 pub mod generate;
 mod layout;
 mod lexer;

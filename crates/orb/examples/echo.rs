@@ -1,0 +1,156 @@
+//! The echo interface: `echo serve [-ORB...]` prints its reference and serves until the process is ended;
+//! `echo call REFERENCE` calls every operation of it and says what came back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use deckwatch_cdr::{Any, Char};
+use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
+
+#[allow(
+    clippy::redundant_closure,
+    reason = "what it suggests is not general enough over lifetimes"
+)]
+mod idl {
+    include!(concat!(env!("OUT_DIR"), "/echo.rs"));
+}
+use idl::deckwatch::{ComplexStruct, Echo, EchoRef, EchoRefuseError, EchoSkeleton, Refused};
+
+#[derive(Default)]
+struct Mirror {
+    calls: AtomicU64,
+}
+
+impl Echo for Mirror {
+    fn calls(&self) -> Result<u64, SystemException> {
+        Ok(self.calls.load(Ordering::SeqCst))
+    }
+
+    fn ping(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+
+    fn echo_string<'a>(&'a self, message: &'a str) -> Result<Cow<'a, str>, SystemException> {
+        Ok(Cow::Borrowed(message))
+    }
+
+    fn echo_octets<'a>(&'a self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, SystemException> {
+        Ok(Cow::Borrowed(data))
+    }
+
+    fn echo_complex(&self, data: &ComplexStruct) -> Result<ComplexStruct, SystemException> {
+        Ok(*data)
+    }
+
+    fn echo_complex_sequence<'a>(
+        &'a self,
+        data: &'a [ComplexStruct],
+    ) -> Result<Cow<'a, [ComplexStruct]>, SystemException> {
+        Ok(Cow::Borrowed(data))
+    }
+
+    fn echo_any(&self, data: &Any) -> Result<Any, SystemException> {
+        Ok(data.clone())
+    }
+
+    fn echo_object(
+        &self,
+        reference: Option<&ObjectRef>,
+    ) -> Result<Option<ObjectRef>, SystemException> {
+        Ok(reference.cloned())
+    }
+
+    fn refuse(&self, reason: &str, code: i32) -> Result<(), EchoRefuseError> {
+        Err(Refused {
+            reason: reason.to_owned(),
+            code,
+        }
+        .into())
+    }
+
+    fn send_octets(&self, _data: &[u8]) -> Result<(), SystemException> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn send_complex_sequence(&self, data: &[ComplexStruct]) -> Result<(), SystemException> {
+        self.calls.fetch_add(data.len() as u64, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+fn serve(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {
+    let root = orb.root_poa()?;
+    root.the_poa_manager().activate()?;
+    let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror::default()));
+    let reference = root.servant_to_reference(&servant)?;
+    orb.register_plain_key(b"Echo", &reference)?;
+    println!("{}", orb.object_to_string(&reference));
+    orb.seal();
+    orb.run();
+    Ok(())
+}
+
+fn complex(number: i16) -> Result<ComplexStruct, Box<dyn std::error::Error>> {
+    let (l, d) = (i32::from(number), f64::from(number) / 3.0);
+    Ok(ComplexStruct {
+        s: number,
+        l,
+        f: 0.5,
+        d,
+        c: Char(b'x'),
+        name: "ship".try_into().map_err(|_| "a name")?,
+    })
+}
+
+fn check(what: &str, holds: bool) -> Result<(), Box<dyn std::error::Error>> {
+    println!("{what}: {}", if holds { "as sent" } else { "DIFFERENT" });
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+fn call(orb: &Orb, reference: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let object = orb.string_to_object(reference)?.ok_or("a nil reference")?;
+    let echo = EchoRef::narrow(&object)?.ok_or("no Echo")?;
+    echo.ping()?;
+    check("string", echo.echo_string("ahoy")? == "ahoy")?;
+    for len in [0, 64, 8_191, 100_000, 1_000_000] {
+        let octets: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
+        check(
+            &format!("{len} octets"),
+            echo.echo_octets(&octets)? == octets,
+        )?;
+    }
+    check("struct", echo.echo_complex(&complex(7)?)? == complex(7)?)?;
+    let many = (0..2_000).map(complex).collect::<Result<Vec<_>, _>>()?;
+    check("2000 structs", echo.echo_complex_sequence(&many)? == many)?;
+    let any = Any::from_value(&complex(9)?)?;
+    check("any", echo.echo_any(&any)? == any)?;
+    check("nil", echo.echo_object(None)?.is_none())?;
+    let back = echo
+        .echo_object(Some(echo.object()))?
+        .ok_or("nil came back")?;
+    check(
+        "object",
+        EchoRef::unchecked_narrow(back).echo_octets(b"again")? == b"again",
+    )?;
+    let refused = echo.refuse("not today", 42);
+    let told = matches!(refused, Err(EchoRefuseError::Refused(refused)) if refused.reason == "not today" && refused.code == 42);
+    check("exception", told)?;
+    let before = echo.calls()?;
+    echo.send_octets(&[0; 64])?;
+    while echo.calls()? == before {
+        std::thread::yield_now();
+    }
+    check("oneway", true)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments: Vec<String> = std::env::args().collect();
+    let orb = Orb::init(&mut arguments)?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "serve"] => serve(&orb),
+        [_, "call", reference] => call(&orb, reference),
+        _ => Err("write `echo serve` or `echo call REFERENCE`".into()),
+    }
+}

@@ -11,44 +11,62 @@ use deckwatch_giop::{Assembly, ProtocolError};
 
 use crate::wire;
 
-/// Buffers that are lent while messages are in flight. Each is as long as its capacity allows it to be read into.
+/// Buffers that are lent while messages are in flight: some to read into, which have been zeroed once, and some to
+/// write into, which are empty. Zeroing is dear beside a small call, so each kind is kept as it is.
 #[derive(Debug)]
-pub(crate) struct Slab(Pool<Vec<u8>>);
+pub(crate) struct Slab {
+    read: Pool<Vec<u8>>,
+    write: Pool<Vec<u8>>,
+}
 
 impl Slab {
     pub(crate) fn new() -> Self {
-        Self(Pool::with_capacity(BUFFERS_MAX))
+        Self {
+            read: Pool::with_capacity(BUFFERS_MAX / 2),
+            write: Pool::with_capacity(BUFFERS_MAX / 2),
+        }
     }
 
-    /// Takes `count` buffers from the allocator now, so that none need be taken later.
+    /// Takes `count` buffers of each kind from the allocator now, so that none need be taken later.
     pub(crate) fn fill(&self, count: usize) {
         for _ in 0..count {
-            if self.0.put(vec![0; BUFFER_SIZE]).is_err() {
-                return;
-            }
+            let _has_enough = self.read.put(vec![0; BUFFER_SIZE]);
+            let _has_enough = self.write.put(Vec::with_capacity(BUFFER_SIZE));
         }
     }
 
-    /// A buffer of any content, at least [`BUFFER_SIZE`] long.
+    /// A buffer to read into, of any content, at least [`BUFFER_SIZE`] long.
     pub(crate) fn lend(&self) -> Vec<u8> {
-        self.0.take().unwrap_or_else(|| vec![0; BUFFER_SIZE])
+        self.read.take().unwrap_or_else(|| {
+            let mut buffer = self.write.take().unwrap_or_default();
+            buffer.resize(BUFFER_SIZE.max(buffer.capacity()), 0);
+            buffer
+        })
     }
 
-    /// An empty buffer with room for [`BUFFER_SIZE`].
+    /// An empty buffer to write into.
     pub(crate) fn lend_empty(&self) -> Vec<u8> {
-        let mut buffer = self.lend();
-        buffer.clear();
-        buffer
+        self.write.take().unwrap_or_else(|| {
+            let mut buffer = self
+                .read
+                .take()
+                .unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE));
+            buffer.clear();
+            buffer
+        })
     }
 
-    /// Takes a buffer back; one that has grown large, or that nobody needs, is given to the allocator.
+    /// Takes a buffer of either kind back; one that has grown large, or that nobody needs, is given to the allocator.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
-        if buffer.capacity() <= BUFFER_RETAINED_MAX {
-            if buffer.len() < BUFFER_SIZE {
-                buffer.resize(BUFFER_SIZE, 0);
-            }
-            let _has_enough = self.0.put(buffer);
+        if buffer.capacity() > BUFFER_RETAINED_MAX {
+            return;
         }
+        let _has_enough = if buffer.len() < BUFFER_SIZE {
+            buffer.clear();
+            self.write.put(buffer)
+        } else {
+            self.read.put(buffer)
+        };
     }
 }
 

@@ -8,7 +8,7 @@ pub const BUFFER_SIZE: usize = 16 << 10;
 /// A buffer that has grown beyond this is given back to the allocator, not to the slab: 64 KiB messages and their headers stay.
 pub const BUFFER_RETAINED_MAX: usize = 128 << 10;
 
-/// Buffers a lane, or the caller's side of an ORB, keeps. With [`BUFFER_RETAINED_MAX`]: at most 16 MiB.
+/// Buffers to read into and to write into, together, that a lane, or the caller's side of an ORB, keeps. With [`BUFFER_RETAINED_MAX`]: at most 16 MiB.
 pub const BUFFERS_MAX: usize = 128;
 
 /// Octets of one GIOP message, whole or put together from fragments, unless the builder says otherwise.

@@ -259,3 +259,44 @@ fn a_hundred_clients_that_connect_at_once_are_all_served() {
         100
     );
 }
+
+#[test]
+fn a_request_in_fragments_is_served_as_if_it_had_come_whole() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let key = bench.object_key().unwrap();
+    let mut body = vec![
+        0,
+        0,
+        0,
+        1,
+        3,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        u8::try_from(key.len()).unwrap(),
+    ];
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
+    body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
+    body.extend(2_000_u32.to_be_bytes());
+    body.resize(body.len() + 2_000, 9);
+    let whole = say(&server, &message(0, &body));
+    let mut parts = message(0, &body[..500]);
+    parts[6] |= 2;
+    for (part, more) in [(&body[500..1_500], 2), (&body[1_500..], 0)] {
+        let mut fragment = message(7, &[&body[..4], part].concat());
+        fragment[6] |= more;
+        parts.extend(fragment);
+    }
+    assert_eq!(say(&server, &parts), whole);
+    assert_eq!(server.orb.counters().read(Counter::Requests), 2);
+}

@@ -10,25 +10,30 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The checkout's root.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout exists")
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the checkout exists")
 }
 
 /// A folder of this test's own, emptied.
-pub fn scratch(test: &str) -> PathBuf {
-    let folder = root().join("target/interop").join(format!("{test}-{}", std::process::id()));
+pub(crate) fn scratch(test: &str) -> PathBuf {
+    let folder = root()
+        .join("target/interop")
+        .join(format!("{test}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("the target folder takes files");
     folder
 }
 
 /// The program under test.
-pub fn deckwatch() -> Command {
+pub(crate) fn deckwatch() -> Command {
     Command::new(env!("CARGO_BIN_EXE_deckwatch"))
 }
 
 /// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip.
-pub fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> Option<PathBuf> {
+pub(crate) fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> Option<PathBuf> {
     deckwatch_testkit::program("omniidl")?;
     let compiler = deckwatch_testkit::program("g++")?;
     if !Path::new("/usr/include/omniORB4/CORBA.h").exists() {
@@ -43,8 +48,14 @@ pub fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> Option<
             .arg("-C")
             .arg(folder)
             .arg(root().join("idl").join(idl)));
-        let stem = Path::new(idl).file_stem().and_then(|stem| stem.to_str()).expect("an IDL file has a name");
-        stubs.extend([folder.join(format!("{stem}SK.cc")), folder.join(format!("{stem}DynSK.cc"))]);
+        let stem = Path::new(idl)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .expect("an IDL file has a name");
+        stubs.extend([
+            folder.join(format!("{stem}SK.cc")),
+            folder.join(format!("{stem}DynSK.cc")),
+        ]);
     }
     let program = folder.join(name);
     run(Command::new(compiler)
@@ -59,8 +70,10 @@ pub fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> Option<
 }
 
 /// Runs a program to its end and gives its standard output; a failure fails the test with all that it said.
-pub fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
@@ -72,7 +85,7 @@ pub fn run(command: &mut Command) -> String {
 }
 
 /// A process that lives as long as its test, and the lines it says.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
     heard: Vec<String>,
@@ -80,7 +93,7 @@ pub struct Running {
 
 impl Running {
     /// Starts it with piped output.
-    pub fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -89,8 +102,14 @@ impl Running {
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (sender, lines) = channel();
         for stream in [
-            child.stdout.take().map(|out| Box::new(out) as Box<dyn Read + Send>),
-            child.stderr.take().map(|err| Box::new(err) as Box<dyn Read + Send>),
+            child
+                .stdout
+                .take()
+                .map(|out| Box::new(out) as Box<dyn Read + Send>),
+            child
+                .stderr
+                .take()
+                .map(|err| Box::new(err) as Box<dyn Read + Send>),
         ]
         .into_iter()
         .flatten()
@@ -104,11 +123,15 @@ impl Running {
                 }
             });
         }
-        Self { child, lines, heard: Vec::new() }
+        Self {
+            child,
+            lines,
+            heard: Vec::new(),
+        }
     }
 
     /// The next line that holds `word`; the test fails where none comes.
-    pub fn line_with(&mut self, word: &str) -> String {
+    pub(crate) fn line_with(&mut self, word: &str) -> String {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => {
@@ -117,14 +140,20 @@ impl Running {
                         return line;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => panic!("no line with `{word}` in {PATIENCE:?}; heard: {:#?}", self.heard),
-                Err(RecvTimeoutError::Disconnected) => panic!("ended without a line with `{word}`; heard: {:#?}", self.heard),
+                Err(RecvTimeoutError::Timeout) => panic!(
+                    "no line with `{word}` in {PATIENCE:?}; heard: {:#?}",
+                    self.heard
+                ),
+                Err(RecvTimeoutError::Disconnected) => panic!(
+                    "ended without a line with `{word}`; heard: {:#?}",
+                    self.heard
+                ),
             }
         }
     }
 
     /// Waits for the end of the process and gives its status and every line it said.
-    pub fn wait(mut self) -> (std::process::ExitStatus, Vec<String>) {
+    pub(crate) fn wait(mut self) -> (std::process::ExitStatus, Vec<String>) {
         let status = self.child.wait().expect("the process can be waited for");
         let mut heard = std::mem::take(&mut self.heard);
         heard.extend(self.lines.iter());
@@ -132,7 +161,7 @@ impl Running {
     }
 
     /// Sends SIGTERM, as an operator would.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         run(Command::new("kill").arg(self.child.id().to_string()));
     }
 }
@@ -145,16 +174,20 @@ impl Drop for Running {
 }
 
 /// A capture of loopback by tshark's own capturer, or a counted skip where it is not permitted.
-pub fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
+pub(crate) fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
     let tshark = deckwatch_testkit::program("tshark")?;
     let file = folder.join("capture.pcapng");
-    let mut running = Running::start(Command::new(tshark).args(["-i", "lo", "-f", "tcp", "-w"]).arg(&file));
+    let mut running = Running::start(
+        Command::new(tshark)
+            .args(["-i", "lo", "-f", "tcp", "-w"])
+            .arg(&file),
+    );
     running.line_with("Capturing on");
     Some((running, file))
 }
 
 /// What tshark finds wrong with the GIOP of some ports in a capture: nothing, with luck. Also counts the GIOP messages it saw.
-pub fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
+pub(crate) fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
     let read = |filter: &str| {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(file);
@@ -164,5 +197,8 @@ pub fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
         run(command.arg("-Y").arg(filter))
     };
     let malformed = read("giop && (_ws.malformed || giop.exceptionid contains \"MARSHAL\")");
-    (read("giop").lines().count(), malformed.lines().map(str::to_owned).collect())
+    (
+        read("giop").lines().count(),
+        malformed.lines().map(str::to_owned).collect(),
+    )
 }

@@ -1,0 +1,243 @@
+//! Naming and events between this ORB and omniORB, and what a dissector of neither thinks of the octets.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{Running, capture, deckwatch, dissect, omniorb_program, root, run, scratch};
+use deckwatch_cdr::Any;
+use deckwatch_cdr::value::{MemberPath, Value};
+use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsumerRef};
+use deckwatch_idl::model::Model;
+use deckwatch_orb::Orb;
+use deckwatch_testkit::program;
+
+/// A naming service of ours at a port of its own choice.
+struct Names {
+    _process: Running,
+    port: u16,
+    ior: String,
+}
+
+impl Names {
+    fn start() -> Self {
+        let mut process = Running::start(deckwatch().args(["names", "serve"]));
+        let (mut port, mut ior) = (None, None);
+        while port.is_none() || ior.is_none() {
+            let line = process.line_with("");
+            if let Some(endpoint) = line.strip_prefix("serving names at corbaloc::127.0.0.1:") {
+                port = endpoint
+                    .split('/')
+                    .next()
+                    .and_then(|port| port.parse().ok());
+            } else if line.starts_with("IOR:") {
+                ior = Some(line);
+            }
+        }
+        Self {
+            _process: process,
+            port: port.expect("a port"),
+            ior: ior.expect("a reference"),
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("corbaloc::127.0.0.1:{}/NameService", self.port)
+    }
+
+    fn initial(&self) -> [String; 2] {
+        [
+            "-ORBInitRef".to_owned(),
+            format!("NameService={}", self.url()),
+        ]
+    }
+
+    fn nameclt(&self, arguments: &[&str]) -> String {
+        run(Command::new("nameclt").args(self.initial()).args(arguments))
+    }
+}
+
+/// `deckwatch channel` bound to a name.
+fn channel(names: &Names, name: &str) -> (Running, String) {
+    let mut process =
+        Running::start(deckwatch().args(["channel", "--bind", name, "--names", &names.url()]));
+    let ior = process.line_with("IOR:");
+    (process, ior)
+}
+
+/// NAV events as a supplier whose types are known at run time only.
+struct NavSupplier {
+    orb: Orb,
+    proxy: ProxyPushConsumerRef,
+    model: Model,
+}
+
+impl NavSupplier {
+    fn connect(channel: &str) -> Self {
+        let model = Model::load(root().join("idl/deckwatch/nav.idl"), &[]).expect("nav.idl");
+        let orb = Orb::builder().build().expect("an ORB");
+        let object = orb
+            .string_to_object(channel)
+            .expect("an IOR")
+            .expect("not nil");
+        let admin = EventChannelRef::unchecked_narrow(object)
+            .for_suppliers()
+            .expect("an answer")
+            .expect("not nil");
+        let proxy = admin
+            .obtain_push_consumer()
+            .expect("an answer")
+            .expect("not nil");
+        proxy.connect_push_supplier(None).expect("connected");
+        Self { orb, proxy, model }
+    }
+
+    fn push(&self, sequence: u32) {
+        let type_code = self.model.type_code("Nav::NavData").expect("the type");
+        let mut value = Value::default_for(&type_code).expect("a value");
+        let mut set = |member: &str, to: Value| {
+            let path = MemberPath::resolve(&type_code, member).expect("a member");
+            *path.slot(&mut value).expect("its place") = to;
+        };
+        set("sequence_number", Value::ULong(sequence));
+        set("attitude.heading_deg", Value::Double(271.5));
+        let mut source = b"RTS".to_vec();
+        source.resize(16, 0);
+        set("source", Value::Octets(source));
+        let event = Any::from_dynamic(&type_code, &value).expect("an event");
+        self.proxy.push(&event).expect("pushed");
+    }
+}
+
+#[test]
+fn nameclt_lists_and_resolves_through_our_naming_and_catior_reads_our_references() {
+    if program("nameclt").is_none() || program("catior").is_none() {
+        return;
+    }
+    let names = Names::start();
+    names.nameclt(&["bind_new_context", "ships"]);
+    names.nameclt(&["bind", "ships/nav.channel", &names.ior]);
+    assert_eq!(names.nameclt(&["list"]).trim(), "ships/");
+    assert_eq!(names.nameclt(&["list", "ships"]).trim(), "nav.channel");
+    let resolved = names.nameclt(&["resolve", "ships/nav.channel"]);
+    let explained = run(Command::new("catior").arg(resolved.trim()));
+    assert!(
+        explained.contains("IDL:omg.org/CosNaming/NamingContextExt:1.0"),
+        "{explained}"
+    );
+    assert!(
+        explained.contains(&format!("IIOP 1.2 127.0.0.1 {}", names.port)),
+        "{explained}"
+    );
+    let ours = run(deckwatch().args(["names", "list", "ships", "--at", &names.url()]));
+    assert_eq!(ours.trim(), "nav.channel");
+    names.nameclt(&["unbind", "ships/nav.channel"]);
+    names.nameclt(&["remove_context", "ships"]);
+    assert_eq!(names.nameclt(&["list"]).trim(), "");
+}
+
+#[test]
+fn our_clients_use_omninames() {
+    if program("omniNames").is_none() {
+        return;
+    }
+    let folder = scratch("omninames");
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("its number")
+        .port();
+    let mut process = Running::start(
+        Command::new("omniNames")
+            .args(["-start", &port.to_string(), "-logdir"])
+            .arg(&folder)
+            .args(["-errlog", "/dev/stderr"]),
+    );
+    process.line_with("IOR:");
+    let at = format!("corbaloc::127.0.0.1:{port}/NameService");
+    let names =
+        |arguments: &[&str]| run(deckwatch().arg("names").args(arguments).args(["--at", &at]));
+    names(&["bind", "a/b.c", "corbaloc::127.0.0.1:9/thing", "--contexts"]);
+    assert_eq!(names(&["list"]).trim(), "a/");
+    assert_eq!(names(&["list", "a"]).trim(), "b.c");
+    assert!(names(&["resolve", "a/b.c"]).starts_with("IOR:"));
+    names(&["unbind", "a/b.c"]);
+    assert_eq!(names(&["list", "a"]).trim(), "");
+    drop(process);
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
+    const EVENTS: u32 = 50;
+    let folder = scratch("nav-events");
+    let idl = [
+        "omg/CosEventComm.idl",
+        "omg/CosEventChannelAdmin.idl",
+        "deckwatch/nav.idl",
+    ];
+    let Some(consumer) = omniorb_program("nav_consumer", &idl, &folder) else {
+        return;
+    };
+    let Some((mut capturing, file)) = capture(&folder) else {
+        return;
+    };
+    let names = Names::start();
+    let (channel_process, ior) = channel(&names, "NAV");
+    let mut consuming = Running::start(
+        Command::new(consumer)
+            .args(names.initial())
+            .args(["NAV", &EVENTS.to_string()]),
+    );
+    consuming.line_with("ready");
+    let supplier = NavSupplier::connect(&ior);
+    for sequence in 0..EVENTS {
+        supplier.push(sequence);
+    }
+    let (status, heard) = consuming.wait();
+    let events: Vec<&String> = heard
+        .iter()
+        .filter(|line| line.starts_with("event "))
+        .collect();
+    let expected: Vec<String> = (0..EVENTS)
+        .map(|number| format!("event {number} heading 271.5 source RTS"))
+        .collect();
+    assert_eq!(events, expected.iter().collect::<Vec<_>>());
+    assert!(status.success(), "{heard:?}");
+    supplier.orb.shutdown();
+    channel_process.terminate();
+    let (status, said) = channel_process.wait();
+    assert!(status.success(), "{said:?}");
+    assert!(
+        said.iter().any(|line| line.starts_with(&format!(
+            "events received {EVENTS}, delivered {EVENTS}, displaced 0"
+        ))),
+        "{said:?}"
+    );
+    let (messages, malformed) = finish(&mut capturing, &file, &[names.port, port_of(&ior)]);
+    assert!(
+        messages > 2 * EVENTS as usize,
+        "only {messages} GIOP messages captured"
+    );
+    assert_eq!(malformed, Vec::<String>::new());
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+/// The port in a reference of ours, as `deckwatch ior` tells it.
+fn port_of(ior: &str) -> u16 {
+    let text = run(deckwatch().args(["ior", ior]));
+    let port = text
+        .split(" port ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    port.and_then(|port| port.parse().ok())
+        .unwrap_or_else(|| panic!("no port in {text}"))
+}
+
+/// Ends a capture and dissects it.
+fn finish(capturing: &mut Running, file: &PathBuf, ports: &[u16]) -> (usize, Vec<String>) {
+    capturing.terminate();
+    capturing.line_with("captured");
+    dissect(file, ports)
+}

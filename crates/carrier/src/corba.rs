@@ -7,7 +7,7 @@
 //! T is the flow's IDL type, `sequence<octet>` for plain octets. It is marshalled at each call and demarshalled at each servant, as generated stubs
 //! do: that is a part of what a middleware costs. The kernel's stamps come from the taps.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,46 +37,45 @@ pub const DELIVER: &str = "deliver";
 /// The operation of `corba-oneway`.
 pub const DELIVER_ONEWAY: &str = "deliver_oneway";
 
-/// An ORB that only calls, with the time limits of a stream.
+/// An ORB that only calls, no call longer than this.
 ///
 /// # Errors
 /// [`PartError`] when it cannot be made.
-pub(crate) fn calling_orb(stream: &StreamPlan) -> Result<Orb, PartError> {
+pub(crate) fn calling_orb(call_time_max: Duration) -> Result<Orb, PartError> {
     let made = Orb::builder()
         .connect_timeout(CONNECT_TIME_MAX)
-        .round_trip_timeout(call_time_max(stream))
+        .round_trip_timeout(call_time_max)
         .build();
     made.map_err(|error| PartError::Plan(error.to_string()))
 }
 
-/// An ORB that serves at `address`, its threads scheduled as asked for; where it listens.
+/// An ORB that serves at `address` (port 0 for any), its threads scheduled as asked for; where it listens.
 ///
 /// # Errors
 /// [`PartError`] when it cannot listen.
 pub(crate) fn serving_orb(
-    stream: &StreamPlan,
-    address: IpAddr,
-    port: u16,
+    call_time_max: Duration,
+    address: SocketAddr,
     threads: usize,
     scheduling: &Scheduling,
 ) -> Result<(Orb, SocketAddr), PartError> {
     let of = |error: deckwatch_orb::BuildError| PartError::Plan(error.to_string());
     let scheduling = scheduling.clone();
     let builder = Orb::builder()
-        .listen(&SocketAddr::new(address, port).to_string())
+        .listen(&address.to_string())
         .map_err(of)?
         .connect_timeout(CONNECT_TIME_MAX)
-        .round_trip_timeout(call_time_max(stream))
+        .round_trip_timeout(call_time_max)
         .threads(threads)
         // What is refused is refused to the part's own thread too, which tells it.
         .on_thread_start(move || drop(prepare_thread(&scheduling)));
     let orb = builder.build().map_err(of)?;
     let port = orb.endpoints().first().map_or(0, |endpoint| endpoint.port);
-    Ok((orb, SocketAddr::new(address, port)))
+    Ok((orb, SocketAddr::new(address.ip(), port)))
 }
 
 /// The longest that a call may hold its destination's schedule up: as long as messages are awaited at the end of a run.
-fn call_time_max(stream: &StreamPlan) -> Duration {
+pub(crate) fn call_time_max(stream: &StreamPlan) -> Duration {
     pacing::drain(stream.deadline)
 }
 
@@ -99,7 +98,7 @@ impl CorbaSender {
     /// # Errors
     /// [`PartError`] where it is no reference, or leads to nobody.
     pub fn connect(stream: &StreamPlan, reference: &str) -> Result<Self, PartError> {
-        let orb = calling_orb(stream)?;
+        let orb = calling_orb(call_time_max(stream))?;
         let of = |exception| unusable("The consumer's reference cannot be used", exception);
         let sink = orb.string_to_object(reference).map_err(of)?;
         let sink =
@@ -228,7 +227,12 @@ impl CorbaReceiver {
         body: &Body,
         shared: &Arc<Shared>,
     ) -> Result<Self, PartError> {
-        let (orb, listening) = serving_orb(&plan.stream, plan.address, 0, 1, &plan.scheduling)?;
+        let (orb, listening) = serving_orb(
+            call_time_max(&plan.stream),
+            SocketAddr::new(plan.address, 0),
+            1,
+            &plan.scheduling,
+        )?;
         let inside = Inside {
             body: body.clone(),
             handler: None,

@@ -10,6 +10,7 @@ pub mod arrival;
 pub mod body;
 pub mod capture;
 pub mod corba;
+pub mod event;
 pub mod join;
 pub mod lane;
 pub mod limits;

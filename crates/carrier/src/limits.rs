@@ -84,3 +84,12 @@ pub const DISAGREEMENTS_ONE_IN: u64 = 100;
 
 /// Time in which the kernel begins to stamp after it was asked to: a work queue of it has to run once.
 pub const STAMPS_BEGIN_MAX: Duration = Duration::from_secs(1);
+
+/// Threads of the ORB in a channel's process: one for the stream's supplier, one for connections that come meanwhile.
+pub const CHANNEL_THREADS: usize = 2;
+
+/// Threads of the ORB in a naming service's process.
+pub const NAMES_THREADS: usize = 2;
+
+/// The longest that a naming service waits for another one that its names lead to.
+pub const NAMES_CALL_TIME_MAX: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ mod consumer;
 #[cfg(test)]
 pub(crate) mod playing;
 mod preparation;
+mod service;
 mod stage;
 mod supplier;
 mod tap;
@@ -38,9 +39,8 @@ pub fn run(
         PartPlan::Supplier(plan) => supplier::play(plan, &mut stage),
         PartPlan::Consumer(plan) => consumer::play(plan, &mut stage),
         PartPlan::Tap(plan) => tap::play(plan, &mut stage),
-        PartPlan::Channel(_) | PartPlan::Names(_) => {
-            Err(PartError::Plan("This part is played elsewhere.".to_owned()))
-        }
+        PartPlan::Channel(plan) => service::play_channel(plan, &mut stage),
+        PartPlan::Names(plan) => service::play_names(plan, &mut stage),
     };
     if let Err(error) = &played {
         stage.say(&PartEvent::Error {

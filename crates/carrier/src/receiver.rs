@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
 use crate::corba::CorbaReceiver;
+use crate::event::EventReceiver;
 use crate::part::PartError;
 use crate::plan::{CarrierKind, ConsumerPlan};
 use crate::stamp_clock::StampClock;
@@ -51,10 +52,6 @@ pub fn listen(
         CarrierKind::Corba | CarrierKind::CorbaOneway => {
             Box::new(CorbaReceiver::serve(plan, body, shared)?)
         }
-        kind => {
-            return Err(PartError::Plan(format!(
-                "The carrier {kind} is not built in."
-            )));
-        }
+        CarrierKind::Event => Box::new(EventReceiver::serve(plan, body, shared)?),
     })
 }

@@ -33,30 +33,50 @@ fn tap(ports: Vec<u16>, scratch: &Scratch) -> Option<Playing> {
 
 /// Runs a stream to two destinations on loopback under a tap, and joins it.
 fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
-    let mut consumers: Vec<Playing> = [0, 1]
-        .map(|index| Playing::start(consumer(stream, index, scratch)))
-        .into();
+    let (mut services, mut at, mut channel_endpoint) = (Vec::new(), None, None);
+    if stream.carrier == CarrierKind::Event {
+        let (playing, found_at, listening) = channel(stream, None, scratch);
+        (services, at, channel_endpoint) = (playing.into(), Some(found_at), Some(listening));
+    }
+    let receive = |index| Playing::start(finding(consumer(stream, index, scratch), at.as_ref()));
+    let mut consumers: Vec<Playing> = [0, 1].map(receive).into();
     let readies: Vec<_> = consumers.iter_mut().map(Playing::ready).collect();
     let listening: Vec<_> = readies
         .iter()
         .map(|ready| ready.listening.expect("it listens"))
         .collect();
-    let mut tap = tap(
-        listening.iter().map(|address| address.port()).collect(),
-        scratch,
-    )?;
+    let ports = listening
+        .iter()
+        .chain(&channel_endpoint)
+        .map(|address| address.port());
+    let mut tap = tap(ports.collect(), scratch)?;
     let endpoints: Vec<_> = readies.iter().map(|ready| ready.endpoint.clone()).collect();
-    let mut sending = Playing::start(supplier(stream, &endpoints, scratch));
+    let mut sending = Playing::start(finding(supplier(stream, &endpoints, scratch), at.as_ref()));
     sending.ready();
     let start_ns = clock::monotonic_ns() + 20_000_000;
     let go = PartCommand::Go { start_ns };
-    for playing in consumers.iter_mut().chain([&mut sending, &mut tap]) {
+    for playing in consumers
+        .iter_mut()
+        .chain([&mut sending, &mut tap])
+        .chain(&mut services)
+    {
         playing.tell(go);
     }
     sending.done();
-    for mut playing in consumers.into_iter().chain([tap]) {
+    let messages = stream.schedule.dues().count();
+    for index in 0..2 {
+        let path = scratch.path(&format!("consumer-{index}"));
+        while ReadRecords::consumer(&path).expect("whole").records.len() < messages {
+            std::thread::yield_now();
+        }
+    }
+    for mut playing in consumers
+        .into_iter()
+        .chain([tap])
+        .chain(services.into_iter().rev())
+    {
         playing.tell(PartCommand::Stop);
-        playing.done();
+        assert_eq!(playing.done().warnings, []);
     }
     let mut stream = stream.clone();
     stream.schedule.start_ns = start_ns;
@@ -73,7 +93,7 @@ fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
         stream,
         from: "RTS".to_owned(),
         supplier_records: scratch.path("supplier"),
-        channel_endpoint: None,
+        channel_endpoint,
         destinations: destinations.collect(),
         captures: vec![CaptureAt {
             hosts: vec!["RTS".to_owned(), "H0".to_owned(), "H1".to_owned()],
@@ -182,6 +202,49 @@ fn over_corba_the_taps_alone_give_the_kernels_stamps() {
                             || sample.returned_ns >= sample.handled_ns
                     );
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn over_an_event_channel_both_hops_are_stamped() {
+    for stream in [
+        stream(CarrierKind::Event, 3000, 100),
+        of_nav(stream(CarrierKind::Event, 0, 100)),
+    ] {
+        let scratch = Scratch::new();
+        let Some(joined) = run_and_join(&stream, &scratch) else {
+            return;
+        };
+        assert!(joined.warnings.is_empty(), "{:?}", joined.warnings);
+        for destination in &joined.destinations {
+            assert_eq!(
+                (
+                    destination.samples.len(),
+                    destination.send_errors,
+                    destination.unstamped
+                ),
+                (105, 0, 0)
+            );
+            let error = i64::try_from(joined.conversion_error_ns).expect("small");
+            for sample in &destination.samples {
+                let [due, sent, transmit, receive, received, handled] = road(sample);
+                let road = [
+                    due,
+                    sent,
+                    transmit,
+                    sample.channel_receive_ns,
+                    sample.channel_transmit_ns,
+                    receive,
+                    received,
+                    handled,
+                ];
+                assert!(!road.contains(&NO_STAMP), "{road:?}");
+                assert!(
+                    road.windows(2).all(|pair| pair[0] <= pair[1] + 2 * error),
+                    "{road:?} +- {error}"
+                );
             }
         }
     }

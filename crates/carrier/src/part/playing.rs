@@ -1,7 +1,7 @@
 //! Parts played in threads of a test, with the plans of a small stream.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -135,4 +135,41 @@ pub(crate) fn of_nav(stream: StreamPlan) -> StreamPlan {
         sequence_member: "sequence_number".to_owned(),
     };
     StreamPlan { body, ..stream }
+}
+
+/// The naming service and the event channel of a stream over `event`, ready; where the channel is found, and where it listens.
+pub(crate) fn channel(
+    stream: &StreamPlan,
+    queue_len: Option<u32>,
+    scratch: &Scratch,
+) -> ([Playing; 2], ChannelAt, SocketAddr) {
+    let mut names = Playing::start(PartPlan::Names(NamesPlan {
+        address: HOME,
+        port: 0,
+        store: scratch.path("names"),
+        scheduling: Scheduling::default(),
+    }));
+    let at = ChannelAt {
+        names: names.ready().endpoint,
+        name: "deckwatch/fleet/NAV".to_owned(),
+    };
+    let mut channel = Playing::start(PartPlan::Channel(ChannelPlan {
+        stream: stream.clone(),
+        address: HOME,
+        channel: at.clone(),
+        queue_len,
+        scheduling: Scheduling::default(),
+    }));
+    let listening = channel.ready().listening.expect("it listens");
+    ([names, channel], at, listening)
+}
+
+/// The plan of a part that has to find its channel.
+pub(crate) fn finding(mut plan: PartPlan, at: Option<&ChannelAt>) -> PartPlan {
+    match &mut plan {
+        PartPlan::Consumer(plan) => plan.channel = at.cloned(),
+        PartPlan::Supplier(plan) => plan.channel = at.cloned(),
+        _ => {}
+    }
+    plan
 }

@@ -13,6 +13,7 @@ use super::{PartError, messages_of, preparation};
 use crate::arrival::Shared;
 use crate::body::Body;
 use crate::corba::CorbaSender;
+use crate::event::EventSender;
 use crate::lane::Lane;
 use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
 use crate::plan::{CarrierKind, DestinationPlan, SupplierPlan};
@@ -201,11 +202,7 @@ fn connect(
         CarrierKind::Corba | CarrierKind::CorbaOneway => {
             Box::new(CorbaSender::connect(&plan.stream, &destination.endpoint)?)
         }
-        kind => {
-            return Err(PartError::Plan(format!(
-                "The carrier {kind} is not built in."
-            )));
-        }
+        CarrierKind::Event => Box::new(EventSender::connect(&plan.stream, plan.channel.as_ref())?),
     })
 }
 

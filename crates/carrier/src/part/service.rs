@@ -1,0 +1,177 @@
+//! The parts that serve others: the naming service of a run, and the event channel of a stream.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use deckwatch_event::{ChannelCounts, ChannelOptions, EventChannel};
+use deckwatch_meter::result::Warning;
+use deckwatch_naming::store::Store;
+use deckwatch_naming::{NAME_SERVICE, NamingService};
+use deckwatch_orb::ObjectRef;
+use deckwatch_orb::cos_naming::{NamingContextBindNewContextError, NamingContextExtRef};
+
+use super::stage::{Stage, Told};
+use super::{PartError, preparation};
+use crate::corba::{call_time_max, serving_orb};
+use crate::event;
+use crate::limits::{CHANNEL_THREADS, NAMES_CALL_TIME_MAX, NAMES_THREADS, PROGRESS_INTERVAL};
+use crate::plan::{ChannelPlan, NamesPlan, Scheduling};
+use crate::talk::{Done, PartCommand, PartEvent, Progress, Ready};
+
+/// Serves names until `stop`.
+pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
+    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let unserved = |error: &dyn Display| {
+        PartError::Plan(format!("The naming service cannot be started: {error}."))
+    };
+    let address = SocketAddr::new(plan.address, plan.port);
+    let (orb, listening) = serving_orb(
+        NAMES_CALL_TIME_MAX,
+        address,
+        NAMES_THREADS,
+        &plan.scheduling,
+    )?;
+    let store = Store::open(&plan.store).map_err(|error| unserved(&error))?;
+    let _service = NamingService::start(&orb, store).map_err(|error| unserved(&error))?;
+    let root = orb.root_poa().map_err(|error| unserved(&error))?;
+    root.the_poa_manager()
+        .activate()
+        .map_err(|error| unserved(&error))?;
+    let ready = Ready {
+        endpoint: format!("corbaloc::{listening}/{NAME_SERVICE}"),
+        listening: Some(listening),
+        warnings: refused,
+        ..Ready::default()
+    };
+    attend(stage, &plan.scheduling, ready, Progress::default);
+    orb.shutdown();
+    stage.say(&PartEvent::Done(Done::default()));
+    Ok(())
+}
+
+/// Serves one stream's event channel until `stop`.
+pub(super) fn play_channel(
+    plan: &ChannelPlan,
+    stage: &mut Stage<impl Write>,
+) -> Result<(), PartError> {
+    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let unserved = |error: &dyn Display| {
+        PartError::Plan(format!("The event channel cannot be started: {error}."))
+    };
+    let call_time_max = call_time_max(&plan.stream);
+    let address = SocketAddr::new(plan.address, 0);
+    let (orb, listening) = serving_orb(call_time_max, address, CHANNEL_THREADS, &plan.scheduling)?;
+    let mut options = ChannelOptions {
+        push_timeout: call_time_max,
+        ..ChannelOptions::default()
+    };
+    if let Some(queue_len) = plan.queue_len {
+        options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
+    }
+    let channel = EventChannel::start(&orb, options).map_err(|error| unserved(&error))?;
+    let root = orb.root_poa().map_err(|error| unserved(&error))?;
+    root.the_poa_manager()
+        .activate()
+        .map_err(|error| unserved(&error))?;
+    bind(
+        &event::names(&orb, &plan.channel.names)?,
+        &plan.channel.name,
+        channel.reference().object(),
+    )?;
+    let ready = Ready {
+        endpoint: orb.object_to_string(channel.reference().object()),
+        listening: Some(listening),
+        warnings: refused,
+        ..Ready::default()
+    };
+    attend(stage, &plan.scheduling, ready, || {
+        progress(channel.counts())
+    });
+    let counts = channel.counts();
+    orb.shutdown();
+    stage.say(&PartEvent::Done(Done {
+        progress: progress(counts),
+        warnings: lost(plan, counts),
+    }));
+    Ok(())
+}
+
+fn progress(counts: ChannelCounts) -> Progress {
+    Progress {
+        sent: counts.delivered,
+        send_errors: counts.failed,
+        received: counts.received,
+        overflows: counts.displaced,
+        ..Progress::default()
+    }
+}
+
+fn lost(plan: &ChannelPlan, counts: ChannelCounts) -> Vec<Warning> {
+    let name = &plan.stream.name;
+    let warn = |count: u64, kind: &str, text: String| {
+        (count > 0).then(|| Warning {
+            kind: kind.to_owned(),
+            text,
+        })
+    };
+    let displaced = format!(
+        "{} events of {name} gave way in a full queue of its event channel.",
+        counts.displaced
+    );
+    let let_go = format!(
+        "The event channel of {name} let {} consumers go that did not take their events.",
+        counts.consumers_lost
+    );
+    [
+        warn(counts.displaced, "channel-overflow", displaced),
+        warn(counts.consumers_lost, "channel-consumer-lost", let_go),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Binds an object under a name, making the contexts on the way, in place of what a run before may have left.
+fn bind(names: &NamingContextExtRef, name: &str, object: &ObjectRef) -> Result<(), PartError> {
+    let unbound =
+        |error: &dyn Display| PartError::Plan(format!("The name {name} cannot be bound: {error}."));
+    let path = names.to_name(name).map_err(|error| unbound(&error))?;
+    for len in 1..path.len() {
+        match names.bind_new_context(&path[..len]) {
+            Ok(_) | Err(NamingContextBindNewContextError::AlreadyBound(_)) => {}
+            Err(error) => return Err(unbound(&error)),
+        }
+    }
+    names
+        .rebind(&path, Some(object))
+        .map_err(|error| unbound(&error))
+}
+
+/// Speaks for a service until `stop`. Its own threads are scheduled like the calling one, which tells what is refused.
+fn attend(
+    stage: &mut Stage<impl Write>,
+    scheduling: &Scheduling,
+    mut ready: Ready,
+    progress: impl Fn() -> Progress,
+) {
+    let scheduled = scheduling.clone();
+    let refused = std::thread::spawn(move || preparation::prepare_thread(&scheduled)).join();
+    ready.warnings.extend(refused.unwrap_or_default());
+    ready.scheduling = preparation::in_words(scheduling, &ready.warnings);
+    stage.say(&PartEvent::Ready(ready));
+    let mut started = false;
+    loop {
+        match stage.hear(PROGRESS_INTERVAL) {
+            Told::Command(PartCommand::Go { .. }) => started = true,
+            Told::Command(PartCommand::Stop) => return,
+            Told::Prepared(_) | Told::Finished => {}
+            Told::Nothing => {
+                if started {
+                    stage.say(&PartEvent::Progress(progress()));
+                }
+            }
+        }
+    }
+}

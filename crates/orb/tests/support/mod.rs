@@ -7,6 +7,8 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod world;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

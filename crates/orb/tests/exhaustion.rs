@@ -1,0 +1,53 @@
+//! Descriptors that run out: accepting rests, is counted, and goes on when some are given back.
+//!
+//! A file of its own: the limit is the whole process's.
+
+mod support;
+
+use std::fs::File;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::Counter;
+use support::{Server, call, client_of};
+
+#[test]
+fn a_server_without_descriptors_serves_on_and_accepts_again_when_it_has_some() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    call(&bench, "ping").unwrap();
+    let pid = std::process::id().to_string();
+    let limited = Command::new("prlimit")
+        .args(["--pid", &pid, "--nofile=128:"])
+        .status();
+    assert!(limited.unwrap().success());
+
+    let mut fillers: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    drop(fillers.pop());
+    // The last descriptor goes to this end; there is none for the server's.
+    let waiting = TcpStream::connect(server.address()).unwrap();
+    let begun = Instant::now();
+    while server.orb.counters().read(Counter::AcceptsExhausted) == 0 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "accepting did not fail"
+        );
+        std::thread::yield_now();
+    }
+    // The connections there are serve on.
+    call(&bench, "ping").unwrap();
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
+
+    drop(fillers);
+    while server.orb.counters().read(Counter::ConnectionsAccepted) < 2 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "accepting did not go on"
+        );
+        std::thread::yield_now();
+    }
+    drop(waiting);
+    let (_other, fresh) = client_of(&server);
+    call(&fresh, "ping").unwrap();
+}

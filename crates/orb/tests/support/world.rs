@@ -1,0 +1,412 @@
+//! A simulated transport: two or more ORBs in one thread, in virtual time.
+//!
+//! Octets take a latency that the seed decides. Whoever would block in a read runs the world forward instead: first
+//! every ORB that has something to serve, then time, up to the next arrival or the reader's deadline.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use deckwatch_orb::Orb;
+use deckwatch_orb::transport::{
+    Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, Transport,
+    TransportError,
+};
+
+#[derive(Clone)]
+pub struct World(Arc<Mutex<State>>);
+
+struct State {
+    now: u64,
+    latency_ns: (u64, u64),
+    random: u64,
+    /// Octets sent from now on are lost.
+    is_cut: bool,
+    next: u64,
+    ends: BTreeMap<u64, End>,
+    listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
+    orbs: Vec<Orb>,
+    /// What happened, to compare runs by.
+    trace: Vec<(u64, u64, usize)>,
+}
+
+/// One end of a connection.
+struct End {
+    peer: u64,
+    inbox: VecDeque<(u64, Vec<u8>)>,
+    /// When the peer's end comes through.
+    ended_at: Option<u64>,
+    /// The poller has told of all that had arrived.
+    is_told: bool,
+}
+
+impl End {
+    fn is_readable(&self, now: u64) -> bool {
+        self.inbox.front().is_some_and(|(at, _)| *at <= now) || self.has_ended(now)
+    }
+
+    fn has_ended(&self, now: u64) -> bool {
+        self.inbox.is_empty() && self.ended_at.is_some_and(|at| at <= now)
+    }
+
+    fn next_arrival(&self) -> Option<u64> {
+        self.inbox.front().map(|(at, _)| *at).or(self.ended_at)
+    }
+}
+
+impl State {
+    fn latency(&mut self) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let (least, most) = self.latency_ns;
+        least + (self.random >> 33) % (most - least + 1)
+    }
+}
+
+impl World {
+    pub fn new(seed: u64, latency_ns: (u64, u64)) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            now: 1,
+            latency_ns,
+            random: seed,
+            is_cut: false,
+            next: 0,
+            ends: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            orbs: Vec::new(),
+            trace: Vec::new(),
+        })))
+    }
+
+    /// An ORB of this world at a host of its own.
+    pub fn orb(&self, host: &str) -> Orb {
+        let builder = Orb::builder()
+            .transport(Arc::new(self.clone()))
+            .turned_by_hand();
+        let orb = builder
+            .listen(&format!("{host}:2809"))
+            .unwrap()
+            .build()
+            .unwrap();
+        self.state().orbs.push(orb.clone());
+        orb
+    }
+
+    pub fn cut(&self) {
+        self.state().is_cut = true;
+    }
+
+    pub fn trace(&self) -> Vec<(u64, u64, usize)> {
+        self.state().trace.clone()
+    }
+
+    /// Forgets the ORBs, which hold this world in turn.
+    pub fn end(&self) {
+        let orbs = std::mem::take(&mut self.state().orbs);
+        orbs.iter().for_each(Orb::shutdown);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Lets somebody serve, else lets time pass. False: nothing will ever happen before `until`.
+    fn step(&self, until: Option<u64>) -> bool {
+        let orbs = self.state().orbs.clone();
+        if orbs.iter().any(|orb| orb.turn(Some(Duration::ZERO))) {
+            return true;
+        }
+        let mut state = self.state();
+        let now = state.now;
+        let arrivals = state
+            .ends
+            .values()
+            .filter_map(End::next_arrival)
+            .filter(|at| *at > now);
+        let Some(next) = arrivals.chain(until).min() else {
+            return false;
+        };
+        state.now = next.max(now);
+        true
+    }
+
+    /// Lets everything happen that is under way.
+    pub fn settle(&self) {
+        while self.step(None) {}
+    }
+}
+
+impl Transport for World {
+    fn now(&self) -> Instant64 {
+        Instant64(self.state().now)
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        _: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let mut state = self.state();
+        let (near, far) = (state.next, state.next + 1);
+        state.next += 2;
+        let found = state.listeners.values_mut().find(|(at, _)| at == endpoint);
+        found.ok_or(TransportError::Refused)?.1.push_back(far);
+        for (end, peer) in [(near, far), (far, near)] {
+            state.ends.insert(
+                end,
+                End {
+                    peer,
+                    inbox: VecDeque::new(),
+                    ended_at: None,
+                    is_told: true,
+                },
+            );
+        }
+        Ok(Box::new(SimStream {
+            world: self.clone(),
+            end: near,
+        }))
+    }
+
+    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        state
+            .listeners
+            .insert(id, (endpoint.clone(), VecDeque::new()));
+        Ok(Box::new(SimListener {
+            world: self.clone(),
+            id,
+            endpoint: endpoint.clone(),
+        }))
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        Ok(Box::new(SimPoller {
+            world: self.clone(),
+            watched: Mutex::default(),
+        }))
+    }
+
+    fn outward_host(&self) -> String {
+        "nowhere".to_owned()
+    }
+}
+
+struct SimStream {
+    world: World,
+    end: u64,
+}
+
+impl Stream for SimStream {
+    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
+        loop {
+            if let Some(count) = self.read_now(into)? {
+                return Ok(count);
+            }
+            if deadline.is_some_and(|at| at <= self.world.now()) {
+                return Err(TransportError::TimedOut);
+            }
+            if !self.world.step(deadline.map(|at| at.0)) {
+                return Err(TransportError::Broken);
+            }
+        }
+    }
+
+    fn read_within(&self, into: &mut [u8], _: Duration) -> Result<Option<usize>, TransportError> {
+        self.read_now(into)
+    }
+
+    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
+        let mut state = self.world.state();
+        let now = state.now;
+        let end = state
+            .ends
+            .get_mut(&self.end)
+            .ok_or(TransportError::Broken)?;
+        if !end.is_readable(now) {
+            return Ok(None);
+        }
+        let Some((_, octets)) = end.inbox.front_mut() else {
+            return Ok(Some(0));
+        };
+        let count = octets.len().min(into.len());
+        into[..count].copy_from_slice(&octets[..count]);
+        octets.drain(..count);
+        if octets.is_empty() {
+            end.inbox.pop_front();
+            end.is_told = false;
+        }
+        Ok(Some(count))
+    }
+
+    fn is_readable(&self) -> bool {
+        let state = self.world.state();
+        state
+            .ends
+            .get(&self.end)
+            .is_none_or(|end| end.is_readable(state.now))
+    }
+
+    fn write_all(&self, octets: &[u8], _: Option<Instant64>) -> Result<(), TransportError> {
+        let mut state = self.world.state();
+        let arrives = state.now + state.latency();
+        let peer = state
+            .ends
+            .get(&self.end)
+            .ok_or(TransportError::Broken)?
+            .peer;
+        let sent = (state.now, self.end, octets.len());
+        state.trace.push(sent);
+        if state.is_cut {
+            return Ok(());
+        }
+        let peer = state.ends.get_mut(&peer).ok_or(TransportError::Broken)?;
+        // One connection keeps its order.
+        let arrives = peer
+            .inbox
+            .back()
+            .map_or(arrives, |(last, _)| arrives.max(*last));
+        peer.inbox.push_back((arrives, octets.to_vec()));
+        peer.is_told = false;
+        Ok(())
+    }
+
+    fn shutdown(&self) {
+        let mut state = self.world.state();
+        let at = state.now + state.latency_ns.1;
+        let Some(peer) = state.ends.get(&self.end).map(|end| end.peer) else {
+            return;
+        };
+        if let Some(peer) = state.ends.get_mut(&peer) {
+            peer.ended_at.get_or_insert(at);
+            peer.is_told = false;
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Simulated(self.end)
+    }
+}
+
+impl Drop for SimStream {
+    fn drop(&mut self) {
+        self.shutdown();
+        self.world.state().ends.remove(&self.end);
+    }
+}
+
+struct SimListener {
+    world: World,
+    id: u64,
+    endpoint: Endpoint,
+}
+
+impl Listener for SimListener {
+    fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
+        let accepted = self
+            .world
+            .state()
+            .listeners
+            .get_mut(&self.id)
+            .and_then(|(_, waiting)| waiting.pop_front());
+        Ok(accepted.map(|end| {
+            Box::new(SimStream {
+                world: self.world.clone(),
+                end,
+            }) as Box<dyn Stream>
+        }))
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Simulated(self.id)
+    }
+}
+
+impl Drop for SimListener {
+    fn drop(&mut self) {
+        self.world.state().listeners.remove(&self.id);
+    }
+}
+
+struct SimPoller {
+    world: World,
+    watched: Mutex<BTreeMap<u64, (u64, Interest)>>,
+}
+
+impl SimPoller {
+    fn set(&self, source: Source<'_>, token: u64, interest: Interest) {
+        if let Source::Simulated(id) = source {
+            self.watched.lock().unwrap().insert(id, (token, interest));
+            if let Some(end) = self.world.state().ends.get_mut(&id) {
+                end.is_told = false;
+            }
+        }
+    }
+}
+
+impl Poller for SimPoller {
+    fn watch(
+        &self,
+        source: Source<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> Result<(), TransportError> {
+        self.set(source, token, interest);
+        Ok(())
+    }
+
+    fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest) {
+        self.set(source, token, interest);
+    }
+
+    fn forget(&self, source: Source<'_>) {
+        if let Source::Simulated(id) = source {
+            self.watched.lock().unwrap().remove(&id);
+        }
+    }
+
+    fn wait(&self, _: Option<Duration>) -> Option<Event> {
+        let watched = self.watched.lock().unwrap();
+        let mut state = self.world.state();
+        let now = state.now;
+        for (id, (token, interest)) in watched
+            .iter()
+            .filter(|(_, (_, interest))| *interest != Interest::Nothing)
+        {
+            if state
+                .listeners
+                .get(id)
+                .is_some_and(|(_, waiting)| !waiting.is_empty())
+            {
+                return Some(Event {
+                    token: *token,
+                    ended: false,
+                });
+            }
+            let Some(end) = state.ends.get_mut(id) else {
+                continue;
+            };
+            if !end.is_told && (end.is_readable(now) || *interest == Interest::Handover) {
+                // What is still under way has not been told of.
+                end.is_told = end.inbox.iter().all(|(at, _)| *at <= now);
+                return Some(Event {
+                    token: *token,
+                    ended: end.ended_at.is_some_and(|at| at <= now),
+                });
+            }
+        }
+        None
+    }
+
+    fn wake(&self) {}
+
+    fn close(&self) {}
+}

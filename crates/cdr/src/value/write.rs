@@ -19,8 +19,32 @@ pub fn write_value(
 }
 
 fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    match (arena.node(index), value) {
-        (Node::Simple(kind), value) => write_simple(*kind, value, w),
+    match arena.node(index) {
+        Node::Simple(kind) => write_simple(*kind, value, w),
+        Node::Alias {
+            boxed: false,
+            content,
+            ..
+        } => write(arena, *content, value, w),
+        Node::String { .. } | Node::WString { .. } | Node::Fixed { .. } | Node::Enum { .. } => {
+            write_leaf(arena.node(index), value, w)
+        }
+        Node::Sequence { element, bound } => write_sequence(arena, *element, *bound, value, w),
+        Node::Array { element, len } => write_array(arena, *element, *len, value, w),
+        Node::Struct { .. } | Node::Union { .. } => write_parts(arena, index, value, w),
+        Node::Named {
+            kind: Kind::Objref | Kind::Component | Kind::Home,
+            ..
+        } => write_reference(value, w),
+        Node::Value { .. }
+        | Node::Named { .. }
+        | Node::Alias { boxed: true, .. }
+        | Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
+    }
+}
+
+fn write_leaf(node: &Node, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    match (node, value) {
         (Node::String { bound }, Value::String(text)) => {
             check(text.chars().count(), *bound)?;
             text.write(w)
@@ -41,41 +65,58 @@ fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result
             }
             w.write_u32(*number)
         }
-        (Node::Sequence { element, bound }, Value::Octets(octets))
-            if is_octets(arena, *element) =>
-        {
-            check(octets.len(), *bound)?;
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}
+
+fn write_sequence(
+    arena: &Arena,
+    element: u32,
+    bound: u32,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    match value {
+        Value::Octets(octets) if is_octets(arena, element) => {
+            check(octets.len(), bound)?;
             w.write_octet_sequence(octets)
         }
-        (Node::Sequence { element, bound }, Value::Elements(elements)) => {
-            check(elements.len(), *bound)?;
+        Value::Elements(elements) => {
+            check(elements.len(), bound)?;
             w.write_count(elements.len())?;
             elements
                 .iter()
-                .try_for_each(|value| write(arena, *element, value, w))
+                .try_for_each(|value| write(arena, element, value, w))
         }
-        (Node::Array { element, len }, Value::Octets(octets)) if is_octets(arena, *element) => {
-            if octets.len() == *len as usize {
-                w.write_octets(octets)
-            } else {
-                Err(EncodeError::TypeMismatch)
-            }
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}
+
+fn write_array(
+    arena: &Arena,
+    element: u32,
+    len: u32,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    match value {
+        Value::Octets(octets) if is_octets(arena, element) && octets.len() == len as usize => {
+            w.write_octets(octets)
         }
-        (Node::Array { element, len }, Value::Elements(elements))
-            if elements.len() == *len as usize =>
-        {
-            elements
-                .iter()
-                .try_for_each(|value| write(arena, *element, value, w))
-        }
-        (
-            Node::Alias {
-                boxed: false,
-                content,
-                ..
-            },
-            value,
-        ) => write(arena, *content, value, w),
+        Value::Elements(elements) if elements.len() == len as usize => elements
+            .iter()
+            .try_for_each(|value| write(arena, element, value, w)),
+        _ => Err(EncodeError::TypeMismatch),
+    }
+}
+
+fn write_parts(
+    arena: &Arena,
+    index: u32,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    match (arena.node(index), value) {
         (
             Node::Struct {
                 exception,
@@ -102,40 +143,28 @@ fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result
             },
             Value::Union(number, value),
         ) => {
-            write_discriminator(
-                arena.node(arena.unaliased(*discriminator)).kind(),
-                *number,
-                w,
-            )?;
+            let kind = arena.node(arena.unaliased(*discriminator)).kind();
+            write_discriminator(kind, *number, w)?;
             match (select(cases, *default, *number), value) {
                 (Some(case), Some(value)) => write(arena, cases[case].node, value, w),
                 (None, None) => Ok(()),
                 _ => Err(EncodeError::TypeMismatch),
             }
         }
-        (
-            Node::Named {
-                kind: Kind::Objref | Kind::Component | Kind::Home,
-                ..
-            },
-            Value::Reference(reference),
-        ) => {
-            reference.type_id.write(w)?;
-            w.write_count(reference.profiles.len())?;
-            reference.profiles.iter().try_for_each(|(tag, data)| {
-                w.write_u32(*tag)?;
-                w.write_octet_sequence(data)
-            })
-        }
-        (
-            Node::Value { .. }
-            | Node::Named { .. }
-            | Node::Alias { boxed: true, .. }
-            | Node::Recursive { .. },
-            _,
-        ) => Err(EncodeError::TypeUnsupported),
         _ => Err(EncodeError::TypeMismatch),
     }
+}
+
+fn write_reference(value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let Value::Reference(reference) = value else {
+        return Err(EncodeError::TypeMismatch);
+    };
+    reference.type_id.write(w)?;
+    w.write_count(reference.profiles.len())?;
+    reference.profiles.iter().try_for_each(|(tag, data)| {
+        w.write_u32(*tag)?;
+        w.write_octet_sequence(data)
+    })
 }
 
 fn write_simple(kind: Kind, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {

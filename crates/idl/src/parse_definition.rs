@@ -236,7 +236,10 @@ impl Parser<'_> {
         self.annotations()?;
         let ty = self.type_spec()?;
         let declarators = self.declarators()?;
-        self.expect(Kind::Semicolon)?;
+        // An unfinished end is reported, but what has been read counts.
+        if self.expect(Kind::Semicolon).is_err() {
+            self.resume();
+        }
         Ok(Member { ty, declarators })
     }
 

@@ -17,17 +17,19 @@
 //!     }
 //! }
 //!
-//! let orb = Orb::builder().listen("127.0.0.1:0")?.build()?;
+//! # fn main() -> Result<(), SystemException> {
+//! let orb = Orb::builder().listen("127.0.0.1:0").and_then(|builder| builder.build()).expect("a free port");
 //! let root = orb.root_poa()?;
-//! root.the_poa_manager().activate()?;
-//! let id = root.activate_object(Arc::new(Clock))?;
-//! let text = orb.object_to_string(&root.id_to_reference(&id)?);
+//! root.the_poa_manager().activate().expect("a fresh manager");
+//! let servant: Arc<dyn Servant> = Arc::new(Clock);
+//! let text = orb.object_to_string(&root.servant_to_reference(&servant).expect("implicit activation"));
 //!
-//! let clock = orb.string_to_object(&text)?.ok_or("nil")?;
+//! let clock = orb.string_to_object(&text)?.expect("not nil");
 //! let ticks: Result<u32, SystemException> = clock.invoke("ticks", |_| Ok(()), |r| r.read_u32(), |_, _| Ok(None));
 //! assert_eq!(ticks?, 42);
 //! orb.shutdown();
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(())
+//! # }
 //! ```
 
 #![forbid(unsafe_code)]

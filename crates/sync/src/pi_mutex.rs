@@ -64,11 +64,6 @@ impl<T: ?Sized> PiMutex<T> {
         })
     }
 
-    /// The value, without locking: nobody else can have it.
-    pub fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut()
-    }
-
     #[cold]
     fn lock_in_kernel(&self) {
         while futex(

@@ -1,0 +1,51 @@
+//! The road of a request is short: at most ten of the lane's own functions stand between the poller and the servant.
+
+mod support;
+
+use std::backtrace::Backtrace;
+use std::sync::{Arc, Mutex};
+
+use deckwatch_orb::{Servant, ServerRequest, SystemException};
+use support::{Server, call, client_of};
+
+#[derive(Default)]
+struct Witness(Mutex<Vec<String>>);
+
+impl Servant for Witness {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:deckwatch.test/Witness:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let seen = Backtrace::force_capture().to_string();
+        let functions = seen
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("at "));
+        let below_turn = functions.take_while(|line| !line.contains("::turn"));
+        // The name stands behind the frame's number; the standard library's frames may hold ours as a parameter.
+        let names = below_turn.filter_map(|line| line.split_once(": ").map(|(_, name)| name));
+        let own = names.filter(|name| {
+            name.starts_with("deckwatch_orb::lane") && !name.contains("{{closure}}")
+        });
+        *self.0.lock().unwrap() = own.map(str::to_owned).collect();
+        request.reply()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn at_most_ten_functions_of_the_lane_lead_from_the_poller_to_the_servant() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let witness = Arc::new(Witness::default());
+    let servant: Arc<dyn Servant> = witness.clone();
+    let text = server
+        .root
+        .servant_to_reference(&servant)
+        .unwrap()
+        .to_string();
+    let reference = client.string_to_object(&text).unwrap().unwrap();
+    call(&reference, "look").unwrap();
+    let own = witness.0.lock().unwrap().clone();
+    assert!((5..=10).contains(&own.len()), "{own:#?}");
+}

@@ -192,7 +192,8 @@ impl TcpReceiver {
             receive_buffer_bytes: buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
             clock,
             reader,
-            buffer: vec![0; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
+            // Not zeros, which would be pages that the first message has to fetch.
+            buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
         })
     }
 }

@@ -164,7 +164,8 @@ impl UdpReceiver {
             socket,
             clock,
             reader,
-            buffer: vec![0; DATAGRAM_SIZE_MAX as usize],
+            // Not zeros, which would be pages that the first message has to fetch.
+            buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
         })
     }
 }

@@ -51,6 +51,19 @@ impl EventChannel {
     /// # Errors
     /// BAD_PARAM for a queue length out of bounds; what the adapter raises.
     pub fn start(orb: &Orb, options: ChannelOptions) -> Result<Self, SystemException> {
+        Self::start_prepared(orb, options, || {})
+    }
+
+    /// [`EventChannel::start`], with `prepare` run on each consumer's thread before its first event: the place for its scheduling. A thread
+    /// inherits none: it is made by one of the ORB's, whose class need not be the right one for it.
+    ///
+    /// # Errors
+    /// As [`EventChannel::start`].
+    pub fn start_prepared(
+        orb: &Orb,
+        options: ChannelOptions,
+        prepare: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, SystemException> {
         if !(1..=limits::QUEUE_LEN_MAX).contains(&options.queue_len) {
             return Err(raise(Kind::BadParam));
         }
@@ -59,6 +72,7 @@ impl EventChannel {
             own: own.clone(),
             poa,
             options,
+            prepare: Box::new(prepare),
             outlets: SlotTable::new(),
             suppliers: PiMutex::new(Vec::new()),
             consumers: PiMutex::new(Vec::new()),
@@ -106,6 +120,8 @@ pub(crate) struct Shared {
     own: Weak<Self>,
     poa: Poa,
     options: ChannelOptions,
+    /// Run on each consumer's thread before its first event.
+    prepare: Box<dyn Fn() + Send + Sync>,
     /// Read on the road of each event; without a lock.
     outlets: SlotTable<Arc<Outlet>>,
     /// Who is told at the end. Not on the road of an event.
@@ -210,6 +226,7 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name(format!("consumer-{proxy}"))
             .spawn(move || {
+                (shared.prepare)();
                 if road.run(&consumer, &shared.counters) == Ended::ConsumerGone {
                     shared.counters.consumers_lost.fetch_add(1, Relaxed);
                     shared.outlets.remove(slot);

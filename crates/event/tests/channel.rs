@@ -102,6 +102,30 @@ fn number(value: u32) -> Any {
 }
 
 #[test]
+fn each_consumers_thread_is_prepared_before_its_first_event() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let (prepared, threads) = channel();
+    let served = EventChannel::start_prepared(&server, ChannelOptions::default(), move || {
+        let name = std::thread::current().name().map(str::to_owned);
+        prepared.send(name).expect("the test listens");
+    });
+    let channel = remote(&served.unwrap(), &server, &user);
+    let takers: Vec<_> = (0..2).map(|_| activate(&user, None)).collect();
+    for (reference, _) in &takers {
+        connect(&channel, reference.clone());
+    }
+    supplier_of(&channel).push(&number(7)).unwrap();
+    for (_, events) in &takers {
+        assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
+    }
+    let threads: Vec<_> = threads.try_iter().flatten().collect();
+    assert_eq!(threads.len(), 2);
+    assert!(threads.iter().all(|name| name.starts_with("consumer-")));
+    server.shutdown();
+    user.shutdown();
+}
+
+#[test]
 fn every_consumer_gets_every_event_in_order() {
     let (server, user) = (serving_orb(), serving_orb());
     let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();

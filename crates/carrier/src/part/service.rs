@@ -70,7 +70,11 @@ pub(super) fn play_channel(
     if let Some(queue_len) = plan.queue_len {
         options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
     }
-    let channel = EventChannel::start(&orb, options).map_err(|error| unserved(&error))?;
+    let scheduling = plan.scheduling.clone();
+    // What is refused is refused to the part's own thread too, which tells it.
+    let prepare = move || drop(preparation::prepare_thread(&scheduling));
+    let channel =
+        EventChannel::start_prepared(&orb, options, prepare).map_err(|error| unserved(&error))?;
     let root = orb.root_poa().map_err(|error| unserved(&error))?;
     root.the_poa_manager()
         .activate()

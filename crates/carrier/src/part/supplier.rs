@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use deckwatch_meter::pacing::Schedule;
+use deckwatch_meter::result::Warning;
 
 use super::stage::{Stage, Told};
 use super::{PartError, messages_of, preparation};
@@ -16,7 +17,7 @@ use crate::corba::CorbaSender;
 use crate::event::EventSender;
 use crate::lane::Lane;
 use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
-use crate::plan::{CarrierKind, DestinationPlan, SupplierPlan};
+use crate::plan::{CarrierKind, DestinationPlan, NetworkPriority, SupplierPlan};
 use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord};
 use crate::sender::Sender;
 use crate::stamp_clock::StampClock;
@@ -56,6 +57,7 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = preparation::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
+    ready.warnings.extend(unapplied_priority(plan));
     let lanes = lanes(plan, &slots, &body, messages, records, &shared, &clock)?;
     std::thread::scope(|scope| {
         let mut starts = Vec::new();
@@ -84,6 +86,15 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         warnings: Vec::new(),
     }));
     Ok(())
+}
+
+/// The ORB marks no packets of its own: said, not passed over.
+fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
+    let carrier = plan.stream.carrier;
+    (carrier.has_middleware() && plan.network_priority != NetworkPriority::default()).then(|| Warning {
+        kind: "network-priority-unapplied".to_owned(),
+        text: format!("The packets of {} over {carrier} carry no priority: the ORB does not mark its packets.", plan.stream.name),
+    })
 }
 
 /// Speaks for the sending threads until all have finished, or `stop`.

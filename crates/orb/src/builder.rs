@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lane::{LaneShape, ThreadStart};
-use crate::limits::{CONNECTIONS_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX};
+use crate::limits::{
+    BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX,
+    MESSAGE_SIZE_MAX,
+};
 use crate::orb::{Orb, OrbCore};
 use crate::transport::{Endpoint, TcpTransport, Transport, TransportError};
 
@@ -86,6 +89,7 @@ impl Default for OrbBuilder {
                 threads_dynamic: LANE_THREADS_DYNAMIC_MAX,
                 connections_max: CONNECTIONS_MAX,
                 message_size_max: MESSAGE_SIZE_MAX,
+                buffer_size: BUFFER_SIZE,
             },
             round_trip: None,
             connect: None,
@@ -209,6 +213,14 @@ impl OrbBuilder {
     /// Octets of the largest message taken or sent.
     pub fn message_size_max(mut self, octets: usize) -> Self {
         self.shape.message_size_max = octets;
+        self
+    }
+
+    /// Octets that buffers begin with, [`crate::limits::BUFFER_SIZE`] unless said otherwise: with those of the largest
+    /// message expected, [`Orb::seal`] takes all the memory that messages need. At most
+    /// [`crate::limits::BUFFER_RETAINED_MAX`].
+    pub fn buffer_size(mut self, octets: usize) -> Self {
+        self.shape.buffer_size = octets.clamp(BUFFER_SIZE, BUFFER_RETAINED_MAX);
         self
     }
 

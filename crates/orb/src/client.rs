@@ -53,11 +53,12 @@ impl Client {
         transport: Arc<dyn Transport>,
         counters: Arc<Counters>,
         message_size_max: usize,
+        buffer_size: usize,
     ) -> Self {
         Self {
             transport,
             counters,
-            slab: Slab::new(),
+            slab: Slab::new(buffer_size),
             message_size_max,
             bindings: PiMutex::default(),
         }

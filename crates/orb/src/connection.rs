@@ -17,21 +17,24 @@ use crate::wire;
 pub(crate) struct Slab {
     read: Pool<Vec<u8>>,
     write: Pool<Vec<u8>>,
+    /// What a buffer begins with.
+    size: usize,
 }
 
 impl Slab {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(size: usize) -> Self {
         Self {
             read: Pool::with_capacity(BUFFERS_MAX / 2),
             write: Pool::with_capacity(BUFFERS_MAX / 2),
+            size,
         }
     }
 
     /// Takes `count` buffers of each kind from the allocator now, so that none need be taken later.
     pub(crate) fn fill(&self, count: usize) {
         for _ in 0..count {
-            let _has_enough = self.read.put(vec![0; BUFFER_SIZE]);
-            let _has_enough = self.write.put(Vec::with_capacity(BUFFER_SIZE));
+            let _has_enough = self.read.put(vec![0; self.size]);
+            let _has_enough = self.write.put(Vec::with_capacity(self.size));
         }
     }
 
@@ -39,7 +42,7 @@ impl Slab {
     pub(crate) fn lend(&self) -> Vec<u8> {
         self.read.take().unwrap_or_else(|| {
             let mut buffer = self.write.take().unwrap_or_default();
-            buffer.resize(BUFFER_SIZE.max(buffer.capacity()), 0);
+            buffer.resize(self.size.max(buffer.capacity()), 0);
             buffer
         })
     }
@@ -50,7 +53,7 @@ impl Slab {
             let mut buffer = self
                 .read
                 .take()
-                .unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE));
+                .unwrap_or_else(|| Vec::with_capacity(self.size));
             buffer.clear();
             buffer
         })
@@ -65,6 +68,8 @@ impl Slab {
             buffer.clear();
             self.write.put(buffer)
         } else {
+            // A large message was written into it: what is left of it must be there to read into.
+            buffer.resize(buffer.capacity(), 0);
             self.read.put(buffer)
         };
     }
@@ -243,7 +248,7 @@ mod tests {
 
     #[test]
     fn messages_are_cut_out_however_the_octets_arrive() {
-        let slab = Slab::new();
+        let slab = Slab::new(BUFFER_SIZE);
         let octets = [message(3), message(0), message(40_000)].concat();
         for step in [1, 7, 1_000, octets.len()] {
             let mut inbound = Inbound::new(SIZE_MAX);
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_detached_message_stays() {
-        let slab = Slab::new();
+        let slab = Slab::new(BUFFER_SIZE);
         let mut inbound = Inbound::new(SIZE_MAX);
         put(
             &mut inbound,
@@ -280,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_header_that_claims_much_costs_nothing_and_one_that_claims_too_much_is_a_fault() {
-        let slab = Slab::new();
+        let slab = Slab::new(BUFFER_SIZE);
         let mut inbound = Inbound::new(SIZE_MAX);
         put(&mut inbound, &slab, &message(SIZE_MAX - 12)[..20]);
         assert_eq!(inbound.poll_message(), Ok(None));
@@ -292,7 +297,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_holds_no_buffer() {
-        let slab = Slab::new();
+        let slab = Slab::new(BUFFER_SIZE);
         let mut inbound = Inbound::new(SIZE_MAX);
         put(&mut inbound, &slab, &message(3)[..14]);
         inbound.rest(&slab);

@@ -9,6 +9,7 @@ mod follow;
 mod serve;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 use crate::adapter::Adapter;
 use crate::connection::{Inbound, Slab};
 use crate::counters::{Counter, Counters};
+use crate::current;
 use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, DRAIN_TIMEOUT, DYNAMIC_THREAD_IDLE};
 use crate::orb::OrbCore;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
@@ -32,6 +34,8 @@ pub(crate) struct LaneShape {
     pub(crate) threads_dynamic: usize,
     pub(crate) connections_max: usize,
     pub(crate) message_size_max: usize,
+    /// What buffers begin with.
+    pub(crate) buffer_size: usize,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
@@ -122,6 +126,7 @@ impl Lane {
             })
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
+        let buffer_size = shape.buffer_size;
         let seats = (0..shape.threads + shape.threads_dynamic)
             .map(|_| Seat::default())
             .collect();
@@ -135,7 +140,7 @@ impl Lane {
             endpoints: listened,
             poller,
             connections: SlotTable::new(),
-            slab: Slab::new(),
+            slab: Slab::new(buffer_size),
             seats,
             open: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -155,9 +160,16 @@ impl Lane {
         &self.endpoints
     }
 
-    /// Starts the static threads.
+    /// Starts the static threads, and returns when each of them is there.
     pub(crate) fn start(self: &Arc<Self>) -> std::io::Result<()> {
-        (0..self.shape.threads).try_for_each(|seat| self.add_thread(seat, None))
+        let (here, arrivals) = sync_channel(self.shape.threads);
+        for seat in 0..self.shape.threads {
+            self.add_thread(seat, None, Some(here.clone()))?;
+        }
+        drop(here);
+        // Ends when every thread has let go of its end.
+        arrivals.iter().for_each(drop);
+        Ok(())
     }
 
     /// Takes the memory that serving needs.
@@ -165,13 +177,23 @@ impl Lane {
         self.slab.fill(2 * self.seats.len().max(1));
     }
 
-    fn add_thread(self: &Arc<Self>, seat: usize, idle: Option<Duration>) -> std::io::Result<()> {
+    fn add_thread(
+        self: &Arc<Self>,
+        seat: usize,
+        idle: Option<Duration>,
+        here: Option<SyncSender<()>>,
+    ) -> std::io::Result<()> {
         let lane = Arc::clone(self);
         let name = format!("orb-lane-{seat}");
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
             if let Some(start) = &lane.thread_start {
                 start();
+            }
+            // What a thread keeps for itself is taken now, not by its first request.
+            current::enter(&lane.orb);
+            if let Some(here) = here {
+                let _starter_gave_up = here.send(());
             }
             lane.run(seat, idle);
             lane.seats[seat].taken.store(false, Ordering::Release);
@@ -200,7 +222,9 @@ impl Lane {
                 .is_ok()
         };
         if let Some(seat) = self.seats.iter().position(free)
-            && self.add_thread(seat, Some(DYNAMIC_THREAD_IDLE)).is_ok()
+            && self
+                .add_thread(seat, Some(DYNAMIC_THREAD_IDLE), None)
+                .is_ok()
         {
             self.counters.count(Counter::ThreadsAdded);
         }

@@ -89,3 +89,6 @@ pub const PLAIN_KEYS_MAX: usize = 1_024;
 
 /// Requests held by an adapter manager in its holding state: each of them holds a thread.
 pub const HELD_REQUESTS_MAX: u32 = 64;
+
+/// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.
+pub const SEALED_BUFFERS: usize = 16;

@@ -62,7 +62,12 @@ impl OrbCore {
             .collect();
         Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: this.clone(),
-            client: Client::new(builder.transport, counters, builder.shape.message_size_max),
+            client: Client::new(
+                builder.transport,
+                counters,
+                builder.shape.message_size_max,
+                builder.shape.buffer_size,
+            ),
             initial: RwLock::new(initial),
             // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
             adapter: Arc::new(Adapter::new(
@@ -256,7 +261,7 @@ impl Orb {
 
     /// Takes the memory that serving and calling need now, so that no request has to.
     pub fn seal(&self) {
-        self.0.client.slab.fill(crate::limits::BUFFERS_MAX / 2);
+        self.0.client.slab.fill(crate::limits::SEALED_BUFFERS);
         if let Some(lane) = self.0.lane.get() {
             lane.seal();
         }

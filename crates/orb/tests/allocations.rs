@@ -1,15 +1,14 @@
 //! After the seal neither side takes memory for a call: counted, and the count shown to catch one that does.
 //!
-//! A file of its own: the allocator that counts is the whole process's, so the tests here run one after the other.
+//! A file of its own with a single test: the allocator that counts is the whole process's, and the harness allocates too.
 
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deckwatch_orb::{ObjectRef, SystemException};
-use support::{Server, call, call_octets, client_of, note, noted};
+use deckwatch_orb::{ObjectRef, Orb, SystemException};
+use support::{Server, call, call_octets, note, noted};
 
 struct Counting;
 
@@ -38,17 +37,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 const CALLS: usize = 1_000;
 
 /// Allocations of the whole process, client and server, during `CALLS` calls.
 fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
-    let _alone = ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let server = Server::start();
-    let (client, bench) = client_of(&server);
+    // Threads that are added under load are memory too: a sealed server of fixed shape adds none.
+    let fixed = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .dynamic_threads(0)
+        .buffer_size(64 << 10)
+        .build()
+        .unwrap();
+    let server = Server::with(fixed);
+    let client = Orb::builder().buffer_size(64 << 10).build().unwrap();
+    let bench = client.string_to_object(&server.text).unwrap().unwrap();
     prepare(&server, &bench);
     server.orb.seal();
     client.seal();
@@ -76,7 +79,6 @@ fn octets_borrowed(reference: &ObjectRef, octets: &[u8]) {
     assert_eq!(equal, Ok(true));
 }
 
-#[test]
 fn calls_take_no_memory() {
     assert_eq!(
         allocations_of(|_, _| {}, |bench| call(bench, "ping").unwrap()),
@@ -84,7 +86,6 @@ fn calls_take_no_memory() {
     );
     for len in [64, 4_096, 60_000] {
         let octets = vec![7; len];
-        // A buffer that has to grow does so once; it is kept then.
         assert_eq!(
             allocations_of(|_, _| {}, |bench| octets_borrowed(bench, &octets)),
             0,
@@ -97,7 +98,6 @@ fn calls_take_no_memory() {
     );
 }
 
-#[test]
 fn oneways_take_no_memory() {
     let reserve =
         |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
@@ -108,11 +108,17 @@ fn oneways_take_no_memory() {
     assert_eq!(allocations_of(reserve, one), 0);
 }
 
-#[test]
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
         |bench| drop(call_octets(bench, b"a reply that is kept")),
     );
     assert_eq!(counted, CALLS);
+}
+
+#[test]
+fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
+    calls_take_no_memory();
+    oneways_take_no_memory();
+    an_allocation_on_the_way_is_counted();
 }

@@ -1,12 +1,13 @@
 //! `deckwatch testbed`: emulated hosts that stand until they are taken down, for use by hand.
 
-use std::os::unix::process::CommandExt;
+mod host;
+
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use anstream::println;
-use anyhow::{Context, bail};
-use deckwatch_os::namespace::Placement;
 use deckwatch_testbed::{HostSpec, NetworkSpec, Standing, StandingDescription, Testbed, leftovers};
+use host::{At, exec, lose};
 
 /// Make, use and take down emulated hosts by hand; `deckwatch run` makes and removes its own.
 #[derive(clap::Args)]
@@ -23,7 +24,11 @@ const EXAMPLES: &str = "\
 Examples:
   deckwatch testbed up --network fast-ethernet --hosts RTS,SONAR
   deckwatch testbed exec RTS -- ip address
-  deckwatch testbed down";
+  deckwatch testbed hold SONAR
+  deckwatch testbed release SONAR
+  deckwatch testbed down
+
+`exec`, `hold`, `release` and `lose` reach the hosts of a run that is going on, too.";
 
 #[derive(clap::Subcommand)]
 enum Action {
@@ -45,16 +50,31 @@ enum Action {
     List,
     /// Remove what was left by runs that were killed.
     Clean,
-    /// Run a command on a host, also on one of a run that is going on.
+    /// Run a command on a host.
     Exec {
-        /// The host's name.
-        host: String,
-        /// Which testbed, where several have a host of that name: the name that `list` prints.
-        #[arg(long)]
-        testbed: Option<String>,
+        #[command(flatten)]
+        at: At,
         /// The command, after `--`.
         #[arg(last = true, required = true)]
         command: Vec<String>,
+    },
+    /// Hold back every frame that the network has for a host, until `release`.
+    Hold {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Let frames flow again, in their order.
+    Release {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Lose some of the frames to a host; say how many were lost so far.
+    Lose {
+        #[command(flatten)]
+        at: At,
+        /// The first frame from now and every N-th after it; none any more if not given.
+        #[arg(long, value_name = "N")]
+        every: Option<NonZeroU32>,
     },
 }
 
@@ -75,29 +95,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Action::List => print("stands", &Testbed::standing(), args.json)?,
         Action::Clean => print("removed", &Testbed::clean_leftovers()?, args.json)?,
-        Action::Exec {
-            host,
-            testbed,
-            command,
-        } => return exec(&host, testbed.as_deref(), &command),
+        Action::Exec { at, command } => return exec(&at, &command),
+        Action::Hold { at } => at.port()?.hold()?,
+        Action::Release { at } => at.port()?.release()?,
+        Action::Lose { at, every } => lose(&at, every, args.json)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Becomes the command; comes back only with what kept it from that.
-fn exec(host: &str, testbed: Option<&str>, command: &[String]) -> anyhow::Result<ExitCode> {
-    let namespace = leftovers::find_host(host, testbed)
-        .context("`deckwatch testbed list` says which hosts there are, and `--testbed` chooses")?;
-    let [program, words @ ..] = command else {
-        bail!("there is no command to run");
-    };
-    let mut command = std::process::Command::new(program);
-    let placement = Placement {
-        namespace: Some(namespace),
-        ..Placement::default()
-    };
-    placement.apply(command.args(words))?;
-    Err(command.exec()).with_context(|| format!("`{program}` cannot be run on `{host}`"))
 }
 
 fn print(what: &str, testbeds: &[Standing], as_json: bool) -> anyhow::Result<()> {

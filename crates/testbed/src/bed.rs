@@ -9,10 +9,11 @@ use deckwatch_os::schedule;
 
 use crate::TestbedError;
 use crate::host::{Host, HostSpec, Place};
-use crate::leftovers::{self, Standing};
+use crate::leftovers::{self, Standing, open};
 use crate::limits::{HOSTS_MAX, KEPT_TESTBEDS_MAX, LINK_TRIES_MAX};
 use crate::network::NetworkSpec;
 use crate::owner::Owner;
+use crate::port::{Port, Shapers, bind_waker};
 use crate::recipe;
 use crate::tool::Tool;
 
@@ -22,24 +23,24 @@ use crate::tool::Tool;
 /// [`Self::clean_leftovers`] removes it.
 #[derive(Debug)]
 pub struct Testbed {
-    pub(crate) network: NetworkSpec,
-    pub(crate) hosts: Vec<Host>,
-    pub(crate) stand: Stand,
+    network: NetworkSpec,
+    hosts: Vec<Host>,
+    stand: Stand,
 }
 
 /// What the hosts stand on.
 #[derive(Debug)]
-pub(crate) enum Stand {
+enum Stand {
     Namespaces(Switch),
     Loopback { reason: String },
 }
 
 /// The switch of an emulated network, and what removes it.
 #[derive(Debug)]
-pub(crate) struct Switch {
-    pub(crate) namespace: Namespace,
-    /// Bound in the switch's namespace; frames sent by it to a decoy wake a port's shaper.
-    pub(crate) waker: UdpSocket,
+struct Switch {
+    namespace: Namespace,
+    /// Bound in the switch's namespace; wakes links, and shapers of ports.
+    waker: UdpSocket,
     _namespaces: Namespaces,
 }
 
@@ -179,6 +180,31 @@ impl Testbed {
         })
     }
 
+    /// The port of the switch through which frames reach that host, where faults are asked for.
+    ///
+    /// # Errors
+    /// [`TestbedError::NoSuchHost`], [`TestbedError::OnLoopback`]; [`TestbedError::System`] without a descriptor left.
+    pub fn port(&self, host: &str) -> Result<Port, TestbedError> {
+        let host = self.host(host)?;
+        let on_loopback = |reason: &str| TestbedError::OnLoopback {
+            reason: reason.to_owned(),
+        };
+        match (&self.stand, &host.place) {
+            (Stand::Namespaces(switch), Place::Port { port, .. }) => {
+                let shapers = Shapers::of(&self.network)
+                    .ok_or_else(|| on_loopback("The network is not shaped."))?;
+                let waker = switch.waker.try_clone();
+                let waker =
+                    waker.map_err(TestbedError::system("Opening a socket in the switch"))?;
+                Ok(Port::new(switch.namespace.clone(), *port, shapers, waker))
+            }
+            (Stand::Loopback { reason }, _) => Err(on_loopback(reason)),
+            (Stand::Namespaces(_), Place::Loopback) => {
+                unreachable!("hosts stand where their testbed does")
+            }
+        }
+    }
+
     fn on_loopback(network: &NetworkSpec, hosts: &[HostSpec], reason: String) -> Self {
         let block = std::process::id();
         let hosts = (1..).zip(hosts).map(|(number, host)| Host {
@@ -290,10 +316,7 @@ fn make_switch(
     for port in 1..=count {
         Tool::Ethtool.run(inside, &recipe::offloads_off(&recipe::port_name(port)), "")?;
     }
-    let waker = namespace
-        .run_inside(|| UdpSocket::bind((recipe::SWITCH_ADDRESS, 0)))
-        .and_then(|bound| bound)
-        .map_err(TestbedError::system("Opening a socket in the switch"))?;
+    let waker = bind_waker(&namespace)?;
     Ok(Switch {
         namespace,
         waker,
@@ -352,12 +375,6 @@ fn passes(from: &UdpSocket, to: &UdpSocket, address: SocketAddr) -> bool {
 /// How long one datagram may take on a link with nothing else on it; the whole wait is [`LINK_TRIES_MAX`] times that.
 const LINK_TRY: Duration = Duration::from_millis(10);
 
-fn open(name: &str) -> Result<Namespace, TestbedError> {
-    Namespace::named(name).map_err(TestbedError::system(format!(
-        "Opening the namespace `{name}`"
-    )))
-}
-
 /// An address of 127.0.0.0/8 for each host; those of two processes differ, if their ids differ in the last 14 bits.
 fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
     let [_, _, high, low] = process.to_be_bytes();
@@ -383,6 +400,17 @@ mod tests {
         }
         assert!(testbed.host("RTS").unwrap().namespace().is_none());
         assert!(testbed.host("RADAR").is_err());
+    }
+
+    #[test]
+    fn faults_on_loopback_are_refused_with_the_reason() {
+        let testbed = Testbed::create(&NetworkSpec::loopback(), &[HostSpec::new("A")]).unwrap();
+        let error = testbed.port("A").unwrap_err();
+        assert!(error.to_string().contains("was asked for"), "{error}");
+        assert!(matches!(
+            testbed.port("B"),
+            Err(TestbedError::NoSuchHost { .. })
+        ));
     }
 
     #[test]

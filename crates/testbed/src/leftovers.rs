@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::TestbedError;
 use crate::owner::Owner;
+use crate::port::Port;
 use crate::recipe;
 use crate::tool::Tool;
 
@@ -64,6 +65,20 @@ impl Standing {
             IpAddr::V4(address) => Some(address),
             IpAddr::V6(_) => None,
         }
+    }
+
+    /// The port of its switch through which frames reach one of its hosts, where faults are asked for.
+    ///
+    /// # Errors
+    /// [`TestbedError::NoSuchHost`]; [`TestbedError::System`] when its namespaces may not be entered; as [`Port::hold`].
+    pub fn port(&self, host: &str) -> Result<Port, TestbedError> {
+        let address = self
+            .address_of(host)
+            .ok_or_else(|| TestbedError::NoSuchHost {
+                name: host.to_owned(),
+            })?;
+        let switch = open(&self.owner.switch_name())?;
+        Port::find(switch, recipe::port_of_address(address))
     }
 
     /// The name of the namespace of one of its hosts.
@@ -156,23 +171,41 @@ pub fn take_down_kept(number: Option<u32>) -> Result<Vec<Standing>, TestbedError
 /// # Errors
 /// [`TestbedError::NoSuchHost`], [`TestbedError::AmbiguousHost`]; [`TestbedError::System`] when the namespace may not be opened.
 pub fn find_host(host: &str, testbed: Option<&str>) -> Result<Namespace, TestbedError> {
+    open(&find(host, testbed)?.owner.host_name(host))
+}
+
+/// The port of a host of any testbed that stands, in the same way.
+///
+/// # Errors
+/// As [`find_host`] and [`Standing::port`].
+pub fn find_port(host: &str, testbed: Option<&str>) -> Result<Port, TestbedError> {
+    find(host, testbed)?.port(host)
+}
+
+fn find(host: &str, testbed: Option<&str>) -> Result<Standing, TestbedError> {
     let mut found = standing();
-    found.retain(|found| testbed.is_none_or(|name| found.owner.to_string() == name));
-    let names: Vec<String> = found
-        .iter()
-        .filter_map(|found| found.namespace_of(host))
-        .collect();
-    let host = host.to_owned();
-    match names.as_slice() {
-        [] => Err(TestbedError::NoSuchHost { name: host }),
-        [name] => Namespace::named(name).map_err(TestbedError::system(format!(
-            "Opening the namespace `{name}`"
-        ))),
-        [..] => Err(TestbedError::AmbiguousHost {
-            name: host,
-            namespaces: names,
+    found.retain(|found| {
+        testbed.is_none_or(|name| found.owner.to_string() == name)
+            && found.namespace_of(host).is_some()
+    });
+    let name = host.to_owned();
+    match found.len() {
+        0 => Err(TestbedError::NoSuchHost { name }),
+        1 => Ok(found.remove(0)),
+        _ => Err(TestbedError::AmbiguousHost {
+            name,
+            namespaces: found
+                .iter()
+                .map(|found| found.owner.host_name(host))
+                .collect(),
         }),
     }
+}
+
+pub(crate) fn open(name: &str) -> Result<Namespace, TestbedError> {
+    Namespace::named(name).map_err(TestbedError::system(format!(
+        "Opening the namespace `{name}`"
+    )))
 }
 
 /// Ends every process in these namespaces and removes them; names that are already gone are passed over.

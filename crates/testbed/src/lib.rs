@@ -19,13 +19,13 @@
 
 mod bed;
 mod error;
-mod fault;
 mod host;
 pub mod leftovers;
 pub mod limits;
 pub mod load;
 mod network;
 mod owner;
+mod port;
 mod recipe;
 mod tool;
 
@@ -35,4 +35,5 @@ pub use host::{Host, HostSpec};
 pub use leftovers::{HostDescription, Standing, StandingDescription};
 pub use network::{LinkLayer, NetworkSpec};
 pub use owner::Owner;
+pub use port::Port;
 pub use tool::Tool;

@@ -136,7 +136,7 @@ impl NetworkSpec {
         Some(format!("rate {rate}bit burst {burst} limit {limit} {link}"))
     }
 
-    /// The shaper's words that let one frame pass and then, for minutes, none ([`crate::Testbed::hold`]).
+    /// The shaper's words that let one frame pass and then, for minutes, none ([`crate::Port::hold`]).
     pub(crate) fn standstill(&self) -> Option<String> {
         self.rate_bits_per_s?;
         let frame = u64::from(self.mtu_bytes) + ETHERNET_HEADER;

@@ -9,10 +9,16 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use crate::network::NetworkSpec;
+use crate::port::Shapers;
 
 /// Address of host `port` (1 ..= 250), in the range set aside for testing networks (RFC 2544).
 pub(crate) const fn host_address(port: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, low_octet(port))
+}
+
+/// The port whose host has that address.
+pub(crate) const fn port_of_address(address: Ipv4Addr) -> usize {
+    address.octets()[3] as usize
 }
 
 /// An address behind host `port`'s port that no host has: frames to it pass the port and are dropped unseen by the host.
@@ -41,6 +47,7 @@ pub(crate) fn removal<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// For `ip -batch` in the switch: the bridge, and a pair of interfaces for each host.
 pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
     let (mtu, queue) = (network.mtu_bytes, network.queue_frames);
+    let alias = Shapers::of(network).map_or_else(String::new, |shapers| shapers.alias());
     let mut script = format!(
         "link add {BRIDGE} address {} mtu {mtu} type bridge mcast_snooping 0\n\
          link set {BRIDGE} addrgenmode none\n",
@@ -56,7 +63,7 @@ pub(crate) fn switch_links(network: &NetworkSpec, hosts: &[&str]) -> String {
         );
         let _ = writeln!(
             script,
-            "link set {here} addrgenmode none master {BRIDGE}\nlink set {here} up"
+            "link set {here} addrgenmode none master {BRIDGE}\nlink set {here} alias \"{alias}\"\nlink set {here} up"
         );
     }
     let _ = writeln!(
@@ -211,6 +218,13 @@ mod tests {
         assert!(script.contains("address add 198.18.0.2/16"));
         assert!(!script.contains("neighbour add 198.18.0.2 "));
         assert!(script.contains("198.18.0.3 lladdr 02:44:57:00:00:03"));
+    }
+
+    #[test]
+    fn an_address_tells_its_port() {
+        for port in [1, 2, crate::limits::HOSTS_MAX] {
+            assert_eq!(port_of_address(host_address(port)), port);
+        }
     }
 
     #[test]

@@ -107,8 +107,12 @@ fn a_held_port_delays_every_frame_and_loses_none() {
     };
     stay_on_one_processor();
     let (from, to) = pair(&testbed);
-    for round in 0..3 {
-        testbed.hold("B").unwrap();
+    let own = testbed.port("B").unwrap();
+    // As another process finds it.
+    let namespace = testbed.hosts()[1].namespace_name().unwrap();
+    let found = leftovers::find_port("B", namespace.strip_suffix("-B")).unwrap();
+    for (round, port) in (0..).zip([&own, &found, &own]) {
+        port.hold().unwrap();
         for number in 0..100_u32 {
             from.send(&(round * 100 + number).to_be_bytes()).unwrap();
         }
@@ -116,7 +120,7 @@ fn a_held_port_delays_every_frame_and_loses_none() {
         to.set_nonblocking(true).unwrap();
         assert!(to.recv(&mut [0; 4]).is_err(), "a frame passed a held port");
         to.set_nonblocking(false).unwrap();
-        testbed.release("B").unwrap();
+        port.release().unwrap();
         for number in 0..100 {
             assert_eq!(receive_number(&to), round * 100 + number);
         }
@@ -173,7 +177,8 @@ fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
     };
     stay_on_one_processor();
     let (from, to) = pair(&testbed);
-    testbed.hold("B").unwrap();
+    let port = testbed.port("B").unwrap();
+    port.hold().unwrap();
     let code_points = [
         0,
         LOWER_EFFORT,
@@ -189,7 +194,7 @@ fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
         from.send(&number.to_be_bytes()).unwrap();
     }
     wait_for_frames_of(&testbed.hosts()[0], &testbed.hosts()[2]);
-    testbed.release("B").unwrap();
+    port.release().unwrap();
     let order: Vec<u32> = code_points.iter().map(|_| receive_number(&to)).collect();
     assert_eq!(order, [4, 7, 0, 2, 3, 6, 1, 5]);
 }
@@ -200,20 +205,19 @@ fn the_first_and_every_tenth_frame_are_lost_and_counted() {
         return;
     };
     let (from, to) = pair(&testbed);
-    testbed
-        .lose_every("B", NonZeroU32::new(10).unwrap())
-        .unwrap();
+    let port = testbed.port("B").unwrap();
+    port.lose_every(NonZeroU32::new(10).unwrap()).unwrap();
     for number in 0..100_u32 {
         from.send(&number.to_be_bytes()).unwrap();
     }
-    testbed.lose_none("B").unwrap();
+    port.lose_none().unwrap();
     from.send(&100_u32.to_be_bytes()).unwrap();
     let expected = (0..=100).filter(|number| number % 10 != 0 || *number == 100);
     for number in expected {
         assert_eq!(receive_number(&to), number);
     }
-    assert_eq!(testbed.lost_count("B").unwrap(), 10);
-    assert_eq!(testbed.lost_count("A").unwrap(), 0);
+    assert_eq!(port.lost_count().unwrap(), 10);
+    assert_eq!(testbed.port("A").unwrap().lost_count().unwrap(), 0);
 }
 
 #[test]

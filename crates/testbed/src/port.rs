@@ -1,0 +1,207 @@
+//! [`Port`]: where the switch sends to one host, and the faults that can be asked of it: held back, or losing some.
+
+use std::net::UdpSocket;
+use std::num::NonZeroU32;
+
+use deckwatch_os::namespace::Namespace;
+
+use crate::TestbedError;
+use crate::network::NetworkSpec;
+use crate::recipe;
+use crate::tool::Tool;
+
+/// The port of an emulated network's switch through which frames reach one host. Found with [`crate::Testbed::port`], and by any process that may enter
+/// namespaces with [`crate::Standing::port`]. What a port was made to do it does until told otherwise, whoever told it.
+#[derive(Debug)]
+pub struct Port {
+    switch: Namespace,
+    /// Counted from 1.
+    number: usize,
+    shapers: Shapers,
+    /// Bound in the switch's namespace; frames sent by it to the port's decoy wake the shaper.
+    waker: UdpSocket,
+}
+
+/// Words for `tc` after `tbf`: as the network has it, and at a standstill. A port carries them as its alias, for whoever finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shapers {
+    flowing: String,
+    still: String,
+}
+
+impl Port {
+    pub(crate) const fn new(
+        switch: Namespace,
+        number: usize,
+        shapers: Shapers,
+        waker: UdpSocket,
+    ) -> Self {
+        Self {
+            switch,
+            number,
+            shapers,
+            waker,
+        }
+    }
+
+    /// The port of that number of a switch that somebody else has made.
+    pub(crate) fn find(switch: Namespace, number: usize) -> Result<Self, TestbedError> {
+        let name = recipe::port_name(number);
+        let answer = Tool::Ip.run(Some(&switch), &["-j", "link", "show", "dev", &name], "")?;
+        let shapers = alias(&answer).and_then(|alias| Shapers::parse(&alias));
+        let shapers = shapers.ok_or_else(|| TestbedError::ToolFailed {
+            command: format!("ip -j link show dev {name}"),
+            speech: format!("the port does not say how it is shaped: {answer}"),
+        })?;
+        let waker = bind_waker(&switch)?;
+        Ok(Self::new(switch, number, shapers, waker))
+    }
+
+    /// Holds back every frame to the host until [`Self::release`]. When this returns the hold is in effect: frames that reach the port from now on
+    /// wait there, up to the network's `queue_frames` in each priority, and none is lost before.
+    ///
+    /// How: the port's shaper is changed to one that has credit for one frame and then earns none for minutes; a frame to an address behind
+    /// the port that no host has takes that credit. Changing a shaper keeps what waits above it.
+    ///
+    /// # Errors
+    /// [`TestbedError::ToolFailed`], [`TestbedError::ToolAbsent`], [`TestbedError::System`].
+    pub fn hold(&self) -> Result<(), TestbedError> {
+        self.change_shaper(&self.shapers.still)
+    }
+
+    /// Lets the frames to the host flow again, in their order and at the network's rate.
+    ///
+    /// How: the port's shaper is changed back, which alone would not wake it; another frame that no host receives does.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub fn release(&self) -> Result<(), TestbedError> {
+        self.change_shaper(&self.shapers.flowing)
+    }
+
+    /// From now on loses, of the frames to the host, the first and every `every_nth` after it. Frames of all kinds count, acknowledgements too.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub fn lose_every(&self, every_nth: NonZeroU32) -> Result<(), TestbedError> {
+        self.filter(Some(every_nth.get()))
+    }
+
+    /// From now on loses none of the frames to the host.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub fn lose_none(&self) -> Result<(), TestbedError> {
+        self.filter(None)
+    }
+
+    /// How many frames to the host were lost on purpose, since the testbed was made.
+    ///
+    /// # Errors
+    /// As [`Self::hold`].
+    pub fn lost_count(&self) -> Result<u64, TestbedError> {
+        let name = recipe::port_name(self.number);
+        let words = ["-j", "list", "counter", "bridge", recipe::TABLE, &name];
+        let answer = Tool::Nft.run(Some(&self.switch), &words, "")?;
+        counted_packets(&answer).ok_or_else(|| TestbedError::ToolFailed {
+            command: format!("nft {}", words.join(" ")),
+            speech: format!("no count in its answer: {answer}"),
+        })
+    }
+
+    fn filter(&self, every_nth: Option<u32>) -> Result<(), TestbedError> {
+        let script = recipe::losses(self.number, every_nth);
+        Tool::Nft
+            .run(Some(&self.switch), &["-f", "-"], &script)
+            .map(drop)
+    }
+
+    fn change_shaper(&self, shaper: &str) -> Result<(), TestbedError> {
+        let name = recipe::port_name(self.number);
+        let words = format!("qdisc change dev {name} root handle 1: tbf {shaper}\n");
+        Tool::Tc.run(Some(&self.switch), &["-batch", "-"], &words)?;
+        let decoy = (recipe::decoy_address(self.number), DISCARD_PORT);
+        let woken = self.waker.send_to(&[0], decoy);
+        woken
+            .map(drop)
+            .map_err(TestbedError::system("Waking a port of the switch"))
+    }
+}
+
+impl Shapers {
+    /// None on loopback, where nothing is shaped.
+    pub(crate) fn of(network: &NetworkSpec) -> Option<Self> {
+        Some(Self {
+            flowing: network.shaper()?,
+            still: network.standstill()?,
+        })
+    }
+
+    pub(crate) fn alias(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.flowing, self.still)
+    }
+
+    fn parse(alias: &str) -> Option<Self> {
+        let (flowing, still) = alias.split_once(SEPARATOR)?;
+        Some(Self {
+            flowing: flowing.to_owned(),
+            still: still.to_owned(),
+        })
+    }
+}
+
+/// A socket from which frames to decoys are sent.
+pub(crate) fn bind_waker(switch: &Namespace) -> Result<UdpSocket, TestbedError> {
+    switch
+        .run_inside(|| UdpSocket::bind((recipe::SWITCH_ADDRESS, 0)))
+        .and_then(|bound| bound)
+        .map_err(TestbedError::system("Opening a socket in the switch"))
+}
+
+/// Between the two shapers of an alias.
+const SEPARATOR: &str = "; held: ";
+
+/// The port of the discard service (RFC 863); the decoy is no host, so nothing listens.
+const DISCARD_PORT: u16 = 9;
+
+fn alias(answer: &str) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_str(answer).ok()?;
+    Some(answer.get(0)?.get("ifalias")?.as_str()?.to_owned())
+}
+
+fn counted_packets(answer: &str) -> Option<u64> {
+    let answer: serde_json::Value = serde_json::from_str(answer).ok()?;
+    let objects = answer.get("nftables")?.as_array()?;
+    objects
+        .iter()
+        .find_map(|object| object.get("counter")?.get("packets")?.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_found_in_the_filters_answer() {
+        let answer = r#"{"nftables": [{"metainfo": {"version": "1.0.6"}}, {"counter": {"family": "bridge", "packets": 12, "bytes": 34}}]}"#;
+        assert_eq!(counted_packets(answer), Some(12));
+        assert_eq!(counted_packets("{}"), None);
+    }
+
+    #[test]
+    fn a_port_says_in_its_alias_how_it_is_shaped() {
+        for name in NetworkSpec::NAMES {
+            let Some(shapers) = Shapers::of(&NetworkSpec::by_name(name).unwrap()) else {
+                assert_eq!(name, "loopback");
+                continue;
+            };
+            // IFALIASZ of the kernel, its terminating zero included.
+            assert!(shapers.alias().len() < 256, "{}", shapers.alias());
+            assert_eq!(Shapers::parse(&shapers.alias()), Some(shapers));
+        }
+        let answer = r#"[{"ifindex":2,"ifname":"p1","ifalias":"rate 1bit; held: rate 2bit"}]"#;
+        let still = Shapers::parse(&alias(answer).unwrap()).unwrap().still;
+        assert_eq!(still, "rate 2bit");
+        assert_eq!(alias(r#"[{"ifname":"p1"}]"#), None);
+    }
+}

@@ -100,7 +100,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The socket's own stamps where they are of this message alone, else the tap's.
+    /// Of two stamps of one packet the one nearer the wire: the later of those on leaving (the driver's, not the tap's before it), the earlier of those on
+    /// arriving (a segment forwarded between namespaces loses its first stamp, and its socket's is made only behind the IP layer).
     fn stamp_by_kernel(
         &self,
         sample: &mut Sample,
@@ -120,15 +121,10 @@ impl Sources<'_> {
         let shared = first
             .map(|record| record.kernel_receive_ns)
             .filter(|&ns| ns != 0);
-        sample.kernel_transmit_ns = socket_transmit.or(tap_transmit).unwrap_or(NO_STAMP);
-        sample.kernel_receive_ns = if first.is_some() {
-            socket_receive
-                .or(tap_receive)
-                .or(shared)
-                .unwrap_or(NO_STAMP)
-        } else {
-            tap_receive.unwrap_or(NO_STAMP)
-        };
+        let transmit = socket_transmit.into_iter().chain(tap_transmit).max();
+        let receive = socket_receive.into_iter().chain(tap_receive).min();
+        sample.kernel_transmit_ns = transmit.unwrap_or(NO_STAMP);
+        sample.kernel_receive_ns = receive.or(shared).unwrap_or(NO_STAMP);
     }
 
     /// Whether a message that arrived lacks a stamp that socket or tap should have given.

@@ -1,23 +1,22 @@
 //! The part of a tap.
 
 use std::io::Write;
-use std::os::fd::AsFd as _;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deckwatch_meter::result::Warning;
 use deckwatch_os::clock::{self, ClockPair};
 use deckwatch_os::filter::PortFilter;
+use deckwatch_os::stamp;
 use deckwatch_os::tap::{self, Interface, Tap};
-use deckwatch_os::{socket, stamp};
 
 use super::stage::{Stage, Told};
 use super::{PartError, preparation};
 use crate::arrival::Shared;
 use crate::capture::{CaptureNote, CaptureWriter, UNSTAMPED};
 use crate::limits::{
-    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, STOP_LOOK, TAP_BUFFER_BYTES,
-    TAP_INTERFACES_MAX,
+    PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, TAP_BUFFER_BYTES, TAP_INTERFACES_MAX,
+    TAP_PERIOD,
 };
 use crate::plan::TapPlan;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
@@ -162,12 +161,13 @@ impl<'p> Capturing<'p> {
         })
     }
 
+    /// Looks now and then. A tap that waited for packets would be woken inside the very receive that it stamps, and so would lengthen what is measured.
     fn run(&mut self, shared: &Shared) {
         while !shared.stopped() {
             self.take_all(shared);
             self.writer.flush();
-            let look_ns = clock::monotonic_ns() + i64::try_from(STOP_LOOK.as_nanos()).unwrap_or(0);
-            socket::wait_readable(self.taps.iter().map(|tap| tap.as_fd()), look_ns);
+            let look_ns = clock::monotonic_ns() + i64::try_from(TAP_PERIOD.as_nanos()).unwrap_or(0);
+            clock::sleep_until(look_ns);
         }
         self.take_all(shared);
         self.writer.flush();

@@ -1,6 +1,6 @@
 //! A run while it goes on: moving lines on a terminal, plain lines elsewhere, nothing beside JSON.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deckwatch_scenario::run::{Observer, Phase, RunProgress, StreamProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -12,6 +12,10 @@ pub(crate) struct Silent;
 
 impl Observer for Silent {
     fn phase(&mut self, _: Phase, _: &str) {}
+
+    fn started(&mut self, process: &str, id: u32) {
+        tracing::info!(process, id, "started");
+    }
 
     fn progress(&mut self, _: &RunProgress) {}
 
@@ -41,6 +45,10 @@ impl Live {
 }
 
 impl Observer for Live {
+    fn started(&mut self, process: &str, id: u32) {
+        tracing::info!(process, id, "started");
+    }
+
     fn phase(&mut self, _: Phase, words: &str) {
         self.head.set_message(words.to_owned());
     }
@@ -83,29 +91,31 @@ impl Drop for Live {
     }
 }
 
-/// A line for each phase, and one every few seconds.
+/// A line for each phase, and lines between which the time doubles, up to a minute: a log of a long run stays short.
 pub(crate) struct Plain {
-    next: Instant,
+    after: Duration,
 }
 
 impl Plain {
-    pub(crate) fn new() -> Self {
-        Self {
-            next: Instant::now() + PLAIN_INTERVAL,
-        }
+    pub(crate) const fn new() -> Self {
+        Self { after: PLAIN_AFTER }
     }
 }
 
 impl Observer for Plain {
+    fn started(&mut self, process: &str, id: u32) {
+        tracing::info!(process, id, "started");
+    }
+
     fn phase(&mut self, _: Phase, words: &str) {
         anstream::eprintln!("{words}.");
     }
 
     fn progress(&mut self, progress: &RunProgress) {
-        if Instant::now() < self.next || progress.left.is_zero() {
+        if progress.elapsed < self.after || progress.left.is_zero() {
             return;
         }
-        self.next = Instant::now() + PLAIN_INTERVAL;
+        self.after += self.after.min(PLAIN_INTERVAL_MAX);
         let streams: Vec<String> = progress
             .streams
             .iter()
@@ -138,4 +148,5 @@ fn counts(stream: &StreamProgress) -> String {
 }
 
 const LINES_MAX: usize = 12;
-const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+const PLAIN_AFTER: Duration = Duration::from_secs(1);
+const PLAIN_INTERVAL_MAX: Duration = Duration::from_secs(60);

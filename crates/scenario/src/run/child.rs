@@ -127,6 +127,11 @@ impl Child {
         self.ended.is_none()
     }
 
+    /// Its process id.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Tells it something; to one that has ended, nothing.
     pub(super) fn tell(&mut self, command: PartCommand) {
         if let Some(input) = &mut self.input {
@@ -208,7 +213,7 @@ impl Child {
             .map(|words| words.trim().to_owned())
             .filter(|words| !words.is_empty());
         match self.error.take().or(words) {
-            Some(words) => format!("ended with {code}: {words}"),
+            Some(words) => format!("ended with {code}: {}", words.trim_end_matches('.')),
             None => format!("ended with {code}"),
         }
     }

@@ -40,7 +40,6 @@ impl Crew {
         host: &Host,
     ) -> Result<usize, RunError> {
         let index = self.children.len();
-        tracing::debug!(label, host = host.name(), "starting");
         let tell = (index, self.tell.clone());
         let child = Child::start(&self.program, role, label, plan, host, tell)?;
         self.children.push(child);

@@ -8,6 +8,8 @@ use deckwatch_carrier::plan::CarrierKind;
 pub trait Observer {
     /// Something begins; in words, for people.
     fn phase(&mut self, phase: Phase, words: &str);
+    /// A process was started: what it is, and its process id.
+    fn started(&mut self, process: &str, id: u32);
     /// How far the run is, some times a second.
     fn progress(&mut self, progress: &RunProgress);
     /// What should be known at once, a whole sentence.

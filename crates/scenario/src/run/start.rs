@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use deckwatch_carrier::plan::{CarrierKind, PartPlan};
 use deckwatch_meter::result::Warning;
+use deckwatch_testbed::Host;
+use serde::Serialize;
 
 use super::child::{Child, Ended, Role};
 use super::observe::Phase;
@@ -23,6 +25,20 @@ impl Run<'_> {
         self.start_suppliers(&consumers)
     }
 
+    /// Starts one process and tells the observer.
+    fn start(
+        &mut self,
+        role: Role,
+        label: String,
+        plan: &impl Serialize,
+        host: &Host,
+    ) -> Result<usize, RunError> {
+        let index = self.crew.start(role, label, plan, host)?;
+        let child = &self.crew.children[index];
+        self.observer.started(&child.label, child.id());
+        Ok(index)
+    }
+
     fn start_loads(&mut self) -> Result<(), RunError> {
         if self.mission.loads.is_empty() {
             return Ok(());
@@ -40,8 +56,7 @@ impl Run<'_> {
             for number in 1..=load.processes {
                 let label = format!("load {number} on {}", host.name());
                 let role = Role::Load { host: load.host };
-                self.crew
-                    .start(role, label, &ProcessPlan::Load(plan.clone()), host)?;
+                self.start(role, label, &ProcessPlan::Load(plan.clone()), host)?;
             }
         }
         Ok(())
@@ -68,9 +83,7 @@ impl Run<'_> {
         for host in hosts {
             let plan = PartPlan::Names(self.planner.names(host));
             let label = format!("naming service on {}", self.planner.host(host).name());
-            let index =
-                self.crew
-                    .start(Role::Names { host }, label, &plan, self.planner.host(host))?;
+            let index = self.start(Role::Names { host }, label, &plan, self.planner.host(host))?;
             self.crew
                 .wait_ready(&[index], READY_PATIENCE, self.interrupt)?;
             self.planner.names[host] = self.crew.children[index]
@@ -85,12 +98,7 @@ impl Run<'_> {
                 let host = self.planner.host(self.planner.flow(stream).from);
                 let label = format!("event channel of {} on {}", stream.plan.name, host.name());
                 let plan = PartPlan::Channel(plan);
-                channels.push(self.crew.start(
-                    Role::Channel { stream: index },
-                    label,
-                    &plan,
-                    host,
-                )?);
+                channels.push(self.start(Role::Channel { stream: index }, label, &plan, host)?);
             }
         }
         self.crew
@@ -111,7 +119,7 @@ impl Run<'_> {
                     stream: index,
                     destination,
                 };
-                of_stream.push(self.crew.start(role, label, &plan, host)?);
+                of_stream.push(self.start(role, label, &plan, host)?);
             }
             all.push(of_stream);
         }
@@ -139,7 +147,7 @@ impl Run<'_> {
             let place = self.planner.host(host);
             let plan = PartPlan::Tap(self.planner.tap(host, ports.clone()));
             let label = format!("packet tap on {}", place.name());
-            taps.push(self.crew.start(Role::Tap { host }, label, &plan, place)?);
+            taps.push(self.start(Role::Tap { host }, label, &plan, place)?);
         }
         self.crew
             .wait(&taps, patience(taps.len()), self.interrupt, |child| {
@@ -193,12 +201,7 @@ impl Run<'_> {
             let host = self.planner.host(self.planner.flow(stream).from);
             let plan = PartPlan::Supplier(self.planner.supplier(stream, &endpoints));
             let label = format!("supplier of {} on {}", Planner::title(stream), host.name());
-            suppliers.push(self.crew.start(
-                Role::Supplier { stream: index },
-                label,
-                &plan,
-                host,
-            )?);
+            suppliers.push(self.start(Role::Supplier { stream: index }, label, &plan, host)?);
         }
         self.crew
             .wait_ready(&suppliers, patience(suppliers.len()), self.interrupt)

@@ -68,21 +68,37 @@ impl Run<'_> {
         self.drain(drain, &mut measured);
         self.report(start_ns, longest);
         self.stop_all();
+        // Those that died before the start, and those that would not stop.
+        for index in 0..self.crew.children.len() {
+            self.note_death(index, &mut measured);
+        }
         measured
     }
 
     /// Hears what is said next, and notes who has died.
     fn turn(&mut self, measured: &mut Measured) {
-        let Some(index) = self.crew.turn(TURN_PATIENCE) else {
-            return;
-        };
+        if let Some(index) = self.crew.turn(TURN_PATIENCE) {
+            self.note_death(index, measured);
+        }
+    }
+
+    fn note_death(&mut self, index: usize, measured: &mut Measured) {
         let child = &self.crew.children[index];
         let Some(Ended::Died(how)) = &child.ended else {
             return;
         };
+        // A tap that was never ready has a warning of its own.
+        let was_ready = child.ready.is_some() || matches!(child.role, Role::Load { .. });
+        if !was_ready
+            || measured
+                .deaths
+                .iter()
+                .any(|death| death.process == child.label)
+        {
+            return;
+        }
         let (process, how) = (child.label.clone(), how.clone());
-        self.observer
-            .notice(&format!("The {process} died: {how}. The others go on."));
+        self.observer.notice(&format!("The {process} died: {how}."));
         measured.deaths.push(Death {
             process,
             how,

@@ -9,6 +9,6 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: Args) -> anyhow::Result<ExitCode> {
     let schema = deckwatch_scenario::mission::schema();
-    anstream::println!("{}", serde_json::to_string_pretty(&schema)?);
+    anstream::println!("{}", serde_json::to_string_pretty(schema)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -226,7 +226,7 @@ impl Mission {
             }
         }
         faults.finish().map_err(malformed)?;
-        shape::check(&schema::schema(), &table, &mut faults);
+        shape::check(schema::schema(), &table, &mut faults);
         faults.finish().map_err(malformed)?;
         let variants =
             choose_variant(&mut table, variant).map_err(|known| LoadError::NoSuchVariant {

@@ -1,5 +1,7 @@
 //! The JSON Schema of mission files, generated from the structs that read them.
 
+use std::sync::LazyLock;
+
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -9,7 +11,12 @@ use super::file::MissionFile;
 
 /// The schema of a mission file (JSON Schema 2020-12), as it is published in `docs/schema/mission-1.json`.
 #[must_use]
-pub fn schema() -> Value {
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
+    &SCHEMA
+}
+
+fn generate() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .into_generator()
         .into_root_schema_for::<MissionFile>();
@@ -66,7 +73,7 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../docs/schema/mission-1.json"
         );
-        let current = serde_json::to_string_pretty(&schema()).expect("plain data") + "\n";
+        let current = serde_json::to_string_pretty(schema()).expect("plain data") + "\n";
         if std::env::var_os("DECKWATCH_BLESS").is_some() {
             std::fs::write(path, &current).expect("writable");
         }
@@ -100,7 +107,7 @@ mod tests {
                 Value::Bool(_) | Value::Number(_) => {}
             }
         }
-        walk(&schema(), "");
+        walk(schema(), "");
     }
 
     #[test]

@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn the_schema_says_nothing_that_is_not_checked() {
-        check_words(&crate::mission::schema());
+        check_words(crate::mission::schema());
     }
 
     #[test]

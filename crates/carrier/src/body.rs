@@ -11,7 +11,6 @@ use thiserror::Error;
 
 use crate::limits::BODY_SIZE_MAX;
 use crate::plan::BodyPlan;
-use crate::type_code;
 
 /// One message's body, made once; only its sequence number changes.
 #[derive(Clone, Debug)]
@@ -60,7 +59,12 @@ impl Body {
             } => {
                 let model = Model::load(idl_file, include_paths)
                     .map_err(|errors| BodyError::Type(errors.to_string()))?;
-                let type_code = type_code::of_name(&model, type_name).map_err(BodyError::Type)?;
+                let unfit = || {
+                    BodyError::Type(format!(
+                        "The IDL file has no type `{type_name}` of which a value can be sent."
+                    ))
+                };
+                let type_code = model.type_code(type_name).ok_or_else(unfit)?;
                 Self::typed(type_code, sequence_member)
             }
         }

@@ -28,5 +28,4 @@ pub mod sender;
 pub mod stamp_clock;
 pub mod talk;
 pub mod tcp;
-mod type_code;
 pub mod udp;

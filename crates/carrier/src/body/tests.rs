@@ -88,6 +88,16 @@ fn bodies_of_no_use_are_refused() {
     assert_eq!(of(7), Err(BodyError::TooSmall));
     assert_eq!(of(BODY_SIZE_MAX + 1), Err(BodyError::TooLarge));
     assert_eq!(of(8), Ok(()));
+    let unknown = BodyPlan::Typed {
+        idl_file: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../idl/deckwatch/nav.idl"),
+        include_paths: Vec::new(),
+        type_name: "Nav::Nothing".to_owned(),
+        sequence_member: "sequence_number".to_owned(),
+    };
+    let Err(BodyError::Type(text)) = Body::new(&unknown) else {
+        panic!("there is no such type")
+    };
+    assert!(text.contains("Nav::Nothing"), "{text}");
     for member in ["position.altitude_m", "nothing", "position"] {
         let Err(BodyError::Type(text)) = nav(member) else {
             panic!("{member}")

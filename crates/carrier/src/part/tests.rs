@@ -249,3 +249,125 @@ fn what_cannot_be_is_said_and_nothing_started() {
         drop(std::fs::remove_file(scratch.path("supplier")));
     }
 }
+
+#[test]
+fn what_scheduling_is_refused_is_told_with_what_to_do() {
+    let scratch = Scratch::new();
+    let mut plan = consumer(&stream(CarrierKind::Udp, 64, 1), 0, &scratch);
+    if let PartPlan::Consumer(plan) = &mut plan {
+        plan.scheduling.cpus = vec![4_000];
+    }
+    let mut playing = Playing::start(plan);
+    let ready = playing.ready();
+    assert_eq!(ready.warnings[0].kind, "scheduling-refused");
+    assert!(
+        ready.warnings[0].text.contains("taskset"),
+        "{:?}",
+        ready.warnings
+    );
+    assert!(ready.scheduling.contains("refused"), "{}", ready.scheduling);
+    playing.tell(PartCommand::Stop);
+    playing.done();
+}
+
+#[test]
+fn a_middleware_that_marks_no_packets_says_so() {
+    let scratch = Scratch::new();
+    let stream = stream(CarrierKind::Corba, 64, 1);
+    let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
+    let mut plan = supplier(&stream, &[receiving.ready().endpoint], &scratch);
+    if let PartPlan::Supplier(plan) = &mut plan {
+        plan.network_priority.dscp = Some(46);
+    }
+    let mut sending = Playing::start(plan);
+    assert_eq!(
+        sending.ready().warnings[0].kind,
+        "network-priority-unapplied"
+    );
+    for mut playing in [sending, receiving] {
+        playing.tell(PartCommand::Stop);
+        playing.done();
+    }
+}
+
+#[test]
+fn a_dead_servant_costs_its_own_messages_only() {
+    for carrier in [CarrierKind::Corba, CarrierKind::CorbaOneway] {
+        let scratch = Scratch::new();
+        let stream = stream(carrier, 64, 50);
+        let [mut alive, mut dying] =
+            [0, 1].map(|index| Playing::start(consumer(&stream, index, &scratch)));
+        let endpoints = [alive.ready().endpoint, dying.ready().endpoint];
+        let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
+        sending.ready();
+        dying.tell(PartCommand::Stop);
+        dying.done();
+        sending.tell(soon());
+        let done = sending.done();
+        assert_eq!(done.progress.sent, 110);
+        let path = scratch.path("consumer-0");
+        while ReadRecords::consumer(&path).expect("whole").records.len() < 55 {
+            std::thread::yield_now();
+        }
+        alive.tell(PartCommand::Stop);
+        assert_eq!(alive.done().progress.received, 55);
+        let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
+        assert!(
+            sent.of_destination(0)
+                .iter()
+                .all(|record| record.error == 0)
+        );
+        let errors = sent
+            .of_destination(1)
+            .iter()
+            .map(|record| SendError::from_code(record.error));
+        assert!(
+            errors
+                .clone()
+                .filter(|error| *error == Some(SendError::Disconnected))
+                .count()
+                >= 54,
+            "{:?}",
+            errors.collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn events_that_give_way_in_a_full_queue_are_counted_and_said() {
+    let scratch = Scratch::new();
+    let mut stream = stream(CarrierKind::Event, 64, 95);
+    stream.schedule.arrivals = Arrivals::Bursts {
+        period: Duration::from_secs(10),
+        size: 100,
+        gap: Duration::ZERO,
+    };
+    let ([mut names, mut serving], at, _) = channel(&stream, Some(2), &scratch);
+    let mut plan = consumer(&stream, 0, &scratch);
+    if let PartPlan::Consumer(plan) = &mut plan {
+        plan.handle_for = Duration::from_millis(5);
+    }
+    let mut receiving = Playing::start(finding(plan, Some(&at)));
+    receiving.ready();
+    let mut sending = Playing::start(finding(
+        supplier(&stream, &[String::new()], &scratch),
+        Some(&at),
+    ));
+    sending.ready();
+    for playing in [&mut sending, &mut serving, &mut receiving] {
+        playing.tell(soon());
+    }
+    assert_eq!(sending.done().progress.sent, 100);
+    // Each of the hundred has given way or arrived, or waits in the queue of two or on its way.
+    let all = |progress: Progress| progress.sent + progress.overflows == 100;
+    while !matches!(serving.hear(), PartEvent::Progress(progress) if all(progress)) {}
+    serving.tell(PartCommand::Stop);
+    let done = serving.done();
+    assert!(done.progress.overflows > 0);
+    assert_eq!(done.warnings[0].kind, "channel-overflow");
+    receiving.tell(PartCommand::Stop);
+    let received = receiving.done().progress.received;
+    assert_eq!(received + done.progress.overflows, 100);
+    names.tell(PartCommand::Stop);
+    names.done();
+}

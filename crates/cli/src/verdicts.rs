@@ -5,7 +5,9 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
-use deckwatch_meter::result::{DestinationResult, FlowResult, ResultDocument, VerdictKind};
+use deckwatch_meter::result::{
+    DestinationResult, FlowResult, ResultDocument, VerdictKind, Warning,
+};
 
 use crate::words;
 
@@ -15,9 +17,7 @@ pub(crate) fn print(document: &ResultDocument, folder: &Path) {
         anstream::println!("NOT on emulated hosts: {reason}");
     }
     anstream::println!("{}", table(document));
-    for warning in &document.warnings {
-        anstream::println!("warning: {}", warning.text);
-    }
+    print_warnings(&document.warnings);
     let kind = document.verdict.kind;
     let style = Style::new().bold().fg_color(Some(color(kind).into()));
     anstream::println!("\n{style}{}{style:#}", word(kind));
@@ -29,6 +29,34 @@ pub(crate) fn print(document: &ResultDocument, folder: &Path) {
         "Report: {}",
         folder.join(deckwatch_report::REPORT_FILE).display()
     );
+}
+
+/// Warnings of one kind about one stream differ by their destination only; the first stands for them.
+fn print_warnings(warnings: &[Warning]) {
+    let mut groups: Vec<(&Warning, usize)> = Vec::new();
+    let about = |warning: &Warning| {
+        warning
+            .text
+            .split_once(": ")
+            .map(|(about, _)| about.to_owned())
+    };
+    for warning in warnings {
+        let alike = |(first, _): &&mut (&Warning, usize)| {
+            first.kind == warning.kind && about(first) == about(warning)
+        };
+        match groups.iter_mut().find(alike) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((warning, 1)),
+        }
+    }
+    for (warning, count) in groups {
+        let more = if count > 1 {
+            format!(" (and {} more like it)", count - 1)
+        } else {
+            String::new()
+        };
+        anstream::println!("warning: {}{more}", warning.text);
+    }
 }
 
 fn table(document: &ResultDocument) -> Table {
@@ -55,26 +83,17 @@ fn table(document: &ResultDocument) -> Table {
         }
     }
     for flow in &document.flows {
-        if let Some((destination, others)) = worst(flow) {
-            table.add_row(row(flow, destination, others));
+        if let Some(destination) = flow.deciding() {
+            table.add_row(row(flow, destination));
         }
     }
     table
 }
 
-/// The destination that decides, and how many there are beside it.
-fn worst(flow: &FlowResult) -> Option<(&DestinationResult, usize)> {
-    let worst = flow.destinations.iter().max_by(|a, b| {
-        let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);
-        a.verdict.kind.cmp(&b.verdict.kind).then(upper)
-    })?;
-    Some((worst, flow.destinations.len() - 1))
-}
-
-fn row(flow: &FlowResult, destination: &DestinationResult, others: usize) -> Vec<Cell> {
-    let to = match others {
-        0 => destination.host.clone(),
-        others => format!("{} (worst of {})", destination.host, others + 1),
+fn row(flow: &FlowResult, destination: &DestinationResult) -> Vec<Cell> {
+    let to = match flow.destinations.len() {
+        1 => destination.host.clone(),
+        count => format!("{} (worst of {count})", destination.host),
     };
     let counts = &destination.counts;
     let rate = &destination.late_rate;

@@ -168,6 +168,50 @@ fn a_short_run_goes_through_its_phases_in_order_and_leaves_a_whole_result() {
 }
 
 #[test]
+fn the_same_flow_goes_over_every_carrier_in_one_run() {
+    let folder = Folder::new("carriers");
+    let carriers = ["udp", "tcp", "corba", "corba-oneway", "event"];
+    let arguments = ["--carriers", &carriers.join(","), "--keep-captures"];
+    let output = command(&folder, &arguments).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("Starting naming service and event channels."),
+        "{said}"
+    );
+    let document = document(&folder);
+    assert_eq!(output.status.code(), Some(status_of(&document)));
+    assert!(document.deaths.is_empty(), "{:?}", document.deaths);
+    let flows: Vec<_> = document
+        .flows
+        .iter()
+        .map(|flow| flow.carrier.as_str())
+        .collect();
+    assert_eq!(flows, carriers);
+    for flow in &document.flows {
+        let counts = &flow.destinations[0].counts;
+        assert_eq!(
+            (counts.due, counts.received),
+            (50, 50),
+            "{}: {counts:?}",
+            flow.carrier
+        );
+    }
+    // Without the privilege there is no tap, and the result says so.
+    let tapped = Capability::NetRaw.is_held();
+    assert_eq!(
+        folder.result().join("captures/RTS.pcapng").is_file(),
+        tapped
+    );
+    assert_eq!(
+        document
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == "no-tap"),
+        !tapped
+    );
+}
+
+#[test]
 fn json_is_the_document_and_nothing_else() {
     let folder = Folder::new("json");
     let output = command(&folder, &["--json", "--count", "20"])
@@ -293,6 +337,32 @@ fn a_killed_supplier_is_named_and_the_run_ends_by_itself() {
         panic!("one death: {:?}", document.deaths)
     };
     assert_eq!(death.process, "supplier of NAV over udp on RTS");
+    let counts = &document.flows[0].destinations[0].counts;
+    assert!(counts.received > 0 && counts.lost > 10_000, "{counts:?}");
+}
+
+#[test]
+fn a_killed_channel_is_named_and_the_run_ends_by_itself() {
+    let folder = Folder::new("channel");
+    let id = std::cell::Cell::new(0);
+    let arguments = ["--variant", "long", "--carriers", "event"];
+    let (run, lines) = start_and_await(&folder, &arguments, |line| {
+        id.set(id_of(line, "event channel of NAV on RTS").unwrap_or(id.get()));
+        line.contains(" left; ") && !line.contains(" 0 received")
+    });
+    signal("KILL", id.get());
+    let (output, _) = finish(run, lines);
+    let document = document(&folder);
+    assert_eq!(output.status.code(), Some(status_of(&document)));
+    let deaths: Vec<_> = document
+        .deaths
+        .iter()
+        .map(|death| death.process.as_str())
+        .collect();
+    assert!(
+        deaths.contains(&"event channel of NAV on RTS"),
+        "{deaths:?}"
+    );
     let counts = &document.flows[0].destinations[0].counts;
     assert!(counts.received > 0 && counts.lost > 10_000, "{counts:?}");
 }

@@ -120,6 +120,17 @@ pub struct FlowResult {
     pub verdict: Verdict,
 }
 
+impl FlowResult {
+    /// The destination whose verdict is the flow's: the worst, and of equal ones that with the largest upper bound.
+    #[must_use]
+    pub fn deciding(&self) -> Option<&DestinationResult> {
+        self.destinations.iter().max_by(|a, b| {
+            let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);
+            a.verdict.kind.cmp(&b.verdict.kind).then(upper)
+        })
+    }
+}
+
 /// Late messages a mission allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateBudget {

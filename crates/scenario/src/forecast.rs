@@ -6,9 +6,10 @@ use deckwatch_carrier::plan::CarrierKind;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::LateBudget;
 use deckwatch_meter::statistics::{LateShare, allowed_share, upper_bound_within};
+use deckwatch_os::schedule::affinity;
 use serde::Serialize;
 
-use crate::mission::Mission;
+use crate::mission::{Host, Mission};
 use crate::privilege::{self, Privilege};
 use crate::stream::{Stream, StreamError, length, streams};
 
@@ -175,7 +176,7 @@ fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
 }
 
 fn notes(mission: &Mission) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = absent_processors(mission);
     for flow in &mission.flows {
         let period = 1.0 / flow.arrivals.rate_hz();
         if flow.deadline.as_secs_f64() > LONG_DEADLINE_PERIODS * period {
@@ -186,6 +187,24 @@ fn notes(mission: &Mission) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Hosts that ask for processors which this process may not use here; such a mission is refused when it is run.
+fn absent_processors(mission: &Mission) -> Vec<String> {
+    let Ok(allowed) = affinity() else {
+        return Vec::new();
+    };
+    let absent = |host: &Host| {
+        let processor = host
+            .processors
+            .iter()
+            .find(|processor| !allowed.contains(processor))?;
+        Some(format!(
+            "Host {} asks for processor {processor}, and here there are {allowed:?}; name other processors before it is run.",
+            host.name
+        ))
+    };
+    mission.hosts.iter().filter_map(absent).collect()
 }
 
 /// A message older than so many later ones is rarely worth waiting for.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
 use deckwatch_carrier::talk::{Done, PartCommand, PartEvent, Progress, Ready};
+use deckwatch_os::clock::monotonic_ns;
 use deckwatch_testbed::Host;
 use deckwatch_testbed::load::LoadReport;
 use serde::Serialize;
@@ -55,6 +56,8 @@ pub(super) struct Child {
     pub(super) done: Option<Done>,
     pub(super) load: Option<LoadReport>,
     pub(super) progress: Progress,
+    /// When it last told how far it is, nanoseconds of CLOCK_MONOTONIC.
+    pub(super) progress_ns: i64,
     /// How it ended, once it has.
     pub(super) ended: Option<Ended>,
     /// The reason that it gave itself for not going on.
@@ -114,6 +117,7 @@ impl Child {
             done: None,
             load: None,
             progress: Progress::default(),
+            progress_ns: 0,
             ended: None,
             error: None,
             process,
@@ -144,9 +148,13 @@ impl Child {
     pub(super) fn hear(&mut self, line: Line) {
         match line {
             Line::Event(PartEvent::Ready(ready)) => self.ready = Some(ready),
-            Line::Event(PartEvent::Progress(progress)) => self.progress = progress,
+            Line::Event(PartEvent::Progress(progress)) => {
+                self.progress = progress;
+                self.progress_ns = monotonic_ns();
+            }
             Line::Event(PartEvent::Done(done)) => {
                 self.progress = done.progress;
+                self.progress_ns = monotonic_ns();
                 self.done = Some(done);
             }
             Line::Event(PartEvent::Error { text }) => self.error = Some(text),

@@ -106,21 +106,23 @@ impl Run<'_> {
     }
 }
 
-/// The worst of all flows, and which those are.
+/// The worst of all flows: which those are, and why, by the destination that decides.
 fn overall(flows: &[FlowResult]) -> Verdict {
-    let kind = flows
-        .iter()
-        .map(|flow| flow.verdict.kind)
-        .max()
-        .unwrap_or(VerdictKind::Invalid);
+    let kinds = flows.iter().map(|flow| flow.verdict.kind);
+    let kind = kinds.max().unwrap_or(VerdictKind::Invalid);
     let worst = || flows.iter().filter(|flow| flow.verdict.kind == kind);
     let reason = |flow: &FlowResult| {
-        format!(
-            "{} over {}: {}",
-            flow.name,
-            flow.carrier,
-            flow.verdict.reasons.join(" ")
-        )
+        let title = format!("{} over {}", flow.name, flow.carrier);
+        let others = flow.destinations.len().saturating_sub(1);
+        match flow.deciding() {
+            Some(destination) if others > 0 => format!(
+                "{title}, of {} destinations {} decides: {}",
+                others + 1,
+                destination.host,
+                destination.verdict.reasons.join(" ")
+            ),
+            _ => format!("{title}: {}", flow.verdict.reasons.join(" ")),
+        }
     };
     Verdict {
         kind,

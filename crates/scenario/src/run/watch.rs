@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::plan::CarrierKind;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
 
 use super::Run;
-use super::child::{Ended, Role};
+use super::child::{Child, Ended, Role};
 use super::observe::{Phase, RunProgress, StreamProgress};
 use crate::limits::{PROGRESS_INTERVAL, SUPPLIER_GRACE, TURN_PATIENCE};
-use crate::stream::length;
+use crate::stream::{Stream, length};
 
 /// What was measured, apart from what lies in the record files.
 #[derive(Debug)]
@@ -142,31 +143,45 @@ impl Run<'_> {
             streams: Vec::new(),
         };
         for (index, stream) in self.streams.iter().enumerate() {
-            let destinations = self.planner.flow(stream).to.len() as u64;
+            // An event is sent once, whatever the number of destinations.
+            let sends = match stream.plan.carrier {
+                CarrierKind::Event => 1,
+                _ => self.planner.flow(stream).to.len() as u64,
+            };
             let mut of_stream = StreamProgress {
                 name: stream.plan.name.clone(),
                 carrier: stream.plan.carrier,
                 sent: 0,
-                scheduled: stream.plan.schedule.expected_messages() as u64 * destinations,
+                scheduled: stream.plan.schedule.expected_messages() as u64 * sends,
                 received: 0,
                 late: 0,
                 rate_hz: 0.0,
             };
             for child in &self.crew.children {
                 if supplier_of(child.role) == Some(index) {
-                    of_stream.sent += child.progress.sent;
+                    of_stream.sent = child.progress.sent;
+                    of_stream.rate_hz = rate_hz(child, start_ns, stream);
                 }
                 if consumer_of(child.role) == Some(index) {
                     of_stream.received += child.progress.received;
                     of_stream.late += child.progress.late;
                 }
             }
-            if !elapsed.is_zero() {
-                of_stream.rate_hz = of_stream.sent as f64 / elapsed.as_secs_f64();
-            }
             progress.streams.push(of_stream);
         }
         self.observer.progress(&progress);
+    }
+}
+
+/// Messages a second from the stream's first due time to when its supplier last told how far it is.
+fn rate_hz(supplier: &Child, start_ns: i64, stream: &Stream) -> f64 {
+    let first_due_ns =
+        start_ns + i64::try_from(stream.plan.schedule.offset.as_nanos()).unwrap_or(0);
+    let ns = supplier.progress_ns - first_due_ns;
+    if ns <= 0 {
+        0.0
+    } else {
+        supplier.progress.sent as f64 * 1e9 / ns as f64
     }
 }
 

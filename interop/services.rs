@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 use common::{Running, capture, deckwatch, dissect, omniorb_program, root, run, scratch};
@@ -236,7 +236,7 @@ fn port_of(ior: &str) -> u16 {
 }
 
 /// Ends a capture and dissects it.
-fn finish(capturing: &mut Running, file: &PathBuf, ports: &[u16]) -> (usize, Vec<String>) {
+fn finish(capturing: &mut Running, file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
     capturing.terminate();
     capturing.line_with("captured");
     dissect(file, ports)

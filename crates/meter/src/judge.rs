@@ -211,12 +211,15 @@ fn conclude(
         .filter(|sample| !sample.flags.warm_up)
         .collect();
     let counts = count(destination, &judged);
-    let late: Vec<u64> = (0..)
-        .zip(&judged)
-        .filter(|(_, sample)| sample.flags.late)
-        .map(|(position, _)| position)
-        .collect();
-    let share = LateShare::new(counts.due, &late);
+    let late_and = |holds: fn(&Sample) -> bool| -> Vec<u64> {
+        (0..)
+            .zip(&judged)
+            .filter(|(_, sample)| sample.flags.late && holds(sample))
+            .map(|(position, _)| position)
+            .collect()
+    };
+    let share = LateShare::new(counts.due, &late_and(|_| true));
+    let not_by_sender = late_and(|sample| sample.blame != Some(Layer::Sender));
     let latencies: Vec<i64> = judged
         .iter()
         .filter(|sample| !sample.flags.lost)
@@ -228,10 +231,7 @@ fn conclude(
         counts: &counts,
         share: &share,
         latencies: &latencies,
-        sender_blamed: judged
-            .iter()
-            .filter(|sample| sample.blame == Some(Layer::Sender))
-            .count() as u64,
+        share_without_sender: &LateShare::new(counts.due, &not_by_sender),
     };
     let mut blame = BTreeMap::new();
     for layer in judged.iter().filter_map(|sample| sample.blame) {

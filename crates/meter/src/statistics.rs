@@ -65,9 +65,12 @@ impl LateShare {
         self.with_late(self.late.saturating_sub(excused))
     }
 
-    /// As if so many had been late; clustering is taken to be the same.
+    /// As if so many had been late; clustering is taken to be the same, where any are left.
     #[must_use]
     pub fn with_late(&self, late: u64) -> Self {
+        if late == 0 {
+            return Self::new(self.count, &[]);
+        }
         let late = late.min(self.count);
         let estimate = if self.count == 0 {
             0.0

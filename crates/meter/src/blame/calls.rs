@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::split::{Walk, after_furthest_stamp};
+use super::split::{Walk, in_flight};
 use super::{Milestone, Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
@@ -65,11 +65,7 @@ fn calls_of_thread(road: Road, sent: &[&Sample]) -> Timeline {
                 largest_layer(&call_parts(road, sample)),
             ))
         } else if returned && sample.sent_ns == last_sent_ns {
-            let layer = match after_furthest_stamp(road, sample) {
-                Layer::WakeUp => Layer::Application,
-                layer => layer,
-            };
-            Some((sample.sent_ns, i64::MAX, layer))
+            Some((sample.sent_ns, i64::MAX, in_flight(road, sample)))
         } else {
             None
         }

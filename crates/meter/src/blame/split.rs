@@ -1,5 +1,6 @@
 //! A message's latency, cut into the parts that its layers took.
 
+use super::pushes::pushes;
 use super::{Calls, Milestone, Road, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
@@ -85,6 +86,8 @@ pub struct Splitter<'a> {
     calls: &'a Timeline,
     /// When the consumer was handling a message.
     handling: Timeline,
+    /// When the channel was in a push to the consumer, charged to what held that push up.
+    pushes: Timeline,
 }
 
 impl<'a> Splitter<'a> {
@@ -96,6 +99,7 @@ impl<'a> Splitter<'a> {
             road,
             calls,
             handling: handling(samples),
+            pushes: pushes(road, samples),
         }
     }
 
@@ -112,11 +116,13 @@ impl<'a> Splitter<'a> {
                 continue;
             };
             let mut rest_ns = to_ns.saturating_sub(from_ns);
-            if layer == Layer::Sender {
-                let blocked = self.calls.within(from_ns, to_ns);
-                parts.add_all(&blocked);
-                rest_ns -= blocked.sum();
-            }
+            let before = match layer {
+                Layer::Sender => self.calls.within(from_ns, to_ns),
+                Layer::Channel => self.pushes.within(from_ns, to_ns),
+                _ => Parts::default(),
+            };
+            parts.add_all(&before);
+            rest_ns -= before.sum();
             if milestone.layer == Layer::WakeUp {
                 let waited_ns = self.handling.within(from_ns, to_ns).sum().min(rest_ns);
                 parts.add(Layer::Application, waited_ns);
@@ -127,16 +133,20 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// The layer after the furthest stamp of a message that never came. One that was never sent within a deadline of its due time because a call had not come back is charged like that call.
+    /// The layer after the furthest stamp of a message that never came. One that was never sent within a deadline of its due time because a call had not come back is charged like that
+    /// call, and one that a channel had so long and did not pass on like the push that it waited behind.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         let layer = after_furthest_stamp(self.road, sample);
+        let behind = |before: &Timeline, from_ns: i64| {
+            let mut parts = before.within(from_ns, from_ns.saturating_add(deadline_ns));
+            parts.add(layer, deadline_ns.saturating_sub(parts.sum()));
+            largest_layer(&parts)
+        };
         match layer {
-            Layer::Sender => {
-                let until_ns = sample.due_ns.saturating_add(deadline_ns);
-                let mut parts = self.calls.within(sample.due_ns, until_ns);
-                parts.add(Layer::Sender, deadline_ns.saturating_sub(parts.sum()));
-                largest_layer(&parts)
+            Layer::Sender => behind(self.calls, sample.due_ns),
+            Layer::Channel if sample.channel_receive_ns != NO_STAMP => {
+                behind(&self.pushes, sample.channel_receive_ns)
             }
             Layer::WakeUp if self.is_handling(sample.kernel_receive_ns) => Layer::Application,
             layer => layer,
@@ -185,6 +195,15 @@ pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
     road.milestones(sample)
         .nth(behind)
         .map_or(Layer::WakeUp, |milestone| milestone.layer)
+}
+
+/// The layer in which a call or push was that never came back; its message may have come.
+pub(super) fn in_flight(road: Road, sample: &Sample) -> Layer {
+    if sample.received_ns == NO_STAMP {
+        after_furthest_stamp(road, sample)
+    } else {
+        Layer::Application
+    }
 }
 
 /// Goes from stamp to stamp, never back and never beyond the end.

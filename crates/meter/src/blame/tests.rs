@@ -84,6 +84,83 @@ fn a_channel_stands_between_two_hops_of_the_network() {
     assert_eq!(ms(&parts), [1, 1, 0, 3 + 3, 6, 1, 0]);
 }
 
+/// A message of the event road that passes the channel from 3 to 4 ms after due, and is handled from 6 to 7.
+fn through_channel(sequence: u64) -> Sample {
+    let due_ns = prompt(sequence).due_ns;
+    Sample {
+        channel_receive_ns: due_ns + 3 * MS,
+        channel_transmit_ns: due_ns + 4 * MS,
+        kernel_receive_ns: due_ns + 5 * MS,
+        received_ns: due_ns + 6 * MS,
+        handled_ns: due_ns + 7 * MS,
+        ..prompt(sequence)
+    }
+}
+
+/// The second of two messages, passed on by the channel at 202 once the push of the first, held up in `layer` by 194 ms, came back at 201.
+fn behind_a_push_held_up_in(layer: Layer) -> [Sample; 2] {
+    let mut first = through_channel(0);
+    hold_up(&mut first, layer, 194 * MS);
+    (first.sent_ns, first.returned_ns, first.kernel_transmit_ns) = (MS, 2 * MS, 2 * MS);
+    let second = Sample {
+        channel_transmit_ns: 202 * MS,
+        kernel_receive_ns: 203 * MS,
+        received_ns: 204 * MS,
+        handled_ns: 205 * MS,
+        ..through_channel(1)
+    };
+    [first, second]
+}
+
+#[test]
+fn waiting_in_a_channel_behind_a_push_is_charged_to_what_held_up_that_push() {
+    let road = Road::of_carrier("event");
+    for (layer, expected) in [
+        (Layer::Network, [1, 1, 0, 2 + 148, 1, 1, 0]),
+        (Layer::WakeUp, [1, 1, 0, 2, 1, 1 + 148, 0]),
+        (Layer::Application, [1, 1, 0, 2, 1, 1, 148]),
+    ] {
+        let samples = behind_a_push_held_up_in(layer);
+        let calls = calls(road, samples.iter());
+        let splitter = Splitter::new(road, &samples, &calls);
+        // At the channel at 53, passed on at 202.
+        assert_eq!(ms(&splitter.split(&samples[1])), expected, "{layer:?}");
+        // Nothing waited before the first.
+        assert_eq!(splitter.split(&samples[0]).of(Layer::Channel), MS);
+    }
+}
+
+#[test]
+fn what_a_channel_never_passed_on_is_charged_like_the_push_that_never_came_back() {
+    let road = Road::of_carrier("event");
+    let in_time = through_channel(0);
+    // The consumer was stopped: its kernel has the second message, the channel the third.
+    let stuck = Sample {
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..through_channel(1)
+    };
+    let waiting = Sample {
+        channel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        ..stuck
+    };
+    let waiting = Sample {
+        sequence: 2,
+        due_ns: 100 * MS,
+        channel_receive_ns: 103 * MS,
+        ..waiting
+    };
+    let samples = [in_time, stuck, waiting];
+    let calls = calls(road, samples.iter());
+    let splitter = Splitter::new(road, &samples, &calls);
+    assert_eq!(splitter.lost_in(&stuck, 50 * MS), Layer::WakeUp);
+    assert_eq!(splitter.lost_in(&waiting, 50 * MS), Layer::WakeUp);
+    // With no push before it the channel itself has lost it.
+    let alone = Splitter::new(road, &[in_time, waiting], &calls);
+    assert_eq!(alone.lost_in(&waiting, 50 * MS), Layer::Channel);
+}
+
 #[test]
 fn waiting_behind_the_previous_handling_is_the_applications() {
     let mut first = prompt(0);
@@ -258,12 +335,27 @@ fn a_message_never_sent_behind_a_call_that_never_came_back_is_charged_to_that_ca
         handled_ns: NO_STAMP,
         ..prompt(2)
     };
-    let samples = [prompt(0), stuck, unsent];
-    let calls = calls(RAW, samples.iter());
-    assert_eq!(
-        Splitter::new(RAW, &samples, &calls).lost_in(&unsent, 50 * MS),
-        Layer::Network
-    );
+    // In the network; at a consumer that was not woken; with one that has it in hand.
+    let arrived = Sample {
+        kernel_receive_ns: prompt(1).kernel_receive_ns,
+        ..stuck
+    };
+    let in_hand = Sample {
+        received_ns: prompt(1).received_ns,
+        ..arrived
+    };
+    for (call, layer) in [
+        (stuck, Layer::Network),
+        (arrived, Layer::WakeUp),
+        (in_hand, Layer::Application),
+    ] {
+        let samples = [prompt(0), call, unsent];
+        let calls = calls(RAW, samples.iter());
+        assert_eq!(
+            Splitter::new(RAW, &samples, &calls).lost_in(&unsent, 50 * MS),
+            layer
+        );
+    }
 }
 
 #[test]

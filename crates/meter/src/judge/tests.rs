@@ -389,6 +389,28 @@ fn an_undeclared_failure_of_the_supplier_invalidates_and_a_declared_one_counts()
 }
 
 #[test]
+fn a_cluster_that_is_excused_does_not_widen_what_remains() {
+    // One stop of the supplier: four messages in a row of 66, alone worth too little to judge by.
+    let mut samples: Vec<Sample> = (0..66).map(prompt).collect();
+    for sample in &mut samples[8..12] {
+        hold_up(sample, Layer::Sender, 60 * MS);
+    }
+    let budget = LateBudget { late: 1, of: 20 };
+    let terms = Terms { budget, ..terms() };
+    let quiet = Disturbance::default();
+    let (kind, reasons) = kind_under(&samples, &terms, &quiet);
+    assert_eq!(kind, VerdictKind::Invalid, "{reasons:?}");
+    let declared = Terms {
+        supplier_disturbed: true,
+        ..terms
+    };
+    assert_eq!(
+        kind_under(&samples, &declared, &quiet).0,
+        VerdictKind::Unproven
+    );
+}
+
+#[test]
 fn stolen_time_invalidates_only_what_it_can_explain() {
     let samples = held_up(Layer::WakeUp, 50);
     let stolen = |ms| Disturbance {

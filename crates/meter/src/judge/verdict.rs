@@ -24,8 +24,8 @@ pub struct Evidence<'a> {
     pub share: &'a LateShare,
     /// Latencies of the messages that came, from due to received, nanoseconds.
     pub latencies: &'a [i64],
-    /// Late messages blamed on the supplier itself.
-    pub sender_blamed: u64,
+    /// That share without the late messages that are blamed on the supplier itself.
+    pub share_without_sender: &'a LateShare,
 }
 
 /// The verdict on one destination.
@@ -128,17 +128,18 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     let mut reasons = Vec::new();
     let kind = kind_of(share, terms);
-    let would_differ = |excused: u64| {
-        excused > 0 && kind != VerdictKind::Pass && kind_of(&share.without(excused), terms) != kind
-    };
-    if !terms.supplier_disturbed && would_differ(evidence.sender_blamed) {
+    let would_differ =
+        |without: &LateShare| kind != VerdictKind::Pass && kind_of(without, terms) != kind;
+    let sender_blamed = share
+        .late
+        .saturating_sub(evidence.share_without_sender.late);
+    if !terms.supplier_disturbed && would_differ(evidence.share_without_sender) {
         reasons.push(format!(
-            "The schedule was not kept: {} messages are late by the supplier's own fault, although the mission declares no disturbance of its host.",
-            evidence.sender_blamed
+            "The schedule was not kept: {sender_blamed} messages are late by the supplier's own fault, although the mission declares no disturbance of its host."
         ));
     }
     let excusable = excusable_by_withheld(evidence);
-    if would_differ(excusable) {
+    if excusable > 0 && would_differ(&share.without(excusable)) {
         reasons.push(format!(
             "Processor time was withheld ({:?} stolen by the hypervisor, {:?} by throttling), enough to have made {excusable} messages late.",
             disturbance.stolen, disturbance.throttled

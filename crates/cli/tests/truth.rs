@@ -1,0 +1,322 @@
+//! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the receiver and in the channel, by
+//! stopped processes, a held port and a busy servant; the verdict counts exactly those and blames the right layer.
+
+mod watched;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use deckwatch_meter::result::{FlowResult, VerdictKind};
+use deckwatch_meter::sample::{Layer, Sample};
+use deckwatch_os::clock::{monotonic_ns, sleep_until};
+use deckwatch_testbed::Testbed;
+use rustix::process::Signal;
+
+use watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
+
+const CARRIERS: [&str; 5] = ["udp", "tcp", "corba", "corba-oneway", "event"];
+
+/// Messages by sequence number, with the layer to blame.
+type Blamed = BTreeMap<u64, Layer>;
+
+/// True, and a counted skip, where hosts cannot be emulated.
+fn cannot_emulate() -> bool {
+    let obstacle = Testbed::obstacle();
+    if let Some(reason) = &obstacle {
+        deckwatch_testkit::skip("namespaces", reason);
+    }
+    obstacle.is_some()
+}
+
+/// Two instants, each known to lie between two readings of the clock.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from_ns: (i64, i64),
+    to_ns: (i64, i64),
+}
+
+/// A schedule as the mission has it.
+#[derive(Clone, Copy)]
+struct Beat {
+    start_ns: i64,
+}
+
+impl Beat {
+    const PERIOD_NS: i64 = 50_000_000;
+    const DEADLINE_NS: i64 = 120_000_000;
+
+    fn due_ns(self, sequence: u64) -> i64 {
+        self.start_ns + i64::try_from(sequence).expect("small") * Self::PERIOD_NS
+    }
+
+    /// Half a period after a message is due.
+    fn after(self, sequence: u64) -> i64 {
+        self.due_ns(sequence) + Self::PERIOD_NS / 2
+    }
+
+    /// Does something after message `before` and undoes it so that, of what is held up until then, the messages up to `last` are late and no other.
+    fn between(self, before: u64, last: u64, act: impl FnOnce(), undo: impl FnOnce()) -> Span {
+        let from_ns = bracket(self.after(before), act);
+        let to_ns = bracket(self.after(last) + Self::DEADLINE_NS, undo);
+        Span { from_ns, to_ns }
+    }
+
+    /// The messages that were late by a hold-up of such a span.
+    ///
+    /// # Errors
+    /// Where this process was held up itself, so that one of them was due too near to an end of the span to tell.
+    fn late_by(self, span: Span) -> Result<Vec<u64>, String> {
+        let mut late = Vec::new();
+        for sequence in 0..MESSAGES {
+            let due_ns = self.due_ns(sequence);
+            let passed_before = due_ns + PASSAGE_NS < span.from_ns.0;
+            let held_up = due_ns > span.from_ns.1;
+            let too_long = span.to_ns.0 - due_ns > Self::DEADLINE_NS;
+            let in_time = span.to_ns.1 - due_ns + PASSAGE_NS < Self::DEADLINE_NS;
+            if held_up && too_long {
+                late.push(sequence);
+            } else if !passed_before && !in_time {
+                return Err(format!(
+                    "message {sequence} was due too near to the ends of {span:?}"
+                ));
+            }
+        }
+        Ok(late)
+    }
+}
+
+/// Messages of a schedule, warm-up included.
+const MESSAGES: u64 = 70;
+/// More than a message takes to pass, and its answer to come back, where nothing disturbs it.
+const PASSAGE_NS: i64 = 10_000_000;
+
+/// The clock before and after something that is done at an instant.
+fn bracket(at_ns: i64, act: impl FnOnce()) -> (i64, i64) {
+    sleep_until(at_ns);
+    let before_ns = monotonic_ns();
+    act();
+    (before_ns, monotonic_ns())
+}
+
+fn delays_mission() -> String {
+    let flow = |name: &str, carrier: &str, to: &str, late: &str| {
+        format!(
+            "[[flows]]\nname = \"{name}\"\noctets = 384\nfrom = \"RTS\"\nto = [\"{to}\"]\ncarrier = \"{carrier}\"\nrate_hz = 20\n\
+             deadline = \"120ms\"\nlate = \"{late}\"\ncount = 66\nwarm_up = \"200ms\"\n"
+        )
+    };
+    let flows: String = CARRIERS
+        .iter()
+        .map(|carrier| flow(&format!("NAV-{carrier}"), carrier, "SONAR", "1 in 100"))
+        .collect();
+    format!(
+        "name = \"delays\"\nnetwork = {{ preset = \"gigabit-ethernet\" }}\n\
+         hosts = [{{ name = \"RTS\" }}, {{ name = \"SONAR\" }}, {{ name = \"RADAR\" }}, {{ name = \"PLOT\" }}]\n{flows}{}{}{}",
+        flow("SLOW", "udp", "RADAR", "1 in 20"),
+        flow("LOSSY", "udp", "PLOT", "1 in 20"),
+        flow("CALM", "udp", "RADAR", "1 in 20")
+    )
+}
+
+/// What was done to a run, and to which messages.
+struct Done {
+    beat: Beat,
+    sender: Span,
+    network: Span,
+    receiver: Span,
+    channel: Span,
+    losses: ((i64, i64), (i64, i64)),
+    lost_count: u64,
+}
+
+fn disturb(run: &WatchedRun) -> Done {
+    let sonar = run.port("SONAR");
+    let plot = run.port("PLOT");
+    let mut suppliers = run.parts("supplier of NAV");
+    suppliers.extend(run.parts("supplier of SLOW"));
+    let consumers = run.parts("consumer of NAV");
+    let channel = run.parts("event channel of NAV");
+    let beat = Beat {
+        start_ns: run.start_ns(),
+    };
+    let stopped = |before, last, processes: &[u32]| {
+        let (stop, go_on) = (
+            || signal(processes, Signal::STOP),
+            || signal(processes, Signal::CONT),
+        );
+        beat.between(before, last, stop, go_on)
+    };
+    let sender = stopped(7, 11, &suppliers);
+    let network = beat.between(
+        20,
+        24,
+        || sonar.hold().expect("held"),
+        || sonar.release().expect("released"),
+    );
+    let receiver = stopped(34, 38, &consumers);
+    let channel = stopped(48, 52, &channel);
+    let third = NonZeroU32::new(3).expect("not zero");
+    let losing_ns = bracket(beat.after(57), || plot.lose_every(third).expect("loses"));
+    let keeping_ns = bracket(beat.after(64), || plot.lose_none().expect("keeps"));
+    Done {
+        beat,
+        sender,
+        network,
+        receiver,
+        channel,
+        losses: (losing_ns, keeping_ns),
+        lost_count: plot.lost_count().expect("a count"),
+    }
+}
+
+impl Done {
+    /// What the run must have found, by flow and carrier.
+    fn expected(&self, name: &str, carrier: &str) -> Result<Blamed, String> {
+        let is_nav = name.starts_with("NAV");
+        let mut spans = Vec::new();
+        if is_nav || name == "SLOW" {
+            spans.push((self.sender, Layer::Sender));
+        }
+        if is_nav {
+            spans.push((self.network, Layer::Network));
+            spans.push((self.receiver, Layer::WakeUp));
+        }
+        if carrier == "event" {
+            spans.push((self.channel, Layer::Channel));
+        }
+        let mut expected = Blamed::new();
+        for (span, layer) in spans {
+            expected.extend(
+                self.beat
+                    .late_by(span)?
+                    .into_iter()
+                    .map(|sequence| (sequence, layer)),
+            );
+        }
+        if name == "LOSSY" {
+            expected.extend(
+                self.lost()?
+                    .into_iter()
+                    .map(|sequence| (sequence, Layer::Network)),
+            );
+        }
+        Ok(expected)
+    }
+
+    /// The first message sent while the port lost frames, and every third after it.
+    fn lost(&self) -> Result<Vec<u64>, String> {
+        let (losing_ns, keeping_ns) = self.losses;
+        let near = |due_ns: i64, (before_ns, after_ns): (i64, i64)| {
+            due_ns <= after_ns && due_ns + PASSAGE_NS >= before_ns
+        };
+        let dues = (0..MESSAGES).map(|sequence| (sequence, self.beat.due_ns(sequence)));
+        if let Some((sequence, _)) = dues
+            .clone()
+            .find(|&(_, due_ns)| near(due_ns, losing_ns) || near(due_ns, keeping_ns))
+        {
+            return Err(format!(
+                "message {sequence} was due too near to the ends of {:?}",
+                self.losses
+            ));
+        }
+        let met = dues.filter(|&(_, due_ns)| due_ns > losing_ns.1 && due_ns < keeping_ns.0);
+        Ok(met.step_by(3).map(|(sequence, _)| sequence).collect())
+    }
+}
+
+/// The late messages of a flow, with the layers blamed.
+fn found<'s>(samples: impl Iterator<Item = &'s Sample>) -> BTreeMap<u64, Option<Layer>> {
+    samples
+        .filter(|sample| sample.flags.late)
+        .map(|sample| (sample.sequence, sample.blame))
+        .collect()
+}
+
+/// Holds samples, counts and blame of a flow against what was done.
+fn compare(finished: &Finished, flow: &FlowResult, expected: &Blamed) -> Result<(), String> {
+    let title = &flow.name;
+    let found = found(finished.samples_of(flow));
+    let wanted: BTreeMap<u64, Option<Layer>> = expected
+        .iter()
+        .map(|(&sequence, &layer)| (sequence, Some(layer)))
+        .collect();
+    if found != wanted {
+        return Err(format!(
+            "{title}: found late {found:?}, made late {expected:?}; layers {:?}, merged {:?}",
+            flow.destinations[0].late_layers_ns, flow.merged_layers
+        ));
+    }
+    let result = &flow.destinations[0];
+    let mut blame: BTreeMap<String, u64> = BTreeMap::new();
+    for layer in expected.values() {
+        *blame.entry(layer.name().to_owned()).or_default() += 1;
+    }
+    if result.counts.late != expected.len() as u64 || result.blame != blame {
+        return Err(format!(
+            "{title}: counted {} and blamed {:?}, made late {blame:?}",
+            result.counts.late, result.blame
+        ));
+    }
+    Ok(())
+}
+
+fn check_delays() -> Result<(), Failure> {
+    let run = WatchedRun::start("delays", &delays_mission(), &[]);
+    let done = disturb(&run);
+    let finished = run.finish();
+    let mut wrong = Vec::new();
+    for flow in &finished.document.flows {
+        let compared = done
+            .expected(&flow.name, &flow.carrier)
+            .and_then(|expected| compare(&finished, flow, &expected));
+        wrong.extend(compared.err());
+    }
+    let lossy = &finished.flow("LOSSY").destinations[0].counts;
+    if lossy.lost != done.lost_count || lossy.lost != lossy.late {
+        wrong.push(format!(
+            "the port lost {}, the run counted {lossy:?}",
+            done.lost_count
+        ));
+    }
+    for (name, kind) in verdicts() {
+        let verdict = &finished.flow(&name).verdict;
+        if verdict.kind != kind {
+            wrong.push(format!("{name} is {verdict:?} and not {kind:?}"));
+        }
+    }
+    if finished.status != Some(4) || finished.document.verdict.kind != VerdictKind::Invalid {
+        wrong.push(format!(
+            "exit status {:?} with {:?}",
+            finished.status, finished.document.verdict
+        ));
+    }
+    failure(wrong, &finished)
+}
+
+/// Late by its network and its receiver: FAIL. Late by nothing but a supplier that was stopped on a host of which the mission declares no load: INVALID. Undisturbed: PASS.
+fn verdicts() -> Vec<(String, VerdictKind)> {
+    let nav = CARRIERS.map(|carrier| (format!("NAV-{carrier}"), VerdictKind::Fail));
+    let others = [
+        ("SLOW".to_owned(), VerdictKind::Invalid),
+        ("CALM".to_owned(), VerdictKind::Pass),
+    ];
+    nav.into_iter().chain(others).collect()
+}
+
+fn failure(wrong: Vec<String>, finished: &Finished) -> Result<(), Failure> {
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure {
+        what: format!("{}\n{:#?}", wrong.join("\n"), finished.document.warnings),
+        disturbance: finished.disturbance(),
+    })
+}
+
+#[test]
+fn exactly_the_messages_delayed_at_sender_network_receiver_and_channel_are_late_and_blamed_there() {
+    if cannot_emulate() {
+        return;
+    }
+    up_to_three_times_if_disturbed(check_delays);
+}

@@ -1,0 +1,276 @@
+//! A run of the command, watched and disturbed from outside: its processes by name, its schedule, its network, and what it left.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread::JoinHandle;
+
+use deckwatch_carrier::record::ReadRecords;
+use deckwatch_meter::result::{FlowResult, ResultDocument, VerdictKind};
+use deckwatch_meter::sample::Sample;
+use deckwatch_meter::samples;
+use deckwatch_testbed::{Port, Standing, Testbed};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A folder of one test, gone with it.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let name = format!("deckwatch-{test}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a new folder");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A run whose schedule is about to start, or has.
+pub(crate) struct WatchedRun {
+    run: Child,
+    /// What it says from now on.
+    listener: JoinHandle<Vec<String>>,
+    /// Process ids by what the processes are.
+    processes: BTreeMap<String, u32>,
+    folder: Folder,
+}
+
+impl WatchedRun {
+    /// Starts a run of this mission and waits until it measures.
+    pub(crate) fn start(test: &str, mission: &str, arguments: &[&str]) -> Self {
+        let folder = Folder::new(test);
+        let file = folder.path().join("mission.toml");
+        std::fs::write(&file, mission).expect("writable");
+        let mut run = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .arg("run")
+            .arg(file)
+            .arg("--output")
+            .arg(folder.path().join("result"))
+            .args(arguments)
+            .env("NO_COLOR", "1")
+            .env("DECKWATCH_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(run.stderr.take().expect("piped")).lines();
+        let mut processes = BTreeMap::new();
+        let mut said = Vec::new();
+        loop {
+            let line = lines
+                .next()
+                .unwrap_or_else(|| panic!("the run ended before it measured: {said:#?}"))
+                .expect("text");
+            if line == "Measuring." {
+                break;
+            }
+            processes.extend(started(&line));
+            said.push(line);
+        }
+        let listener = std::thread::spawn(move || listen(lines));
+        Self {
+            run,
+            listener,
+            processes,
+            folder,
+        }
+    }
+
+    /// The process id of the run itself.
+    pub(crate) fn id(&self) -> u32 {
+        self.run.id()
+    }
+
+    /// The process ids of the parts whose name contains `words`.
+    pub(crate) fn parts(&self, words: &str) -> Vec<u32> {
+        let of = |(name, id): (&String, &u32)| name.contains(words).then_some(*id);
+        let found: Vec<u32> = self.processes.iter().filter_map(of).collect();
+        assert!(
+            !found.is_empty(),
+            "no {words} among {:?}",
+            self.processes.keys()
+        );
+        found
+    }
+
+    /// When its schedule starts, nanoseconds of CLOCK_MONOTONIC, as a consumer was told.
+    pub(crate) fn start_ns(&self) -> i64 {
+        let file = self.work().join("0-0.records");
+        loop {
+            match ReadRecords::consumer(&file)
+                .expect("records")
+                .header
+                .start_ns
+            {
+                0 => std::thread::yield_now(),
+                start_ns => return start_ns,
+            }
+        }
+    }
+
+    /// The folder in which it keeps records.
+    pub(crate) fn work(&self) -> PathBuf {
+        work_of(self.id()).expect("a working folder in memory")
+    }
+
+    /// Its testbed.
+    pub(crate) fn testbed(&self) -> Standing {
+        testbed_of(self.id()).expect("a testbed")
+    }
+
+    pub(crate) fn port(&self, host: &str) -> Port {
+        self.testbed().port(host).expect("a port")
+    }
+
+    /// Waits until the run has ended by itself.
+    pub(crate) fn finish(self) -> Finished {
+        let output = self.run.wait_with_output().expect("it ends");
+        let said = self.listener.join().expect("it listens");
+        let result = self.folder.path().join("result");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let context = || format!("{said:#?}\n{printed}");
+        let document = ResultDocument::load(&result.join("result.json"))
+            .unwrap_or_else(|error| panic!("{error}: {}", context()));
+        let samples = samples::read(&result.join("samples.parquet"))
+            .unwrap_or_else(|error| panic!("{error}: {}", context()));
+        Finished {
+            status: output.status.code(),
+            said,
+            document,
+            samples,
+            folder: self.folder,
+        }
+    }
+
+    /// Kills the run itself, which leaves what it has.
+    pub(crate) fn kill(mut self) -> Folder {
+        self.run.kill().expect("it was there");
+        self.run.wait().expect("it is dead");
+        self.folder
+    }
+}
+
+/// What a run left.
+pub(crate) struct Finished {
+    pub(crate) status: Option<i32>,
+    pub(crate) said: Vec<String>,
+    pub(crate) document: ResultDocument,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) folder: Folder,
+}
+
+impl Finished {
+    pub(crate) fn flow(&self, name: &str) -> &FlowResult {
+        self.document
+            .flows
+            .iter()
+            .find(|flow| flow.name == name)
+            .unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    pub(crate) fn samples_of(&self, flow: &FlowResult) -> impl Iterator<Item = &Sample> {
+        let index = flow.index;
+        self.samples
+            .iter()
+            .filter(move |sample| sample.flow == index)
+    }
+
+    /// The exit status that the verdict must have.
+    pub(crate) fn status_of_verdict(&self) -> i32 {
+        match self.document.verdict.kind {
+            VerdictKind::Pass => 0,
+            VerdictKind::Fail => 1,
+            VerdictKind::Unproven => 3,
+            VerdictKind::Invalid => 4,
+        }
+    }
+
+    /// By what the machine itself disturbed the run, so far that messages may have been late for it: as the run recorded.
+    pub(crate) fn disturbance(&self) -> Option<String> {
+        let provenance = &self.document.provenance;
+        let reading = |name: &str| provenance.disturbance.get(name).copied().unwrap_or(0.0);
+        let withheld_us = reading("stolen_us") + reading("throttled_us");
+        let pressure_us = reading("psi_cpu_some_us");
+        let pressed = pressure_us > PRESSURE_SHARE_MAX * provenance.duration_s * 1e6;
+        (withheld_us > WITHHELD_US_MAX || pressed).then(|| {
+            format!(
+                "{withheld_us} us of processor time withheld, {pressure_us} us of waiting for it"
+            )
+        })
+    }
+}
+
+/// Sends a signal to each of these processes.
+pub(crate) fn signal(processes: &[u32], signal: Signal) {
+    for &process in processes {
+        let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), signal).expect("it is there");
+    }
+}
+
+pub(crate) fn testbed_of(owner: u32) -> Option<Standing> {
+    Testbed::standing()
+        .into_iter()
+        .find(|standing| standing.owner.pid == owner)
+}
+
+pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
+    let prefix = format!("deckwatch-dw{owner}-");
+    let memory = std::fs::read_dir("/dev/shm").expect("a memory file system");
+    let mut paths = memory.flatten().map(|entry| entry.path());
+    paths.find(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
+    })
+}
+
+/// Runs a check again, up to three times in all, as long as the machine disturbed its run; what fails undisturbed fails.
+pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
+    let mut failures = Vec::new();
+    for _ in 0..3 {
+        match check() {
+            Ok(()) => return,
+            Err(Failure { what, disturbance }) => {
+                failures.push(format!("{what}\n  disturbed: {disturbance:?}"));
+                if disturbance.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    panic!("{}", failures.join("\n"));
+}
+
+/// What was not as expected.
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) disturbance: Option<String>,
+}
+
+/// The name and id in the line that tells of a start.
+fn started(line: &str) -> Option<(String, u32)> {
+    let (_, rest) = line.split_once("started process=\"")?;
+    let (name, rest) = rest.split_once("\" id=")?;
+    Some((name.to_owned(), rest.trim().parse().ok()?))
+}
+
+fn listen(lines: std::io::Lines<BufReader<ChildStderr>>) -> Vec<String> {
+    lines.map_while(Result::ok).collect()
+}
+
+/// Share of a run in which some thread waited for a processor that is told as a disturbance: the parts themselves wait for each other now and then.
+const PRESSURE_SHARE_MAX: f64 = 0.05;
+/// Processor time withheld that can make one message late which had so little to spare.
+const WITHHELD_US_MAX: f64 = 10_000.0;

@@ -37,15 +37,15 @@ pub struct Shared {
     pub start_ns: AtomicI64,
     /// Finish.
     pub stop: AtomicBool,
-    /// See [`Progress`](crate::talk::Progress).
+    /// See [`Progress`].
     pub sent: AtomicU64,
-    /// See [`Progress`](crate::talk::Progress).
+    /// See [`Progress`].
     pub send_errors: AtomicU64,
-    /// See [`Progress`](crate::talk::Progress).
+    /// See [`Progress`].
     pub received: AtomicU64,
-    /// See [`Progress`](crate::talk::Progress).
+    /// See [`Progress`].
     pub late: AtomicU64,
-    /// See [`Progress`](crate::talk::Progress).
+    /// See [`Progress`].
     pub overflows: AtomicU64,
     /// Arrived when no record was left.
     pub unrecorded: AtomicU64,

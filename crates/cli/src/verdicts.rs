@@ -31,20 +31,11 @@ pub(crate) fn print(document: &ResultDocument, folder: &Path) {
     );
 }
 
-/// Warnings of one kind about one stream differ by their destination only; the first stands for them.
+/// Warnings of one kind about one stream often differ by their destination and its numbers only; the first stands for them.
 fn print_warnings(warnings: &[Warning]) {
     let mut groups: Vec<(&Warning, usize)> = Vec::new();
-    let about = |warning: &Warning| {
-        warning
-            .text
-            .split_once(": ")
-            .map(|(about, _)| about.to_owned())
-    };
     for warning in warnings {
-        let alike = |(first, _): &&mut (&Warning, usize)| {
-            first.kind == warning.kind && about(first) == about(warning)
-        };
-        match groups.iter_mut().find(alike) {
+        match groups.iter_mut().find(|(first, _)| alike(first, warning)) {
             Some((_, count)) => *count += 1,
             None => groups.push((warning, 1)),
         }
@@ -57,6 +48,19 @@ fn print_warnings(warnings: &[Warning]) {
         };
         anstream::println!("warning: {}{more}", warning.text);
     }
+}
+
+fn alike(a: &Warning, b: &Warning) -> bool {
+    // `NAV over udp: To SONAR, 3 of 40 messages ...`: the stream, and what follows the destination, without its numbers.
+    let parts = |warning: &Warning| {
+        let (about, rest) = warning.text.split_once(": ")?;
+        let (_, rest) = rest.split_once(", ")?;
+        Some((
+            about.to_owned(),
+            rest.replace(|c: char| c.is_ascii_digit(), ""),
+        ))
+    };
+    a.kind == b.kind && parts(a).is_some_and(|of_a| Some(of_a) == parts(b))
 }
 
 fn table(document: &ResultDocument) -> Table {
@@ -158,5 +162,32 @@ fn table_color(kind: VerdictKind) -> Color {
         VerdictKind::Unproven => Color::Yellow,
         VerdictKind::Fail => Color::Red,
         VerdictKind::Invalid => Color::Magenta,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_that_differ_by_destination_only_are_alike() {
+        let warning = |text: &str| Warning {
+            kind: "k".to_owned(),
+            text: text.to_owned(),
+        };
+        let sonar = warning("NAV over udp: To SONAR, 3 of 40 messages were sent late.");
+        assert!(alike(
+            &sonar,
+            &warning("NAV over udp: To RADAR, 12 of 40 messages were sent late.")
+        ));
+        assert!(!alike(
+            &sonar,
+            &warning("NAV over tcp: To SONAR, 3 of 40 messages were sent late.")
+        ));
+        assert!(!alike(
+            &sonar,
+            &warning("NAV over udp: To SONAR, 3 of 40 messages were lost.")
+        ));
+        assert!(!alike(&warning("plain"), &warning("plain too")));
     }
 }

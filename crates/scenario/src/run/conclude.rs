@@ -56,16 +56,27 @@ impl Run<'_> {
 
     /// What the processes warned of, each warning once.
     fn gather_warnings(&mut self, measured: &Measured) {
+        // The same may have been refused to every process.
+        let mut told: Vec<(Warning, Vec<&str>)> = Vec::new();
         for child in &self.crew.children {
             let ready = child.ready.iter().flat_map(|ready| &ready.warnings);
             let done = child.done.iter().flat_map(|done| &done.warnings);
             for warning in ready.chain(done) {
-                let text = format!("At the {}: {}", child.label, warning.text);
-                self.warnings.push(Warning {
-                    kind: warning.kind.clone(),
-                    text,
-                });
+                match told.iter_mut().find(|(known, _)| known == warning) {
+                    Some((_, labels)) => labels.push(&child.label),
+                    None => told.push((warning.clone(), vec![&child.label])),
+                }
             }
+        }
+        for (Warning { kind, text }, labels) in told {
+            let at = match labels.len() {
+                1 => format!("At the {}", labels[0]),
+                count => format!("At {count} processes, the {} among them", labels[0]),
+            };
+            self.warnings.push(Warning {
+                kind,
+                text: format!("{at}: {text}"),
+            });
         }
         if let Some(signal) = measured.interrupted_by {
             let text = format!(

@@ -111,3 +111,110 @@ pub fn length(schedule: &Schedule) -> Duration {
     let seconds = schedule.expected_messages() / rate_hz;
     schedule.offset + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 2)
 }
+
+/// The longest that a schedule may reasonably last: its [`length`], and for a Poisson process six standard deviations more, which one
+/// schedule in a thousand million exceeds.
+#[must_use]
+pub fn length_max(schedule: &Schedule) -> Duration {
+    let spread_s = match schedule.arrivals {
+        Arrivals::Poisson { mean_period, .. } => {
+            6.0 * schedule.expected_messages().sqrt() * mean_period.as_secs_f64()
+        }
+        Arrivals::Periodic { .. } | Arrivals::Bursts { .. } => 0.0,
+    };
+    length(schedule) + Duration::try_from_secs_f64(spread_s).unwrap_or(Duration::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::mission::Overrides;
+
+    const MISSION: &str = r#"
+        name = "m"
+        hosts = [{ name = "A" }, { name = "B" }]
+        [[flows]]
+        name = "f"
+        octets = 64
+        from = "A"
+        to = ["B"]
+        carrier = "udp"
+        rate_hz = 20
+        deadline = "50ms"
+        late = "1 in 10"
+        count = 100
+        [[flows]]
+        name = "g"
+        octets = 64
+        from = "B"
+        to = ["A"]
+        carrier = "tcp"
+        rate_hz = 10
+        arrivals = "poisson"
+        deadline = "50ms"
+        late = "1 in 10"
+        duration = "10s"
+    "#;
+
+    fn streams_of(overrides: &Overrides) -> Vec<Stream> {
+        let mission = Mission::parse(Path::new("m.toml"), MISSION, None).expect("sound");
+        streams(&mission.with(overrides)).expect("streams")
+    }
+
+    #[test]
+    fn carriers_of_one_flow_are_set_apart_by_the_period_divided_by_their_number() {
+        let carriers = Some(deckwatch_carrier::plan::CarrierKind::ALL[..4].to_vec());
+        let streams = streams_of(&Overrides {
+            carriers,
+            ..Overrides::default()
+        });
+        let offsets: Vec<_> = streams[..4]
+            .iter()
+            .map(|stream| stream.plan.schedule.offset.as_micros())
+            .collect();
+        assert_eq!(offsets, [0, 12_500, 25_000, 37_500]);
+        let indices: Vec<_> = streams
+            .iter()
+            .map(|stream| (stream.plan.flow, stream.flow))
+            .collect();
+        assert_eq!(
+            indices,
+            [
+                (0, 0),
+                (1, 0),
+                (2, 0),
+                (3, 0),
+                (4, 1),
+                (5, 1),
+                (6, 1),
+                (7, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_seed_on_the_command_line_keeps_flows_apart() {
+        let seed = |overrides| match streams_of(&overrides)[1].plan.schedule.arrivals {
+            Arrivals::Poisson { seed, .. } => seed,
+            _ => panic!("the second flow is a Poisson process"),
+        };
+        assert_eq!(seed(Overrides::default()), 2);
+        assert_eq!(
+            seed(Overrides {
+                seed: Some(70),
+                ..Overrides::default()
+            }),
+            71
+        );
+    }
+
+    #[test]
+    fn a_poisson_schedule_ends_before_its_longest_length() {
+        let schedule = &streams_of(&Overrides::default())[1].plan.schedule;
+        let last = schedule.dues().last().expect("messages");
+        assert!(Duration::from_nanos(last.due_ns as u64) < length_max(schedule));
+        assert!(length_max(schedule) > length(schedule));
+    }
+}

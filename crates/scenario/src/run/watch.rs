@@ -11,7 +11,7 @@ use super::Run;
 use super::child::{Child, Ended, Role};
 use super::observe::{Phase, RunProgress, StreamProgress};
 use crate::limits::{PROGRESS_INTERVAL, SUPPLIER_GRACE, TURN_PATIENCE};
-use crate::stream::{Stream, length};
+use crate::stream::{Stream, length, length_max};
 
 /// What was measured, apart from what lies in the record files.
 #[derive(Debug)]
@@ -49,7 +49,11 @@ impl Run<'_> {
             .max()
             .unwrap_or(Duration::ZERO);
         // A supplier that a blocked call holds up is waited for as long as its messages could still be received in time to be judged.
-        let patience = longest.mul_f64(MEAN_EXCEEDED) + drain + SUPPLIER_GRACE;
+        let latest = self
+            .streams
+            .iter()
+            .map(|stream| length_max(&stream.plan.schedule));
+        let patience = latest.max().unwrap_or(Duration::ZERO) + drain + SUPPLIER_GRACE;
         let mut next_report = Instant::now();
         while self.anything_goes_on() && since(start_ns) < patience {
             if let Some(signal) = self.interrupt.received() {
@@ -210,6 +214,3 @@ pub(super) fn channel_of(role: Role) -> Option<usize> {
 fn since(start_ns: i64) -> Duration {
     Duration::from_nanos(u64::try_from(monotonic_ns() - start_ns).unwrap_or(0))
 }
-
-/// A Poisson process may last longer than its mean; of a hundred messages one in a million schedules lasts this much longer.
-const MEAN_EXCEEDED: f64 = 1.5;

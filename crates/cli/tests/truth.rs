@@ -5,6 +5,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deckwatch_meter::result::{FlowResult, VerdictKind};
 use deckwatch_meter::sample::{Layer, Sample};
@@ -234,7 +235,7 @@ fn found<'s>(samples: impl Iterator<Item = &'s Sample>) -> BTreeMap<u64, Option<
 
 /// Holds samples, counts and blame of a flow against what was done.
 fn compare(finished: &Finished, flow: &FlowResult, expected: &Blamed) -> Result<(), String> {
-    let title = &flow.name;
+    let title = format!("{} over {}", flow.name, flow.carrier);
     let found = found(finished.samples_of(flow));
     let wanted: BTreeMap<u64, Option<Layer>> = expected
         .iter()
@@ -313,10 +314,111 @@ fn failure(wrong: Vec<String>, finished: &Finished) -> Result<(), Failure> {
     })
 }
 
+/// Bursts of three to a servant that takes 100 ms of processor time for each: the second of every burst is received no sooner than 100 ms after it was due, and the third than 200.
+const BUSY: &str = r#"
+name = "busy"
+network = { preset = "gigabit-ethernet" }
+hosts = [{ name = "RTS" }, { name = "SONAR" }]
+
+[[flows]]
+name = "NAV"
+octets = 384
+from = "RTS"
+to = ["SONAR"]
+carrier = "udp"
+arrivals = "bursts"
+burst_size = 3
+period = "2s"
+handle_for = "100ms"
+deadline = "80ms"
+late = "1 in 100"
+count = 9
+warm_up = "2s"
+"#;
+
+fn check_busy() -> Result<(), Failure> {
+    // Set apart by a fifth of the period, so that no two servants are busy at once.
+    let run = WatchedRun::start("busy", BUSY, &["--carriers", &CARRIERS.join(",")]);
+    let finished = run.finish();
+    let expected: Blamed = [4, 5, 7, 8, 10, 11]
+        .map(|sequence| (sequence, Layer::Application))
+        .into();
+    let flows = &finished.document.flows;
+    assert_eq!(flows.len(), CARRIERS.len());
+    let mut wrong = Vec::new();
+    for flow in flows {
+        wrong.extend(compare(&finished, flow, &expected).err());
+        if flow.verdict.kind != VerdictKind::Fail {
+            wrong.push(format!("over {} it is {:?}", flow.carrier, flow.verdict));
+        }
+    }
+    if finished.status != Some(1) {
+        wrong.push(format!("exit status {:?}", finished.status));
+    }
+    failure(wrong, &finished)
+}
+
+const CALM: &str = r#"
+name = "calm"
+network = { preset = "loopback" }
+hosts = [{ name = "RTS" }, { name = "SONAR" }]
+
+[[flows]]
+name = "NAV"
+octets = 384
+from = "RTS"
+to = ["SONAR"]
+carrier = "udp"
+rate_hz = 50
+deadline = "150ms"
+late = "1 in 10"
+count = 40
+warm_up = "100ms"
+"#;
+
+fn check_calm() -> Result<(), Failure> {
+    let run = WatchedRun::start("calm", CALM, &["--carriers", &CARRIERS.join(",")]);
+    let finished = run.finish();
+    let mut wrong = Vec::new();
+    for flow in &finished.document.flows {
+        wrong.extend(compare(&finished, flow, &Blamed::new()).err());
+    }
+    if finished.status != Some(0) || finished.document.verdict.kind != VerdictKind::Pass {
+        wrong.push(format!(
+            "exit status {:?} with {:?}",
+            finished.status, finished.document.verdict
+        ));
+    }
+    failure(wrong, &finished)
+}
+
+/// These tests would disturb each other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn a_calm_run_passes_and_exits_with_0() {
+    let _alone = alone();
+    up_to_three_times_if_disturbed(check_calm);
+}
+
+#[test]
+fn exactly_the_messages_behind_a_busy_servant_are_late_and_the_application_is_blamed() {
+    if cannot_emulate() {
+        return;
+    }
+    let _alone = alone();
+    up_to_three_times_if_disturbed(check_busy);
+}
+
 #[test]
 fn exactly_the_messages_delayed_at_sender_network_receiver_and_channel_are_late_and_blamed_there() {
     if cannot_emulate() {
         return;
     }
+    let _alone = alone();
     up_to_three_times_if_disturbed(check_delays);
 }

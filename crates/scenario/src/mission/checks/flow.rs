@@ -34,7 +34,7 @@ impl<'m> Checks<'m> {
             .as_ref()
             .map_or(WARM_UP_DEFAULT, |text| text.get_ref().0);
         let warm_up = (warm_up.as_secs_f64() * arrivals.rate_hz()).ceil() as u64;
-        self.schedule(flow, &arrivals, extent, warm_up);
+        self.schedule(flow, &arrivals, extent, warm_up, sequence_max);
         let supplier_scheduling = self.scheduling(flow, from);
         let consumer_scheduling = to.iter().map(|&host| self.scheduling(flow, host)).collect();
         Some(Flow {
@@ -269,7 +269,14 @@ impl<'m> Checks<'m> {
         }
     }
 
-    fn schedule(&mut self, flow: &file::Flow, arrivals: &Arrivals, extent: Extent, warm_up: u64) {
+    fn schedule(
+        &mut self,
+        flow: &file::Flow,
+        arrivals: &Arrivals,
+        extent: Extent,
+        warm_up: u64,
+        sequence_max: Option<u64>,
+    ) {
         let schedule = Schedule {
             start_ns: 0,
             offset: Duration::ZERO,
@@ -286,6 +293,21 @@ impl<'m> Checks<'m> {
                 place,
                 fact.trim_end_matches('.'),
                 "check the units of rate, period, count and duration",
+            );
+            return;
+        }
+        let messages = schedule.expected_messages() as u64;
+        if let (Some(sequence), Some(max)) = (&flow.sequence, sequence_max)
+            && messages > max
+        {
+            let fact = format!(
+                "`{}` counts to {max}, and the flow sends {messages} messages",
+                sequence.get_ref()
+            );
+            self.faults.report(
+                sequence.span(),
+                fact,
+                "name a wider integer, or send fewer messages",
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Octets of a mission file: the largest fleet of [`HOSTS_MAX`] hosts, written out for several variants, has under 200 KiB.
+/// Octets of a mission file: the largest fleet of `HOSTS_MAX` hosts, written out for several variants, has under 200 KiB.
 pub const MISSION_SIZE_MAX: u64 = 4 << 20;
 
 /// Faults reported of one file: more than anyone reads at once.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub use error::ReportError;
 pub use run::{RESULT_FILE, Run, SAMPLES_FILE};
 
-/// Name of the report that [`write`] leaves in a run's folder.
+/// Name of the report that [`write()`] leaves in a run's folder.
 pub const REPORT_FILE: &str = "report.html";
 
 /// Makes the report of one run, or of several side by side.

@@ -42,7 +42,7 @@ pub struct Destination<'a> {
     pub host: String,
     /// One sample for each message of the schedule, with stamps and duplicates filled in; judging sorts them by sequence number and fills in the rest.
     pub samples: &'a mut [Sample],
-    /// Local send errors.
+    /// Sends that came back with an error, a refusal by the peer included.
     pub send_errors: u64,
     /// Messages dropped by a full receive buffer.
     pub receive_overflows: u64,
@@ -347,7 +347,7 @@ fn warnings(
         warn(
             "send-errors",
             format!(
-                "To {host}, {} sends failed at the supplier's own host.",
+                "To {host}, {} sends came back with an error.",
                 counts.send_errors
             ),
         );

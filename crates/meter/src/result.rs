@@ -185,7 +185,7 @@ pub struct Counts {
     pub out_of_order: u64,
     /// Second and later copies.
     pub duplicates: u64,
-    /// Local send errors.
+    /// Sends that came back with an error, a refusal by the peer included.
     pub send_errors: u64,
     /// Dropped by a full receive buffer of this flow.
     pub receive_overflows: u64,

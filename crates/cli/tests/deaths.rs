@@ -1,0 +1,150 @@
+//! Peers that stop reading, and processes that die: buffers stay bounded, losses are counted, what died is told, the rest goes on, and nothing is left behind.
+
+mod watched;
+
+use deckwatch_meter::result::{FlowResult, VerdictKind};
+use deckwatch_os::clock::{monotonic_ns, sleep_until};
+use deckwatch_testbed::Testbed;
+use rustix::process::Signal;
+
+use watched::{WatchedRun, signal, testbed_of, work_of};
+
+fn flow(carrier: &str, to: &str, rest: &str) -> String {
+    format!(
+        "[[flows]]\nname = \"NAV-{carrier}\"\nfrom = \"RTS\"\nto = [\"{to}\"]\ncarrier = \"{carrier}\"\nlate = \"1 in 10\"\nwarm_up = \"100ms\"\n{rest}\n"
+    )
+}
+
+/// The network is emulated where it may be; what is shown here holds on loopback too.
+fn mission(name: &str, flows: impl Iterator<Item = String>) -> String {
+    let hosts = "hosts = [{ name = \"RTS\" }, { name = \"SONAR\" }, { name = \"PLOT\" }]";
+    format!(
+        "name = \"{name}\"\n{hosts}\n{}",
+        flows.collect::<Vec<_>>().concat()
+    )
+}
+
+fn counts(flow: &FlowResult) -> deckwatch_meter::result::Counts {
+    flow.destinations[0].counts
+}
+
+/// Octets of memory that these processes have, each in pages of its own.
+fn resident_bytes(processes: &[u32]) -> u64 {
+    let of = |process: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("alive");
+        let anonymous = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = anonymous.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.expect("a count of KiB") * 1024
+    };
+    processes.iter().map(of).sum()
+}
+
+#[test]
+fn deaths_are_told_other_flows_go_on_and_an_interrupt_keeps_the_result_and_leaves_nothing_else() {
+    let rest = "octets = 384\nrate_hz = 50\ndeadline = \"200ms\"\nduration = \"10min\"";
+    let flows = ["udp", "tcp", "corba", "event"].map(|carrier| flow(carrier, "SONAR", rest));
+    let run = WatchedRun::start("deaths", &mission("deaths", flows.into_iter()), &[]);
+    let id = run.id();
+    let start_ns = run.start_ns();
+    sleep_until(start_ns + 500_000_000);
+    let victims = [
+        "consumer of NAV-corba over corba at SONAR",
+        "naming service on RTS",
+        "packet tap on RTS",
+        "supplier of NAV-tcp over tcp on RTS",
+    ];
+    for victim in victims {
+        signal(&run.parts(victim), Signal::KILL);
+    }
+    sleep_until(start_ns + 1_500_000_000);
+    signal(&[id], Signal::INT);
+    let finished = run.finish();
+
+    let mut died: Vec<&str> = finished
+        .document
+        .deaths
+        .iter()
+        .map(|death| {
+            assert_eq!(death.how, "killed by signal 9", "{death:?}");
+            death.process.as_str()
+        })
+        .collect();
+    died.sort_unstable();
+    assert_eq!(died, victims);
+    for victim in victims {
+        let told = |line: &&String| line.contains(&format!("The {victim} died"));
+        assert!(finished.said.iter().any(|line| told(&line)), "{victim}");
+    }
+    for name in ["NAV-tcp", "NAV-corba"] {
+        let flow = finished.flow(name);
+        let counts = counts(flow);
+        assert!(counts.received > 0 && counts.lost > 20, "{name} {counts:?}");
+        assert!(flow.verdict.kind >= VerdictKind::Fail, "{:?}", flow.verdict);
+    }
+    for name in ["NAV-udp", "NAV-event"] {
+        let counts = counts(finished.flow(name));
+        // Fifty a second from the end of the warm-up to the interrupt, and none lost.
+        assert!(counts.due >= 65 && counts.lost == 0, "{name} {counts:?}");
+    }
+    assert_eq!(finished.status, Some(finished.status_of_verdict()));
+    let interrupted = |kind: &str| kind == "interrupted";
+    let warnings = &finished.document.warnings;
+    assert!(warnings.iter().any(|warning| interrupted(&warning.kind)));
+    assert_eq!(testbed_of(id), None);
+    assert_eq!(work_of(id), None);
+}
+
+#[test]
+fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
+    if let Some(reason) = Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    // Ten megabytes a second to each consumer.
+    let rest = "octets = 50_000\nrate_hz = 200\ndeadline = \"200ms\"\nduration = \"2900ms\"\nchannel_queue_len = 20";
+    let flows = ["udp", "tcp", "corba-oneway", "event"].map(|carrier| flow(carrier, "SONAR", rest));
+    let reader = flow(
+        "corba",
+        "PLOT",
+        "octets = 384\nrate_hz = 50\ndeadline = \"200ms\"\nduration = \"2900ms\"",
+    );
+    let text = mission("unread", flows.into_iter().chain([reader]));
+    let run = WatchedRun::start("unread", &text, &[]);
+    let start_ns = run.start_ns();
+    let consumers = run.parts("at SONAR");
+    let mut senders = run.parts("supplier of NAV");
+    senders.extend(run.parts("event channel"));
+    sleep_until(start_ns + 500_000_000);
+    signal(&consumers, Signal::STOP);
+    let before = resident_bytes(&senders);
+    sleep_until(start_ns + 2_000_000_000);
+    let after = resident_bytes(&senders);
+    signal(&consumers, Signal::CONT);
+    assert!(monotonic_ns() - start_ns < 2_900_000_000, "held up itself");
+    let finished = run.finish();
+
+    // Four flows had 15 MB each to send meanwhile.
+    let kept = after.saturating_sub(before);
+    assert!(kept < 10_000_000, "{kept} octets kept for stopped peers");
+    for carrier in ["udp", "tcp", "event"] {
+        let counts = counts(finished.flow(&format!("NAV-{carrier}")));
+        assert!(counts.lost > 50, "{carrier} {counts:?}");
+        assert!(counts.lost + counts.received == counts.due, "{counts:?}");
+    }
+    // A call that waits for its peer delays those after it, and loses none.
+    let oneway = counts(finished.flow("NAV-corba-oneway"));
+    assert!(oneway.late > 50, "{oneway:?}");
+    let tcp = counts(finished.flow("NAV-tcp"));
+    assert!(tcp.send_errors > 50, "{tcp:?}");
+    let udp = counts(finished.flow("NAV-udp"));
+    assert!(udp.receive_overflows > 50, "{udp:?}");
+    let reader = counts(finished.flow("NAV-corba"));
+    assert_eq!((reader.lost, reader.due), (0, 145), "{reader:?}");
+    assert_eq!(finished.status, Some(finished.status_of_verdict()));
+    assert!(
+        finished.document.deaths.is_empty(),
+        "{:?}",
+        finished.document.deaths
+    );
+}

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_event::{ChannelOptions, EventChannel};
-use deckwatch_orb::cos_naming::{
-    NameComponent, NamingContextBindNewContextError, NamingContextExtRef,
-};
+use deckwatch_naming::user::{Existing, bind_with_contexts};
+use deckwatch_orb::cos_naming::NamingContextExtRef;
 
 use crate::serve::ServeArgs;
 
@@ -55,8 +54,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             .string_to_object(names)
             .with_context(nobody)?
             .with_context(nobody)?;
-        bind(&NamingContextExtRef::unchecked_narrow(root), name, &channel)
-            .with_context(|| format!("cannot bind {name}"))?;
+        bind_with_contexts(
+            &NamingContextExtRef::unchecked_narrow(root),
+            name,
+            channel.reference().object(),
+            Existing::Replace,
+        )
+        .with_context(|| format!("cannot bind {name}"))?;
     }
     args.serve.serve(&orb, channel.reference().object(), || {
         channel.is_destroyed()
@@ -71,19 +75,4 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         counts.consumers_lost
     );
     Ok(ExitCode::SUCCESS)
-}
-
-fn bind(root: &NamingContextExtRef, name: &str, channel: &EventChannel) -> anyhow::Result<()> {
-    let pairs = deckwatch_naming::name::parse(name)?;
-    let path: Vec<_> = pairs
-        .into_iter()
-        .map(|(id, kind)| NameComponent { id, kind })
-        .collect();
-    for end in 1..path.len() {
-        match root.bind_new_context(&path[..end]) {
-            Ok(_) | Err(NamingContextBindNewContextError::AlreadyBound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(root.rebind(&path, Some(channel.reference().object()))?)
 }

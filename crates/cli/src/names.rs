@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use crate::serve::{ServeArgs, client_orb};
 use anyhow::Context as _;
-use client::{At, bind, list, path};
+use client::{At, bind, list};
 use deckwatch_naming::store::Store;
+use deckwatch_naming::user::path;
 use deckwatch_naming::{NAME_SERVICE, NamingService};
 
 /// Serve names, or use any CORBA naming service

@@ -8,9 +8,8 @@ use std::time::Duration;
 use deckwatch_event::{ChannelCounts, ChannelOptions, EventChannel};
 use deckwatch_meter::result::Warning;
 use deckwatch_naming::store::Store;
+use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_naming::{NAME_SERVICE, NamingService};
-use deckwatch_orb::ObjectRef;
-use deckwatch_orb::cos_naming::{NamingContextBindNewContextError, NamingContextExtRef};
 
 use super::stage::{Stage, Told};
 use super::{PartError, preparation};
@@ -79,11 +78,19 @@ pub(super) fn play_channel(
     root.the_poa_manager()
         .activate()
         .map_err(|error| unserved(&error))?;
-    bind(
+    // A run before may have left the name bound.
+    bind_with_contexts(
         &event::names(&orb, &plan.channel.names)?,
         &plan.channel.name,
         channel.reference().object(),
-    )?;
+        Existing::Replace,
+    )
+    .map_err(|error| {
+        PartError::Plan(format!(
+            "The name {} cannot be bound: {error}.",
+            plan.channel.name
+        ))
+    })?;
     let ready = Ready {
         endpoint: orb.object_to_string(channel.reference().object()),
         listening: Some(listening),
@@ -135,22 +142,6 @@ fn lost(plan: &ChannelPlan, counts: ChannelCounts) -> Vec<Warning> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Binds an object under a name, making the contexts on the way, in place of what a run before may have left.
-fn bind(names: &NamingContextExtRef, name: &str, object: &ObjectRef) -> Result<(), PartError> {
-    let unbound =
-        |error: &dyn Display| PartError::Plan(format!("The name {name} cannot be bound: {error}."));
-    let path = names.to_name(name).map_err(|error| unbound(&error))?;
-    for len in 1..path.len() {
-        match names.bind_new_context(&path[..len]) {
-            Ok(_) | Err(NamingContextBindNewContextError::AlreadyBound(_)) => {}
-            Err(error) => return Err(unbound(&error)),
-        }
-    }
-    names
-        .rebind(&path, Some(object))
-        .map_err(|error| unbound(&error))
 }
 
 /// Speaks for a service until `stop`. Its own threads are scheduled like the calling one, which tells what is refused.

@@ -1,6 +1,7 @@
 //! What a user of any naming service asks of it.
 
 use anyhow::{Context as _, bail};
+use deckwatch_naming::user::{Existing, bind_with_contexts, path};
 use deckwatch_orb::cos_naming::{
     BindingType, NameComponent, NamingContextExtRef, NamingContextRef,
 };
@@ -33,15 +34,6 @@ impl At {
         let found = NamingContextExtRef::narrow(&object).with_context(nobody)?;
         found.with_context(|| format!("{} is not a NamingContextExt", self.at))
     }
-}
-
-pub(super) fn path(name: &str) -> anyhow::Result<Vec<NameComponent>> {
-    let pairs =
-        deckwatch_naming::name::parse(name).with_context(|| format!("`{name}` is not a name"))?;
-    Ok(pairs
-        .into_iter()
-        .map(|(id, kind)| NameComponent { id, kind })
-        .collect())
 }
 
 pub(super) fn list(at: &At, name: Option<&str>, json: bool) -> anyhow::Result<()> {
@@ -97,24 +89,24 @@ pub(super) fn bind(
     replace: bool,
     contexts: bool,
 ) -> anyhow::Result<()> {
-    use deckwatch_orb::cos_naming::NamingContextBindNewContextError as NewContextError;
     let orb = client_orb()?;
     let not_one = || format!("`{reference}` is not a reference");
     let Some(object) = orb.string_to_object(reference).with_context(not_one)? else {
         bail!("a nil reference cannot be bound")
     };
     let root = at.root(&orb)?;
-    let whole = path(name)?;
-    for end in (1..whole.len()).filter(|_| contexts) {
-        match root.bind_new_context(&whole[..end]) {
-            Ok(_) | Err(NewContextError::AlreadyBound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if replace {
-        root.rebind(&whole, Some(&object))?
+    let existing = if replace {
+        Existing::Replace
     } else {
-        root.bind(&whole, Some(&object))?
+        Existing::Keep
+    };
+    let unbound = || format!("cannot bind {name}");
+    if contexts {
+        bind_with_contexts(&root, name, &object, existing).with_context(unbound)
+    } else if replace {
+        root.rebind(&path(name)?, Some(&object))
+            .with_context(unbound)
+    } else {
+        root.bind(&path(name)?, Some(&object)).with_context(unbound)
     }
-    Ok(())
 }

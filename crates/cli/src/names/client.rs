@@ -2,9 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Existing, bind_with_contexts, path};
-use deckwatch_orb::cos_naming::{
-    BindingType, NameComponent, NamingContextExtRef, NamingContextRef,
-};
+use deckwatch_orb::cos_naming::{BindingType, NamingContextExtRef, NamingContextRef};
 use deckwatch_orb::{ObjectRef, Orb};
 
 use crate::serve::client_orb;

@@ -1,12 +1,15 @@
 //! `deckwatch run`: runs a mission, judges it, writes a result folder.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use deckwatch_meter::result::VerdictKind;
 use deckwatch_os::signal;
-use deckwatch_scenario::run::{Interrupt, Observer, RunError, Settings, run as run_mission};
+use deckwatch_scenario::run::{
+    Interrupt, Observer, Outcome, RunError, Settings, run as run_mission,
+};
 
 use crate::exit::Status;
 use crate::live::{Live, Plain, Silent};
@@ -71,12 +74,31 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
-    if args.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&outcome.document)?);
-    } else {
-        verdicts::print(&outcome.document, &outcome.folder);
+    print(&outcome, args.json).context("The verdict cannot be printed.")?;
+    if let Some(reason) = outcome.unwritten {
+        return Err(anyhow!(reason))
+            .context("The result folder is not whole; what was printed is all there is");
     }
     Ok(Status::from(outcome.document.verdict.kind).into())
+}
+
+fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
+    let mut out = anstream::stdout();
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&outcome.document)?)?;
+        return Ok(out.flush()?);
+    }
+    verdicts::print(&mut out, &outcome.document)?;
+    if outcome.unwritten.is_none() {
+        let report = outcome.folder.join(deckwatch_report::REPORT_FILE);
+        writeln!(
+            out,
+            "\nResult: {}\nReport: {}",
+            outcome.folder.display(),
+            report.display()
+        )?;
+    }
+    Ok(out.flush()?)
 }
 
 fn observer(json: bool) -> Box<dyn Observer> {

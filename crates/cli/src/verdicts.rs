@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use std::path::Path;
+use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -11,28 +11,25 @@ use deckwatch_meter::result::{
 
 use crate::words;
 
-pub(crate) fn print(document: &ResultDocument, folder: &Path) {
-    anstream::println!("\n{} on {}", document.mission, document.environment.network);
+pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
+    let network = &document.environment.network;
+    writeln!(out, "\n{} on {network}", document.mission)?;
     if let Some(reason) = &document.environment.fallback_reason {
-        anstream::println!("NOT on emulated hosts: {reason}");
+        writeln!(out, "NOT on emulated hosts: {reason}")?;
     }
-    anstream::println!("{}", table(document));
-    print_warnings(&document.warnings);
+    writeln!(out, "{}", table(document))?;
+    print_warnings(out, &document.warnings)?;
     let kind = document.verdict.kind;
     let style = Style::new().bold().fg_color(Some(color(kind).into()));
-    anstream::println!("\n{style}{}{style:#}", word(kind));
+    writeln!(out, "\n{style}{}{style:#}", word(kind))?;
     for reason in &document.verdict.reasons {
-        anstream::println!("  {reason}");
+        writeln!(out, "  {reason}")?;
     }
-    anstream::println!("\nResult: {}", folder.display());
-    anstream::println!(
-        "Report: {}",
-        folder.join(deckwatch_report::REPORT_FILE).display()
-    );
+    Ok(())
 }
 
 /// Warnings of one kind about one stream often differ by their destination and its numbers only; the first stands for them.
-fn print_warnings(warnings: &[Warning]) {
+fn print_warnings(out: &mut impl Write, warnings: &[Warning]) -> io::Result<()> {
     let mut groups: Vec<(&Warning, usize)> = Vec::new();
     for warning in warnings {
         match groups.iter_mut().find(|(first, _)| alike(first, warning)) {
@@ -46,8 +43,9 @@ fn print_warnings(warnings: &[Warning]) {
         } else {
             String::new()
         };
-        anstream::println!("warning: {}{more}", warning.text);
+        writeln!(out, "warning: {}{more}", warning.text)?;
     }
+    Ok(())
 }
 
 fn alike(a: &Warning, b: &Warning) -> bool {

@@ -2,12 +2,14 @@
 
 mod watched;
 
+use std::process::Command;
+
 use deckwatch_meter::result::{FlowResult, VerdictKind};
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use watched::{WatchedRun, signal, testbed_of, work_of};
+use watched::{Folder, WatchedRun, signal, testbed_of, work_of};
 
 fn flow(carrier: &str, to: &str, rest: &str) -> String {
     format!(
@@ -147,4 +149,34 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
         "{:?}",
         finished.document.deaths
     );
+}
+
+#[test]
+fn a_full_disk_costs_the_files_and_not_the_verdict() {
+    if let Some(reason) = Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let folder = Folder::new("full");
+    let file = folder.path().join("mission.toml");
+    let rest = "octets = 384\nrate_hz = 50\ndeadline = \"200ms\"\nduration = \"400ms\"";
+    let text = mission("full", std::iter::once(flow("udp", "SONAR", rest)));
+    std::fs::write(&file, text).expect("writable");
+    // A disk of three pages, which only this run sees.
+    let script = "mount -t tmpfs -o size=12k tmpfs \"$1\" && exec \"$2\" run \"$1.toml\" --no-emulation --output \"$1/result\"";
+    let disk = folder.path().join("mission");
+    std::fs::create_dir(&disk).expect("writable");
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(&disk)
+        .arg(env!("CARGO_BIN_EXE_deckwatch"))
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("util-linux is there");
+    let (printed, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(printed.contains("of 20 messages were late"), "{printed}");
+    assert!(said.contains("No space left on device"), "{said}");
 }

@@ -56,6 +56,8 @@ pub struct Outcome {
     pub document: ResultDocument,
     /// The result folder.
     pub folder: PathBuf,
+    /// Why the folder does not hold all of the result, a whole sentence; none where it does.
+    pub unwritten: Option<String>,
 }
 
 /// Why there is no result.
@@ -106,12 +108,12 @@ pub enum RunError {
         /// What interrupted it.
         signal: &'static str,
     },
-    /// The result cannot be written.
-    #[error("The result cannot be written: {0}")]
+    /// The result cannot be made, or not written.
+    #[error("The result cannot be kept: {0}")]
     Result(String),
 }
 
-/// Runs a mission to its end, or to an early one, and writes its result.
+/// Runs a mission to its end, or to an early one, and writes its result. What was measured and cannot be written, because a disk is full, is still returned.
 ///
 /// To be called from a thread that lives as long as the run: its processes die with the thread that started them.
 ///
@@ -124,13 +126,14 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
     let streams = streams(mission)?;
-    observer.phase(Phase::Testbed, "Making hosts and network");
-    let testbed = make_testbed(mission, settings, observer)?;
-    WorkFolder::clean_leftovers();
     let started_at = SystemTime::now();
     let result_folder =
         folder::make_result_folder(settings.output.as_deref(), &mission.name, started_at)?;
-    let removed_if_empty = RemovedIfEmpty(&result_folder);
+    // Dropped last, so that nothing of this run lies in it any more.
+    let _removed_if_empty = RemovedIfEmpty(&result_folder);
+    observer.phase(Phase::Testbed, "Making hosts and network");
+    let testbed = make_testbed(mission, settings, observer)?;
+    WorkFolder::clean_leftovers();
     let work = WorkFolder::make(records_size(mission, &streams), &result_folder)?;
     let planner = Planner {
         mission,
@@ -154,9 +157,7 @@ pub fn run(
     let readings = Readings::take();
     let measured = run.measure();
     let disturbance = readings.until(&Readings::take());
-    let outcome = run.conclude(&measured, disturbance, started_at, &result_folder);
-    drop(removed_if_empty);
-    outcome
+    run.conclude(&measured, disturbance, started_at, &result_folder)
 }
 
 /// A result folder in which nothing was written says nothing.

@@ -43,15 +43,24 @@ impl Run<'_> {
             judged.push(self.judge_stream(stream, measured, &disturbance)?);
         }
         let document = self.document(&judged, measured, &disturbance, started_at);
-        write(folder, &document, &judged, started_at, measured.start_ns)?;
-        if self.settings.keep_captures {
-            self.keep_captures(folder)?;
-        }
-        deckwatch_report::write(folder).map_err(|error| RunError::Result(error.to_string()))?;
+        let written = write(folder, &document, &judged, started_at, measured.start_ns)
+            .and_then(|()| self.write_beside(folder));
         Ok(Outcome {
             document,
             folder: folder.to_owned(),
+            unwritten: written.err().map(|error| error.to_string()),
         })
+    }
+
+    /// What is copied into the result folder, or made from what is there.
+    fn write_beside(&self, folder: &Path) -> Result<(), RunError> {
+        if self.settings.keep_captures {
+            self.keep_captures(folder)?;
+        }
+        let report = deckwatch_report::write(folder);
+        report
+            .map(drop)
+            .map_err(|error| RunError::Result(error.to_string()))
     }
 
     /// What the processes warned of, each warning once.

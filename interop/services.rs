@@ -2,16 +2,20 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::Command;
 
-use common::{Running, capture, deckwatch, dissect, omniorb_program, root, run, scratch};
+use common::{Running, capture, finish, omniorb_program, root, run, scratch};
 use deckwatch_cdr::Any;
 use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsumerRef};
 use deckwatch_idl::model::Model;
 use deckwatch_orb::Orb;
 use deckwatch_testkit::program;
+
+/// The program under test.
+fn deckwatch() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+}
 
 /// A naming service of ours at a port of its own choice.
 struct Names {
@@ -233,11 +237,4 @@ fn port_of(ior: &str) -> u16 {
         .and_then(|rest| rest.split_whitespace().next());
     port.and_then(|port| port.parse().ok())
         .unwrap_or_else(|| panic!("no port in {text}"))
-}
-
-/// Ends a capture and dissects it.
-fn finish(capturing: &mut Running, file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
-    capturing.terminate();
-    capturing.line_with("captured");
-    dissect(file, ports)
 }

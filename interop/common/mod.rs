@@ -27,11 +27,6 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
     folder
 }
 
-/// The program under test.
-pub(crate) fn deckwatch() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
-}
-
 /// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip.
 pub(crate) fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> Option<PathBuf> {
     deckwatch_testkit::program("omniidl")?;
@@ -57,7 +52,7 @@ pub(crate) fn omniorb_program(name: &str, idl_files: &[&str], folder: &Path) -> 
             folder.join(format!("{stem}DynSK.cc")),
         ]);
     }
-    let program = folder.join(name);
+    let program = folder.join(name.replace('/', "-"));
     run(Command::new(compiler)
         .arg("-I")
         .arg(folder)
@@ -152,6 +147,7 @@ impl Running {
         }
     }
 
+    #[allow(dead_code, reason = "a server is ended, not waited for")]
     /// Waits for the end of the process and gives its status and every line it said.
     pub(crate) fn wait(mut self) -> (std::process::ExitStatus, Vec<String>) {
         let status = self.child.wait().expect("the process can be waited for");
@@ -187,7 +183,7 @@ pub(crate) fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
 }
 
 /// What tshark finds wrong with the GIOP of some ports in a capture: nothing, with luck. Also counts the GIOP messages it saw.
-pub(crate) fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
+fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
     let read = |filter: &str| {
         let mut command = Command::new("tshark");
         command.arg("-r").arg(file);
@@ -201,4 +197,11 @@ pub(crate) fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
         read("giop").lines().count(),
         malformed.lines().map(str::to_owned).collect(),
     )
+}
+
+/// Ends a capture and dissects it.
+pub(crate) fn finish(capturing: &mut Running, file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
+    capturing.terminate();
+    capturing.line_with("captured");
+    dissect(file, ports)
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use deckwatch_cdr::{Any, Char};
 use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
@@ -69,8 +70,11 @@ impl Echo for Mirror {
         .into())
     }
 
-    fn send_octets(&self, _data: &[u8]) -> Result<(), SystemException> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
+    fn send_octets(&self, data: &[u8]) -> Result<(), SystemException> {
+        let calls = self.calls.load(Ordering::SeqCst);
+        if data.first() == Some(&(calls as u8)) {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+        }
         Ok(())
     }
 
@@ -80,13 +84,18 @@ impl Echo for Mirror {
     }
 }
 
-fn serve(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {
+/// Makes an echo object of `orb` and serves it, by its reference and as `corbaloc:...:PORT/Echo`.
+pub(crate) fn activate(orb: &Orb) -> Result<ObjectRef, Box<dyn std::error::Error>> {
     let root = orb.root_poa()?;
     root.the_poa_manager().activate()?;
     let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror::default()));
     let reference = root.servant_to_reference(&servant)?;
     orb.register_plain_key(b"Echo", &reference)?;
-    println!("{}", orb.object_to_string(&reference));
+    Ok(reference)
+}
+
+fn serve(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {
+    println!("{}", orb.object_to_string(&activate(orb)?));
     orb.seal();
     orb.run();
     Ok(())
@@ -109,7 +118,12 @@ fn check(what: &str, holds: bool) -> Result<(), Box<dyn std::error::Error>> {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
-fn call(orb: &Orb, reference: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// Calls every operation of the echo object behind `reference`, one of them with a number of structs.
+pub(crate) fn call(
+    orb: &Orb,
+    reference: &str,
+    structs: i16,
+) -> Result<(), Box<dyn std::error::Error>> {
     let object = orb.string_to_object(reference)?.ok_or("a nil reference")?;
     let echo = EchoRef::narrow(&object)?.ok_or("no Echo")?;
     echo.ping()?;
@@ -122,10 +136,16 @@ fn call(orb: &Orb, reference: &str) -> Result<(), Box<dyn std::error::Error>> {
         )?;
     }
     check("struct", echo.echo_complex(&complex(7)?)? == complex(7)?)?;
-    let many = (0..2_000).map(complex).collect::<Result<Vec<_>, _>>()?;
-    check("2000 structs", echo.echo_complex_sequence(&many)? == many)?;
+    let many = (0..structs).map(complex).collect::<Result<Vec<_>, _>>()?;
+    check("structs", echo.echo_complex_sequence(&many)? == many)?;
     let any = Any::from_value(&complex(9)?)?;
     check("any", echo.echo_any(&any)? == any)?;
+    let outer = Any::from_value(&any)?;
+    let outer_back = echo.echo_any(&outer)?;
+    check(
+        "nested any",
+        outer_back.extract::<Any>()?.extract::<ComplexStruct>()? == complex(9)?,
+    )?;
     check("nil", echo.echo_object(None)?.is_none())?;
     let back = echo
         .echo_object(Some(echo.object()))?
@@ -137,12 +157,22 @@ fn call(orb: &Orb, reference: &str) -> Result<(), Box<dyn std::error::Error>> {
     let refused = echo.refuse("not today", 42);
     let told = matches!(refused, Err(EchoRefuseError::Refused(refused)) if refused.reason == "not today" && refused.code == 42);
     check("exception", told)?;
+    call_oneways(&echo)
+}
+
+fn call_oneways(echo: &EchoRef) -> Result<(), Box<dyn std::error::Error>> {
+    const COUNT: u64 = 300;
     let before = echo.calls()?;
-    echo.send_octets(&[0; 64])?;
-    while echo.calls()? == before {
+    for number in before..before + COUNT {
+        let mut octets = [0; 64];
+        octets[0] = number as u8;
+        echo.send_octets(&octets)?;
+    }
+    let begun = Instant::now();
+    while echo.calls()? < before + COUNT && begun.elapsed() < Duration::from_secs(10) {
         std::thread::yield_now();
     }
-    check("oneway", true)
+    check("300 oneways in order", echo.calls()? == before + COUNT)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -150,7 +180,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orb = Orb::init(&mut arguments)?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "serve"] => serve(&orb),
-        [_, "call", reference] => call(&orb, reference),
+        [_, "call", reference] => call(&orb, reference, 2_000),
         _ => Err("write `echo serve` or `echo call REFERENCE`".into()),
     }
 }

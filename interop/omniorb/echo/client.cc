@@ -1,10 +1,11 @@
 // An omniORB client of Deckwatch::Echo: calls every operation and exits with 1 at the first answer that is not as sent.
-// Usage: client REFERENCE
+// Usage: client REFERENCE [STRUCTS]; 2000 structs where no number is given.
 #include "echo.hh"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 
 using namespace Deckwatch;
@@ -29,7 +30,7 @@ static bool same(const ComplexStruct& a, const ComplexStruct& b) {
     return a.s == b.s && a.l == b.l && a.f == b.f && a.d == b.d && a.c == b.c && std::strcmp(a.name, b.name) == 0;
 }
 
-static void call_all(Echo_ptr echo) {
+static void call_all(Echo_ptr echo, CORBA::ULong structs) {
     echo->ping();
     CORBA::String_var text = echo->echo_string("ahoy");
     check("string", std::strcmp(text, "ahoy") == 0);
@@ -43,12 +44,12 @@ static void call_all(Echo_ptr echo) {
     ComplexStruct_var one = echo->echo_complex(complex(7));
     check("struct", same(one.in(), complex(7)));
     ComplexSequence many;
-    many.length(2000);
+    many.length(structs);
     for (CORBA::ULong i = 0; i < many.length(); ++i) many[i] = complex(static_cast<int>(i));
     ComplexSequence_var many_back = echo->echo_complex_sequence(many);
     bool all = many_back->length() == many.length();
     for (CORBA::ULong i = 0; all && i < many.length(); ++i) all = same(many_back[i], many[i]);
-    check("2000 structs", all);
+    check("structs", all);
     CORBA::Any any;
     any <<= complex(9);
     CORBA::Any_var any_back = echo->echo_any(any);
@@ -65,13 +66,22 @@ static void call_all(Echo_ptr echo) {
     } catch (const Refused& refused) {
         check("exception", std::strcmp(refused.reason, "not today") == 0 && refused.code == 42);
     }
+    CORBA::Any outer;
+    outer <<= any;
+    CORBA::Any_var outer_back = echo->echo_any(outer);
+    const CORBA::Any* middle = nullptr;
+    check("nested any", (outer_back.in() >>= middle) && (*middle >>= inside) && same(*inside, complex(9)));
     CORBA::ULongLong before = echo->calls();
-    OctetSequence octets;
-    octets.length(64);
-    echo->send_octets(octets);
-    while (echo->calls() == before) {
+    for (int number = 0; number < 300; ++number) {
+        OctetSequence octets;
+        octets.length(64);
+        octets[0] = static_cast<CORBA::Octet>(before + number);
+        echo->send_octets(octets);
     }
-    check("oneway", true);
+    time_t begun = time(nullptr);
+    while (echo->calls() < before + 300 && time(nullptr) < begun + 10) {
+    }
+    check("300 oneways in order", echo->calls() == before + 300);
     check("_is_a", echo->_is_a("IDL:Deckwatch/Echo:1.0") && !echo->_is_a("IDL:Deckwatch/Other:1.0"));
     check("_non_existent", !echo->_non_existent());
 }
@@ -79,14 +89,14 @@ static void call_all(Echo_ptr echo) {
 int main(int argc, char** argv) {
     try {
         CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        if (argc != 2) {
-            std::fprintf(stderr, "usage: client REFERENCE\n");
+        if (argc != 2 && argc != 3) {
+            std::fprintf(stderr, "usage: client REFERENCE [STRUCTS]\n");
             return 2;
         }
         CORBA::Object_var object = orb->string_to_object(argv[1]);
         Echo_var echo = Echo::_narrow(object);
         check("narrow", !CORBA::is_nil(echo));
-        call_all(echo);
+        call_all(echo, argc == 3 ? std::atoi(argv[2]) : 2000);
         orb->destroy();
         return 0;
     } catch (const CORBA::SystemException& exception) {

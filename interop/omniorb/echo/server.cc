@@ -19,7 +19,9 @@ public:
     CORBA::Any* echo_any(const CORBA::Any& data) override { return new CORBA::Any(data); }
     CORBA::Object_ptr echo_object(CORBA::Object_ptr reference) override { return CORBA::Object::_duplicate(reference); }
     void refuse(const char* reason, CORBA::Long code) override { throw Refused(reason, code); }
-    void send_octets(const OctetSequence&) override { ++count; }
+    void send_octets(const OctetSequence& data) override {
+        if (data.length() > 0 && data[0] == static_cast<CORBA::Octet>(count)) ++count;
+    }
     void send_complex_sequence(const ComplexSequence& data) override { count += data.length(); }
 };
 

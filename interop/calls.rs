@@ -46,7 +46,9 @@ fn their_server(program: &Path, version: &str) -> (Running, String) {
     let mut process = Running::start(
         Command::new(program)
             .args(["-ORBmaxGIOPVersion", version])
-            .args(["-ORBendPoint", "giop:tcp:127.0.0.1:"]),
+            .args(["-ORBendPoint", "giop:tcp:127.0.0.1:"])
+            // Else it serves one connection's requests side by side, one-ways too.
+            .args(["-ORBmaxServerThreadPerConnection", "1"]),
     );
     let ior = process.line_with("IOR:");
     (process, ior)

@@ -60,6 +60,9 @@ pub const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// How long a shutdown lets requests in progress finish.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Names that may be asked of the system's resolver at the same time: it knows no deadline, and each keeps a thread.
+pub const RESOLUTIONS_MAX: usize = 16;
+
 /// Idle connections kept towards one endpoint: callers that call it at the same time and keep their connection.
 pub const IDLE_CONNECTIONS_MAX: usize = 64;
 
@@ -75,7 +78,7 @@ pub const ENDPOINTS_MAX: usize = 4_096;
 /// Location forwards followed by one invocation: a chain longer than this is a circle.
 pub const FORWARDS_MAX: usize = 8;
 
-/// Addresses of a reference that one invocation tries.
+/// Addresses of a reference that are looked at: a hostile one can carry thousands.
 pub const TARGETS_MAX: usize = 16;
 
 /// Longest name of an adapter path: it travels in every persistent object key.

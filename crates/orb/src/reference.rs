@@ -13,6 +13,7 @@ use deckwatch_giop::{Ior, ReplyStatus};
 use deckwatch_sync::PiMutex;
 
 use crate::client::{Binding, Call, Reply, follow_forwards};
+use crate::limits::TARGETS_MAX;
 use crate::orb::OrbCore;
 use crate::transport::Endpoint;
 use crate::wire::{self, Profile};
@@ -273,6 +274,7 @@ impl Inner {
     pub(crate) fn resolve(&self, ior: &Ior) -> Result<Arc<[Target]>, SystemException> {
         let orb = self.orb()?;
         let targets: Arc<[Target]> = wire::profiles(ior)
+            .take(TARGETS_MAX)
             .map(|(endpoint, profile)| Target {
                 binding: orb.client.binding(endpoint, profile.code_sets),
                 profile,

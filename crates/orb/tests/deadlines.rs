@@ -243,3 +243,39 @@ fn a_shutdown_lets_the_call_in_progress_finish_and_says_farewell() {
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::Transient);
     drop(client);
 }
+
+#[test]
+fn replies_to_nobody_without_end_do_not_keep_a_caller_from_its_deadline() {
+    let (orb, reference) = fake_server(|mut stream| {
+        read_request(&mut stream);
+        let mut stray = b"GIOP\x01\x02\x01\x01\x0c\0\0\0".to_vec();
+        stray.extend([0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let strays = stray.repeat(1_000);
+        while stream.write_all(&strays).is_ok() {}
+    });
+    let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(50)));
+    let raised = call(&hurried, "ping").unwrap_err();
+    assert_eq!(
+        (raised.kind, raised.completed),
+        (Kind::Timeout, Completion::Maybe)
+    );
+    assert!(orb.counters().read(Counter::RepliesToNobody) >= 1_000);
+}
+
+#[test]
+fn what_an_object_raises_behind_a_forward_is_told_as_it_is() {
+    let (server, desk) = (Server::start(), Server::start());
+    let (orb, bench) = client_of(&server);
+    let text = orb.object_to_string(&bench);
+    let target = desk.orb.string_to_object(&text).unwrap().unwrap();
+    desk.orb.register_plain_key(b"Bench", &target).unwrap();
+    let url = format!("corbaloc::{}/Bench", desk.address());
+    let forwarded = orb.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&forwarded, "ping"), Ok(()));
+    let raised = call(&forwarded, "nonsense").unwrap_err();
+    assert_eq!(
+        (raised.kind, raised.completed),
+        (Kind::BadOperation, Completion::No)
+    );
+    assert_eq!(orb.counters().read(Counter::Forwards), 1);
+}

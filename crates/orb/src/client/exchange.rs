@@ -10,11 +10,11 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 use super::{Binding, Client, ClientConnection};
 use crate::connection::Inbound;
 use crate::counters::Counter;
-use crate::limits::{CONNECT_TIMEOUT, FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT, TARGETS_MAX};
+use crate::limits::{CONNECT_TIMEOUT, FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT};
 use crate::reference::Target;
 use crate::transport::{Instant64, TransportError};
 use crate::wire::{self, Profile, ReplyHead};
-use crate::{Completion, SystemException, minor};
+use crate::{Completion, SystemException, SystemExceptionKind, minor};
 use crate::{raise, raise::own};
 
 /// What is asked, of whomever.
@@ -69,16 +69,16 @@ impl Failure {
 }
 
 impl Client {
-    /// Calls one of `targets` and waits for the reply.
-    pub(crate) fn call(
+    /// Calls one of `targets` and waits for the reply, until `deadline`.
+    fn call(
         &self,
         targets: &[Target],
         call: &Call<'_>,
+        now: Instant64,
+        deadline: Option<Instant64>,
     ) -> Result<Attempt, SystemException> {
-        let now = self.transport.now();
-        let deadline = call.round_trip.map(|wait| now.after(wait));
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets.iter().take(TARGETS_MAX) {
+        for target in targets {
             match self.call_target(target, call, now, deadline) {
                 Ok(attempt) => return Ok(attempt),
                 Err(failure) if failure.may_retry => last = failure.exception,
@@ -230,10 +230,12 @@ impl Client {
         deadline: Option<Instant64>,
     ) -> Result<Reply, Failure> {
         loop {
+            let mut is_stray = false;
             while let Some(place) = inbound
                 .poll_message()
                 .map_err(|fault| self.malformed(wire::counter_of(fault)))?
             {
+                is_stray = true;
                 if wire::is_fragmented(inbound.message(place.clone())) {
                     let joined = inbound.join(place, &self.slab);
                     let Some(buffer) =
@@ -256,6 +258,11 @@ impl Client {
                         head,
                     });
                 }
+            }
+            // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked
+            // for must not keep the caller.
+            if is_stray && deadline.is_some_and(|deadline| self.transport.now() >= deadline) {
+                return Err(Failure::last(self.timed_out(Completion::Maybe)));
             }
             match connection.stream.read(inbound.space(&self.slab), deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
@@ -333,7 +340,7 @@ impl Client {
         call: &Call<'_>,
     ) -> Result<(), SystemException> {
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets.iter().take(TARGETS_MAX) {
+        for target in targets {
             match self.oneway_target(target, call) {
                 Ok(()) => return Ok(()),
                 Err(failure) if failure.may_retry => last = failure.exception,
@@ -390,13 +397,15 @@ pub(crate) fn follow_forwards(
     origin: &crate::reference::Inner,
     call: &Call<'_>,
 ) -> Result<Reply, SystemException> {
+    let now = client.transport.now();
+    let deadline = call.round_trip.map(|wait| now.after(wait));
     let mut forwarded: Option<Arc<[Target]>> = origin.forwarded();
     for _ in 0..FORWARDS_MAX {
         let targets = match &forwarded {
             Some(targets) => targets,
             None => origin.targets()?,
         };
-        match client.call(targets, call) {
+        match client.call(targets, call, now, deadline) {
             Ok(Attempt::Replied(reply)) => return Ok(reply),
             Ok(Attempt::Forwarded(ior)) => {
                 let targets = origin.resolve(&ior)?;
@@ -404,7 +413,7 @@ pub(crate) fn follow_forwards(
                 forwarded = Some(targets);
             }
             // Where the forwarded-to has gone, the origin is asked again.
-            Err(exception) if forwarded.is_some() && exception.completed == Completion::No => {
+            Err(exception) if forwarded.is_some() && may_be_elsewhere(exception) => {
                 origin.remember(None);
                 forwarded = None;
             }
@@ -412,4 +421,15 @@ pub(crate) fn follow_forwards(
         }
     }
     Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+}
+
+/// Whether an exception may come of asking at a place that the object has left; any other is the object's own answer.
+fn may_be_elsewhere(exception: SystemException) -> bool {
+    let is_of_the_way = matches!(
+        exception.kind,
+        SystemExceptionKind::Transient
+            | SystemExceptionKind::CommFailure
+            | SystemExceptionKind::ObjectNotExist
+    );
+    is_of_the_way && exception.completed == Completion::No
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use deckwatch_os::{poller, tcp, wake::Wake};
@@ -11,7 +13,7 @@ use super::{
     Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, Transport,
     TransportError,
 };
-use crate::limits::LISTEN_BACKLOG;
+use crate::limits::{LISTEN_BACKLOG, RESOLUTIONS_MAX};
 
 /// TCP over IPv4 and IPv6, time by CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +30,7 @@ impl Transport for TcpTransport {
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let mut failure = TransportError::UnknownHost;
-        for address in addresses(endpoint)? {
+        for address in addresses(endpoint, deadline)? {
             match tcp::TcpStream::connect(address, deadline.map(|at| at.0)) {
                 Ok(stream) => return Ok(Box::new(stream)),
                 Err(error) => failure = fact(&error),
@@ -42,7 +44,7 @@ impl Transport for TcpTransport {
 
     fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
         let mut failure = TransportError::UnknownHost;
-        for address in addresses(endpoint)? {
+        for address in addresses(endpoint, None)? {
             match tcp::TcpListener::listen(address, LISTEN_BACKLOG) {
                 Ok(listener) => return Ok(Box::new(listener)),
                 Err(error) => failure = fact(&error),
@@ -62,14 +64,58 @@ impl Transport for TcpTransport {
 }
 
 /// An address is taken as it is; only a name asks the resolver.
-fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, TransportError> {
+fn addresses(
+    endpoint: &Endpoint,
+    deadline: Option<Instant64>,
+) -> Result<Vec<SocketAddr>, TransportError> {
     if let Ok(address) = endpoint.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, endpoint.port)]);
     }
-    let found = (endpoint.host.as_str(), endpoint.port).to_socket_addrs();
-    found
-        .map(Iterator::collect)
-        .map_err(|_| TransportError::UnknownHost)
+    resolve(endpoint.clone(), deadline, &RESOLUTIONS, |endpoint| {
+        let found = (endpoint.host.as_str(), endpoint.port).to_socket_addrs();
+        found.map(Iterator::collect).unwrap_or_default()
+    })
+}
+
+/// Names being resolved now.
+static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks the resolver on a thread of its own, since it knows no deadline; a caller whose deadline has passed leaves it behind.
+fn resolve(
+    endpoint: Endpoint,
+    deadline: Option<Instant64>,
+    running: &'static AtomicUsize,
+    ask: impl FnOnce(&Endpoint) -> Vec<SocketAddr> + Send + 'static,
+) -> Result<Vec<SocketAddr>, TransportError> {
+    if running.fetch_add(1, Ordering::AcqRel) >= RESOLUTIONS_MAX {
+        running.fetch_sub(1, Ordering::AcqRel);
+        return Err(TransportError::Exhausted);
+    }
+    let (tell, answer) = sync_channel(1);
+    let asking = std::thread::Builder::new()
+        .name("orb-resolver".to_owned())
+        .spawn(move || {
+            let found = ask(&endpoint);
+            running.fetch_sub(1, Ordering::AcqRel);
+            let _caller_gave_up = tell.send(found);
+        });
+    if asking.is_err() {
+        running.fetch_sub(1, Ordering::AcqRel);
+        return Err(TransportError::Exhausted);
+    }
+    let found = match deadline {
+        None => answer.recv().unwrap_or_default(),
+        Some(deadline) => {
+            let remaining = deadline.since(Instant64(tcp::monotonic_ns()));
+            answer
+                .recv_timeout(remaining)
+                .map_err(|_| TransportError::TimedOut)?
+        }
+    };
+    if found.is_empty() {
+        return Err(TransportError::UnknownHost);
+    }
+    Ok(found)
 }
 
 fn fact(error: &io::Error) -> TransportError {
@@ -215,5 +261,41 @@ impl Poller for TcpPoller {
 
     fn close(&self) {
         self.close.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolver_that_does_not_answer_costs_its_callers_their_time_and_a_bounded_number_of_threads()
+     {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        let endpoint = Endpoint {
+            host: "ship".to_owned(),
+            port: 1,
+        };
+        let mut held = Vec::new();
+        for _ in 0..RESOLUTIONS_MAX {
+            let (release, waits) = sync_channel::<()>(0);
+            held.push(release);
+            let silent = move |_: &Endpoint| {
+                let _released = waits.recv();
+                Vec::new()
+            };
+            let soon = Instant64(tcp::monotonic_ns() + 1_000_000);
+            let outcome = resolve(endpoint.clone(), Some(soon), &RUNNING, silent);
+            assert_eq!(outcome, Err(TransportError::TimedOut));
+        }
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let ask = move |_: &Endpoint| vec![address];
+        let refused = resolve(endpoint.clone(), None, &RUNNING, ask);
+        assert_eq!(refused, Err(TransportError::Exhausted));
+        drop(held);
+        while RUNNING.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(resolve(endpoint, None, &RUNNING, ask), Ok(vec![address]));
     }
 }

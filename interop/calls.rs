@@ -133,7 +133,9 @@ fn omniorb_calls_us_and_we_call_omniorb_in_every_version_and_tshark_finds_nothin
     }
     caller.shutdown();
     ours.shutdown();
-    let (messages, malformed) = finish(&mut capturing, &file, &ports);
+    let (messages, mut malformed) = finish(&mut capturing, &file, &ports);
+    // Only omniORB divides messages of GIOP 1.1, and tshark looks for a request id that their fragments do not have.
+    malformed.retain(|line| !line.contains("GIOP 1.1 Fragment"));
     // Nine times some seventeen calls and their replies; one-ways share their frames.
     assert!(messages > 300, "only {messages} frames of GIOP captured");
     assert_eq!(malformed, Vec::<String>::new());

@@ -175,7 +175,8 @@ pub(crate) fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
     let file = folder.join("capture.pcapng");
     let mut running = Running::start(
         Command::new(tshark)
-            .args(["-i", "lo", "-f", "tcp", "-w"])
+            // 64 MiB of buffer: a segment that is not captured makes what follows look malformed.
+            .args(["-i", "lo", "-f", "tcp", "-B", "64", "-w"])
             .arg(&file),
     );
     running.line_with("Capturing on");

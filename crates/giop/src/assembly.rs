@@ -71,6 +71,19 @@ impl Assembly {
         self.trains.len() < before
     }
 
+    /// Octets that the unfinished messages hold together.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.trains.iter().map(|train| train.octets.len()).sum()
+    }
+
+    /// Gives the buffer of the message given out last to the allocator where it is larger than `retained_max` octets.
+    pub fn shrink(&mut self, retained_max: usize) {
+        if self.done.capacity() > retained_max {
+            self.done = Vec::new();
+        }
+    }
+
     /// How many messages are unfinished.
     #[must_use]
     pub const fn unfinished(&self) -> usize {
@@ -129,8 +142,7 @@ impl Assembly {
     }
 
     fn check_room(&self, more: usize) -> Result<(), ProtocolError> {
-        let held: usize = self.trains.iter().map(|train| train.octets.len()).sum();
-        if held.saturating_add(more) > self.size_max {
+        if self.held().saturating_add(more) > self.size_max {
             Err(ProtocolError::MessageTooLarge)
         } else {
             Ok(())

@@ -173,6 +173,15 @@ impl Adapter {
         Ok(())
     }
 
+    /// Turns away the requests that are held: nobody will let them through any more.
+    pub(crate) fn release_held(&self) {
+        for adapter in read(&self.adapters).values() {
+            if adapter.manager.state() == ManagerState::Holding {
+                let _deactivated_before = adapter.manager.deactivate();
+            }
+        }
+    }
+
     /// Forgets every servant, adapter and key; requests that are being served keep theirs until they are done.
     pub(crate) fn clear(&self) {
         write(&self.plain).clear();

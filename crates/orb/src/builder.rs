@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
-    BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX,
-    MESSAGE_SIZE_MAX,
+    ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, INBOUND_SIZE_MAX,
+    LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
 };
 use crate::orb::{Orb, OrbCore};
 use crate::transport::{Endpoint, TcpTransport, Transport, TransportError};
@@ -90,6 +90,8 @@ impl Default for OrbBuilder {
                 connections_max: CONNECTIONS_MAX,
                 message_size_max: MESSAGE_SIZE_MAX,
                 buffer_size: BUFFER_SIZE,
+                inbound_size_max: INBOUND_SIZE_MAX,
+                arrival_timeout: ARRIVAL_TIMEOUT,
             },
             round_trip: None,
             connect: None,
@@ -213,6 +215,18 @@ impl OrbBuilder {
     /// Octets of the largest message taken or sent.
     pub fn message_size_max(mut self, octets: usize) -> Self {
         self.shape.message_size_max = octets;
+        self
+    }
+
+    /// Octets that all unfinished messages of the server's side may hold together beyond their first buffers.
+    pub fn inbound_size_max(mut self, octets: usize) -> Self {
+        self.shape.inbound_size_max = octets;
+        self
+    }
+
+    /// The longest a message may take from its first octets to its last on the server's side.
+    pub fn arrival_timeout(mut self, limit: Duration) -> Self {
+        self.shape.arrival_timeout = limit;
         self
     }
 

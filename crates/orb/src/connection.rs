@@ -3,12 +3,15 @@
 //! Knows sizes, versions and limits; knows no socket and no clock. An idle connection holds no buffer.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deckwatch_sync::Pool;
 
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
 use deckwatch_giop::{Assembly, ProtocolError};
 
+use crate::transport::Instant64;
 use crate::wire;
 
 /// Buffers that are lent while messages are in flight: some to read into, which have been zeroed once, and some to
@@ -75,6 +78,39 @@ impl Slab {
     }
 }
 
+/// What the unfinished messages of many connections may hold together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    held: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self {
+            held: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    fn take(&self, octets: usize) -> bool {
+        let held = self.held.fetch_add(octets, Ordering::Relaxed);
+        let fits = held.saturating_add(octets) <= self.max;
+        if !fits {
+            self.give(octets);
+        }
+        fits
+    }
+
+    fn give(&self, octets: usize) {
+        self.held.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+/// Unfinished messages hold as much as they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverBudget;
+
 /// Octets between the socket and the parser.
 #[derive(Debug)]
 pub(crate) struct Inbound {
@@ -86,22 +122,85 @@ pub(crate) struct Inbound {
     /// Messages that come in fragments; made with the first of them.
     assembly: Option<Box<Assembly>>,
     size_max: usize,
+    /// Shared with the other connections of a lane; a caller's own are bounded by its calls.
+    budget: Option<Arc<Budget>>,
+    /// What has been taken of the budget.
+    charged: usize,
+    /// Since when a message has been unfinished.
+    begun: Option<Instant64>,
 }
 
 impl Inbound {
     /// Nothing has arrived; messages above `size_max` octets are a fault.
-    pub(crate) const fn new(size_max: usize) -> Self {
+    pub(crate) const fn new(size_max: usize, budget: Option<Arc<Budget>>) -> Self {
         Self {
             buffer: None,
             consumed: 0,
             filled: 0,
             assembly: None,
             size_max,
+            budget,
+            charged: 0,
+            begun: None,
         }
     }
 
+    /// Brings what is taken of the budget up or down to `octets`.
+    fn charge(&mut self, octets: usize) -> Result<(), OverBudget> {
+        if let Some(budget) = &self.budget {
+            if octets > self.charged && !budget.take(octets - self.charged) {
+                return Err(OverBudget);
+            }
+            if octets < self.charged {
+                budget.give(self.charged - octets);
+            }
+            self.charged = octets;
+        }
+        Ok(())
+    }
+
+    /// What counts against the budget where the buffer has `len` octets.
+    fn cost(&self, len: usize, slab: &Slab) -> usize {
+        let joined = self.assembly.as_ref().map_or(0, |trains| trains.held());
+        len.saturating_sub(slab.size) + joined
+    }
+
+    /// Says that nothing more can be read now. Gives the buffer back where nothing waits in it; else notes, by the clock,
+    /// since when a message has been unfinished, and returns true.
+    pub(crate) fn pause(&mut self, slab: &Slab, now: impl FnOnce() -> Instant64) -> bool {
+        self.rest(slab);
+        let is_unfinished = self.is_within_message()
+            || self
+                .assembly
+                .as_ref()
+                .is_some_and(|trains| trains.unfinished() != 0);
+        if !is_unfinished {
+            self.begun = None;
+        } else if self.begun.is_none() {
+            self.begun = Some(now());
+        }
+        is_unfinished
+    }
+
+    /// Since when a message has been unfinished.
+    pub(crate) const fn begun(&self) -> Option<Instant64> {
+        self.begun
+    }
+
     /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims.
-    pub(crate) fn space(&mut self, slab: &Slab) -> &mut [u8] {
+    ///
+    /// # Errors
+    /// [`OverBudget`].
+    pub(crate) fn space(&mut self, slab: &Slab) -> Result<&mut [u8], OverBudget> {
+        let (size_max, waits) = (self.size_max, self.filled - self.consumed);
+        let mut len = self.buffer.as_ref().map_or(0, Vec::len);
+        if len != 0 && waits == len {
+            len = (2 * len).min(size_max.max(len + BUFFER_SIZE));
+        }
+        let cost = self.cost(len, slab);
+        if cost != self.charged {
+            self.charge(cost)?;
+        }
         let buffer = self.buffer.get_or_insert_with(|| slab.lend());
         if self.consumed != 0 {
             buffer.copy_within(self.consumed..self.filled, 0);
@@ -109,9 +208,9 @@ impl Inbound {
             self.consumed = 0;
         }
         if self.filled == buffer.len() {
-            buffer.resize(buffer.len() * 2, 0);
+            buffer.resize(len, 0);
         }
-        &mut buffer[self.filled..]
+        Ok(&mut buffer[self.filled..])
     }
 
     /// Says that `count` octets have been read into [`Inbound::space`].
@@ -129,6 +228,9 @@ impl Inbound {
         };
         let place = self.consumed..self.consumed + len;
         self.consumed = place.end;
+        if self.begun.is_some() && !wire::is_fragmented(self.message(place.clone())) {
+            self.begun = None;
+        }
         Ok(Some(place))
     }
 
@@ -172,12 +274,16 @@ impl Inbound {
         let assembly = self
             .assembly
             .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
-        let whole = assembly.accept(fragment)?;
-        Ok(whole.map(|whole| {
+        let whole = assembly.accept(fragment)?.map(|whole| {
             let mut buffer = slab.lend_empty();
             buffer.extend_from_slice(whole);
             buffer
-        }))
+        });
+        assembly.shrink(BUFFER_RETAINED_MAX);
+        if whole.is_some() {
+            self.begun = None;
+        }
+        Ok(whole)
     }
 
     /// Forgets the fragments of a request that was cancelled.
@@ -201,6 +307,8 @@ impl Inbound {
         }
         self.filled -= self.consumed;
         self.consumed = 0;
+        // What is being served is bounded by the threads that serve.
+        let _gives = self.charge(self.cost(0, slab).min(self.charged));
         buffer
     }
 
@@ -218,7 +326,17 @@ impl Inbound {
             slab.take_back(buffer);
             self.consumed = 0;
             self.filled = 0;
+            let cost = self.cost(0, slab);
+            if cost < self.charged {
+                let _gives = self.charge(cost);
+            }
         }
+    }
+}
+
+impl Drop for Inbound {
+    fn drop(&mut self) {
+        let _gives = self.charge(0);
     }
 }
 
@@ -238,7 +356,7 @@ mod tests {
 
     fn put(inbound: &mut Inbound, slab: &Slab, mut octets: &[u8]) {
         while !octets.is_empty() {
-            let space = inbound.space(slab);
+            let space = inbound.space(slab).unwrap();
             let count = space.len().min(octets.len());
             space[..count].copy_from_slice(&octets[..count]);
             inbound.handle_bytes(count);
@@ -251,7 +369,7 @@ mod tests {
         let slab = Slab::new(BUFFER_SIZE);
         let octets = [message(3), message(0), message(40_000)].concat();
         for step in [1, 7, 1_000, octets.len()] {
-            let mut inbound = Inbound::new(SIZE_MAX);
+            let mut inbound = Inbound::new(SIZE_MAX, None);
             let mut lens = Vec::new();
             for part in octets.chunks(step) {
                 put(&mut inbound, &slab, part);
@@ -267,7 +385,7 @@ mod tests {
     #[test]
     fn what_follows_a_detached_message_stays() {
         let slab = Slab::new(BUFFER_SIZE);
-        let mut inbound = Inbound::new(SIZE_MAX);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
         put(
             &mut inbound,
             &slab,
@@ -286,11 +404,11 @@ mod tests {
     #[test]
     fn a_header_that_claims_much_costs_nothing_and_one_that_claims_too_much_is_a_fault() {
         let slab = Slab::new(BUFFER_SIZE);
-        let mut inbound = Inbound::new(SIZE_MAX);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(SIZE_MAX - 12)[..20]);
         assert_eq!(inbound.poll_message(), Ok(None));
         assert_eq!(inbound.buffer.as_ref().unwrap().len(), BUFFER_SIZE);
-        let mut inbound = Inbound::new(SIZE_MAX);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(SIZE_MAX)[..12]);
         assert_eq!(inbound.poll_message(), Err(ProtocolError::MessageTooLarge));
     }
@@ -298,7 +416,7 @@ mod tests {
     #[test]
     fn an_idle_connection_holds_no_buffer() {
         let slab = Slab::new(BUFFER_SIZE);
-        let mut inbound = Inbound::new(SIZE_MAX);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(3)[..14]);
         inbound.rest(&slab);
         assert!(inbound.buffer.is_some());
@@ -306,5 +424,43 @@ mod tests {
         assert!(inbound.poll_message().unwrap().is_some());
         inbound.rest(&slab);
         assert!(inbound.buffer.is_none());
+    }
+
+    #[test]
+    fn unfinished_messages_of_many_connections_share_a_budget() {
+        let slab = Slab::new(BUFFER_SIZE);
+        let budget = Arc::new(Budget::new(BUFFER_SIZE));
+        let connect = || Inbound::new(SIZE_MAX, Some(Arc::clone(&budget)));
+        let octets = message(SIZE_MAX - 12);
+        let (mut first, mut second, mut third) = (connect(), connect(), connect());
+        put(&mut first, &slab, &octets[..BUFFER_SIZE + 1]);
+        put(&mut second, &slab, &octets[..BUFFER_SIZE]);
+        assert_eq!(second.space(&slab), Err(OverBudget));
+        put(&mut third, &slab, &message(3));
+        assert!(third.poll_message().unwrap().is_some());
+        drop(first);
+        assert!(second.space(&slab).is_ok());
+        second.discard(&slab);
+        assert_eq!(budget.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn an_unfinished_message_is_known_by_its_beginning() {
+        let slab = Slab::new(BUFFER_SIZE);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
+        let octets = message(3);
+        put(&mut inbound, &slab, &octets[..5]);
+        assert!(inbound.pause(&slab, || Instant64(7)));
+        put(&mut inbound, &slab, &octets[5..9]);
+        assert!(inbound.pause(&slab, || Instant64(8)));
+        assert_eq!(inbound.begun(), Some(Instant64(7)));
+        put(&mut inbound, &slab, &[&octets[9..], &octets[..5]].concat());
+        assert!(inbound.poll_message().unwrap().is_some());
+        assert!(inbound.pause(&slab, || Instant64(9)));
+        assert_eq!(inbound.begun(), Some(Instant64(9)));
+        put(&mut inbound, &slab, &octets[5..]);
+        assert!(inbound.poll_message().unwrap().is_some());
+        assert!(!inbound.pause(&slab, || Instant64(10)));
+        assert_eq!(inbound.begun(), None);
     }
 }

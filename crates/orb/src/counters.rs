@@ -55,6 +55,10 @@ counters! {
     UnknownVersions => "unknown_versions",
     /// Messages larger than the limit.
     MessagesTooLarge => "messages_too_large",
+    /// Connections closed because unfinished messages held all the memory they may.
+    InboundExhausted => "inbound_exhausted",
+    /// Connections closed because a message took too long to arrive.
+    ArrivalsTimedOut => "arrivals_timed_out",
     /// Connections that ended within a message.
     TruncatedMessages => "truncated_messages",
     /// Message errors received.

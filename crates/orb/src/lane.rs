@@ -8,7 +8,7 @@ mod dispatch;
 mod follow;
 mod serve;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -17,12 +17,16 @@ use std::time::Duration;
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
 use crate::adapter::Adapter;
-use crate::connection::{Inbound, Slab};
+use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::{Counter, Counters};
 use crate::current;
-use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, DRAIN_TIMEOUT, DYNAMIC_THREAD_IDLE};
+use crate::limits::{
+    ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, DRAIN_TIMEOUT, DYNAMIC_THREAD_IDLE,
+};
 use crate::orb::OrbCore;
-use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
+use crate::transport::{
+    Endpoint, Event, Instant64, Listener, Poller, Stream, Transport, TransportError,
+};
 use follow::Seat;
 
 /// What a lane may use.
@@ -36,6 +40,10 @@ pub(crate) struct LaneShape {
     pub(crate) message_size_max: usize,
     /// What buffers begin with.
     pub(crate) buffer_size: usize,
+    /// Octets that all unfinished messages may hold beyond their first buffers.
+    pub(crate) inbound_size_max: usize,
+    /// How long a message may take to arrive.
+    pub(crate) arrival_timeout: Duration,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
@@ -62,11 +70,30 @@ pub(crate) struct Lane {
     adopted: AtomicUsize,
     /// Requests that are being served.
     in_progress: AtomicUsize,
+    /// Requests that an adapter's manager holds, each with its thread.
+    holding: AtomicUsize,
+    /// What unfinished messages hold.
+    budget: Arc<Budget>,
     /// Accepting rests.
     resting: AtomicBool,
+    /// Messages may be unfinished.
+    unfinished: AtomicBool,
+    /// When the lane next looks after itself, while it has reason to.
+    chores_due: AtomicU64,
+    /// When it next looks for messages that take too long.
+    arrivals_due: AtomicU64,
     closing: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
+}
+
+/// Gives a seat back when its thread ends, in whatever way.
+struct SeatTaken<'s>(&'s AtomicBool);
+
+impl Drop for SeatTaken<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// One accepted connection.
@@ -127,6 +154,7 @@ impl Lane {
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
         let buffer_size = shape.buffer_size;
+        let budget = Arc::new(Budget::new(shape.inbound_size_max));
         let seats = (0..shape.threads + shape.threads_dynamic)
             .map(|_| Seat::default())
             .collect();
@@ -146,7 +174,12 @@ impl Lane {
             waiting: AtomicUsize::new(0),
             adopted: AtomicUsize::new(0),
             in_progress: AtomicUsize::new(0),
+            holding: AtomicUsize::new(0),
+            budget,
             resting: AtomicBool::new(false),
+            unfinished: AtomicBool::new(false),
+            chores_due: AtomicU64::new(0),
+            arrivals_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             threads: Mutex::default(),
             thread_start,
@@ -187,6 +220,7 @@ impl Lane {
         let name = format!("orb-lane-{seat}");
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
+            let _seat = SeatTaken(&lane.seats[seat].taken);
             if let Some(start) = &lane.thread_start {
                 start();
             }
@@ -196,7 +230,6 @@ impl Lane {
                 let _starter_gave_up = here.send(());
             }
             lane.run(seat, idle);
-            lane.seats[seat].taken.store(false, Ordering::Release);
         };
         let thread = std::thread::Builder::new()
             .name(name)
@@ -253,12 +286,9 @@ impl Lane {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let event = self.poller.wait(wait);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
-        if self.resting.load(Ordering::Relaxed) && event.is_none() {
-            self.resume_accepting();
-        }
+        self.do_chores();
         match event {
             None => {
-                self.sweep();
                 if is_patience {
                     Turned::Idle
                 } else {
@@ -281,14 +311,82 @@ impl Lane {
         }
     }
 
-    /// How long to wait, and whether that is the caller's patience (else it is the lane's own business).
-    fn wait_at_most(&self, patience: Option<Duration>) -> (Option<Duration>, bool) {
-        let own = if self.resting.load(Ordering::Relaxed) {
+    /// How often the lane has to look after itself now, if at all.
+    fn chores_period(&self) -> Option<Duration> {
+        if self.adopted.load(Ordering::Relaxed) != 0 {
+            Some(ADOPTION_SWEEP)
+        } else if self.resting.load(Ordering::Relaxed) {
             Some(ACCEPT_REST)
         } else {
-            (self.adopted.load(Ordering::Relaxed) != 0).then_some(ADOPTION_SWEEP)
+            let unfinished = self.unfinished.load(Ordering::Relaxed);
+            unfinished.then(|| ARRIVAL_SWEEP.min(self.shape.arrival_timeout))
+        }
+    }
+
+    /// Looks after listeners and connections that nobody would tell of; by one thread, as often as there is reason to, and
+    /// however many events come.
+    fn do_chores(&self) {
+        let Some(period) = self.chores_period() else {
+            return;
         };
-        match (own, patience) {
+        let (now, due) = (
+            self.transport.now(),
+            self.chores_due.load(Ordering::Relaxed),
+        );
+        let next = now.after(period).0;
+        let swap = self
+            .chores_due
+            .compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed);
+        if now.0 < due || swap.is_err() {
+            return;
+        }
+        if self.resting.load(Ordering::Relaxed) {
+            self.resume_accepting();
+        }
+        self.sweep();
+        if self.unfinished.load(Ordering::Relaxed) {
+            self.close_overdue(now);
+        }
+    }
+
+    /// Closes the connections whose message takes too long to arrive.
+    fn close_overdue(&self, now: Instant64) {
+        if now.0 < self.arrivals_due.load(Ordering::Relaxed) {
+            return;
+        }
+        let period = ARRIVAL_SWEEP.min(self.shape.arrival_timeout);
+        self.arrivals_due
+            .store(now.after(period).0, Ordering::Relaxed);
+        self.unfinished.store(false, Ordering::SeqCst);
+        let mut any = false;
+        let mut overdue = Vec::new();
+        self.connections.for_each(|key, connection| {
+            // One that is being read is not idle; it is looked at next time.
+            let Some(reading) = connection.inbound.try_lock("lane.overdue") else {
+                any = true;
+                return;
+            };
+            if let Some(begun) = reading.begun() {
+                any = true;
+                if now.since(begun) >= self.shape.arrival_timeout {
+                    overdue.push(key);
+                }
+            }
+        });
+        if any {
+            self.unfinished.store(true, Ordering::SeqCst);
+        }
+        for key in overdue {
+            if let Some(connection) = self.connections.pin(key) {
+                self.counters.count(Counter::ArrivalsTimedOut);
+                self.close(key, &connection);
+            }
+        }
+    }
+
+    /// How long to wait, and whether that is the caller's patience (else it is the lane's own business).
+    fn wait_at_most(&self, patience: Option<Duration>) -> (Option<Duration>, bool) {
+        match (self.chores_period(), patience) {
             (Some(own), Some(patience)) if own < patience => (Some(own), false),
             (Some(own), None) => (Some(own), false),
             (_, patience) => (patience, true),
@@ -300,7 +398,8 @@ impl Lane {
         connection.stream.shutdown();
         if self.connections.remove(key) {
             self.counters.count(Counter::ConnectionsClosed);
-            if self.open.fetch_sub(1, Ordering::AcqRel) >= self.shape.connections_max {
+            if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
+                fence(Ordering::SeqCst);
                 self.resume_accepting();
             }
         }

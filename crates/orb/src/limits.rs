@@ -14,6 +14,18 @@ pub const BUFFERS_MAX: usize = 128;
 /// Octets of one GIOP message, whole or put together from fragments, unless the builder says otherwise.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
+/// Octets that the unfinished messages of all connections of a lane hold together beyond their first buffers, unless the
+/// builder says otherwise: sixteen of the largest. Who needs more then is closed, so that a flood of half-sent messages
+/// cannot take the memory of the host.
+pub const INBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
+
+/// How long a message may take from its first octets to its last, unless the builder says otherwise: the largest over a
+/// link of some megabits. Then its connection is closed: a peer that has stopped within a message holds memory.
+pub const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a lane looks for messages that take longer, while any message is unfinished.
+pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
+
 /// Connections a lane keeps open unless the builder says otherwise; then its listener rests until one closes.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
@@ -90,7 +102,8 @@ pub const OBJECT_ID_SIZE_MAX: usize = 4_096;
 /// Objects that may be reached by a plain key (a `corbaloc:` key such as `NameService`).
 pub const PLAIN_KEYS_MAX: usize = 1_024;
 
-/// Requests held by an adapter manager in its holding state: each of them holds a thread.
+/// Requests held by an adapter manager in its holding state: each of them holds a thread. The requests held by all managers
+/// leave one thread of a lane free besides, where it has more than one.
 pub const HELD_REQUESTS_MAX: u32 = 64;
 
 /// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.

@@ -167,6 +167,7 @@ impl OrbCore {
     }
 
     fn shutdown(&self) {
+        self.adapter.release_held();
         if let Some(lane) = self.lane.get() {
             lane.shutdown();
         }

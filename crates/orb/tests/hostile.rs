@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use deckwatch_orb::{Counter, Orb};
+use deckwatch_orb::{Counter, Orb, SystemExceptionKind as Kind};
 use support::{Server, call, call_octets, client_of};
 
 /// A GIOP 1.2 request header, whatever follows.
@@ -299,4 +299,104 @@ fn a_request_in_fragments_is_served_as_if_it_had_come_whole() {
     }
     assert_eq!(say(&server, &parts), whole);
     assert_eq!(server.orb.counters().read(Counter::Requests), 2);
+}
+
+#[test]
+fn a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .arrival_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let half = message(0, &[0; 64]);
+    let fragment = {
+        let mut first = message(0, &[0; 64]);
+        first[6] |= 2;
+        first
+    };
+    let mut stalled: Vec<_> = [&half[..30], &half[..3], &fragment]
+        .iter()
+        .map(|octets| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            stream.write_all(octets).unwrap();
+            stream
+        })
+        .collect();
+    let mut idle = TcpStream::connect(server.address()).unwrap();
+    for stream in &mut stalled {
+        let _reset = stream.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(server.orb.counters().read(Counter::ArrivalsTimedOut), 3);
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 3);
+    // Who has sent nothing owes nothing.
+    idle.write_all(&message(77, b"")).unwrap();
+    let mut answer = [0; 12];
+    idle.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[7], MESSAGE_ERROR);
+}
+
+#[test]
+fn half_sent_messages_of_many_connections_hold_no_more_than_the_lane_may() {
+    const MESSAGE: usize = 1 << 20;
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .inbound_size_max(4 * MESSAGE)
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let (_orb, bench) = client_of(&server);
+    let half = message(0, &vec![0; MESSAGE]);
+    let flood: Vec<_> = (0..12)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            let _refused = stream.write_all(&half[..MESSAGE]);
+            stream
+        })
+        .collect();
+    wait_for(|| server.orb.counters().read(Counter::InboundExhausted) >= 8);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    drop(flood);
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 12);
+    let octets = vec![7; MESSAGE];
+    assert_eq!(call_octets(&bench, &octets), Ok(octets));
+}
+
+#[test]
+fn requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .threads(2)
+        .dynamic_threads(0)
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let (client, bench) = client_of(&server);
+    let root = server.orb.root_poa().unwrap();
+    let holding = root
+        .create_poa("holding", None, &deckwatch_orb::Policies::default())
+        .unwrap();
+    let id = holding.activate_object(server.bench.clone()).unwrap();
+    let text = server
+        .orb
+        .object_to_string(&holding.id_to_reference(&id).unwrap());
+    let held: Vec<_> = (0..6)
+        .map(|_| {
+            let reference = client.string_to_object(&text).unwrap().unwrap();
+            std::thread::spawn(move || call(&reference, "ping"))
+        })
+        .collect();
+    wait_for(|| held.iter().filter(|call| call.is_finished()).count() == 5);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    server.orb.shutdown();
+    let mut raised: Vec<_> = held
+        .into_iter()
+        .map(|call| call.join().unwrap().unwrap_err().kind)
+        .collect();
+    raised.sort_by_key(|kind| *kind == Kind::ObjAdapter);
+    let expected = [[Kind::Transient; 5].as_slice(), &[Kind::ObjAdapter]].concat();
+    assert_eq!(raised, expected);
 }

@@ -8,7 +8,7 @@ use deckwatch_cdr::{EncodeError, Parse, Reader, Writer};
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 
 use super::{Binding, Client, ClientConnection};
-use crate::connection::Inbound;
+use crate::connection::{Inbound, OverBudget};
 use crate::counters::Counter;
 use crate::limits::{CONNECT_TIMEOUT, FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT};
 use crate::reference::Target;
@@ -148,7 +148,7 @@ impl Client {
             (request_id, Response::Outcome),
             deadline,
         )?;
-        let mut inbound = Inbound::new(self.message_size_max);
+        let mut inbound = Inbound::new(self.message_size_max, None);
         let received = self.receive(
             &connection,
             &mut inbound,
@@ -264,7 +264,10 @@ impl Client {
             if is_stray && deadline.is_some_and(|deadline| self.transport.now() >= deadline) {
                 return Err(Failure::last(self.timed_out(Completion::Maybe)));
             }
-            match connection.stream.read(inbound.space(&self.slab), deadline) {
+            let space = inbound
+                .space(&self.slab)
+                .map_err(|OverBudget| self.malformed(Counter::InboundExhausted))?;
+            match connection.stream.read(space, deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
                 Err(TransportError::TimedOut) => {
                     return Err(Failure::last(self.timed_out(Completion::Maybe)));

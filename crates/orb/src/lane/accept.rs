@@ -1,7 +1,7 @@
 //! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use deckwatch_sync::PiMutex;
 
@@ -37,6 +37,11 @@ impl Lane {
             if self.open.load(Ordering::Acquire) >= self.shape.connections_max {
                 self.counters.count(Counter::AcceptsRefused);
                 self.rest_accepting();
+                // A connection that closed meanwhile may have woken the listener before it was laid to rest.
+                fence(Ordering::SeqCst);
+                if self.open.load(Ordering::SeqCst) < self.shape.connections_max {
+                    self.resume_accepting();
+                }
                 return;
             }
             let accepted = self
@@ -60,7 +65,10 @@ impl Lane {
     fn admit(&self, stream: Box<dyn Stream>) {
         let connection = ServerConnection {
             stream,
-            inbound: PiMutex::new(Inbound::new(self.shape.message_size_max)),
+            inbound: PiMutex::new(Inbound::new(
+                self.shape.message_size_max,
+                Some(Arc::clone(&self.budget)),
+            )),
             signalled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             adopted: AtomicBool::new(false),
@@ -69,7 +77,7 @@ impl Lane {
             write: PiMutex::new(()),
         };
         let Ok(key) = self.connections.insert(connection) else {
-            return;
+            return self.counters.count(Counter::AcceptsExhausted);
         };
         self.counters.count(Counter::ConnectionsAccepted);
         self.open.fetch_add(1, Ordering::AcqRel);

@@ -8,7 +8,7 @@ use deckwatch_cdr::{CharSet, Reader};
 use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response};
 
 use super::{Lane, ServerConnection};
-use crate::adapter::{Found, ObjectKey};
+use crate::adapter::{Found, ManagerState, ObjectKey, PoaManager};
 use crate::counters::Counter;
 use crate::limits::REPLY_WRITE_TIMEOUT;
 use crate::raise;
@@ -169,7 +169,7 @@ impl Lane {
         let (Some(servant), Some(adapter)) = (found.servant(), found.adapter()) else {
             return self.refuse(raise::object_not_exist(raise::NO_OBJECT, Completion::No));
         };
-        if let Err(exception) = adapter.manager.admit(self.shape.threads != 0) {
+        if let Err(exception) = self.let_through(&adapter.manager) {
             self.counters.count(Counter::RequestsDiscarded);
             return Outcome::Raise(exception);
         }
@@ -196,6 +196,22 @@ impl Lane {
                 Outcome::Raise(raise::unknown(0, Completion::Maybe))
             }
         }
+    }
+
+    /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.
+    fn let_through(&self, manager: &PoaManager) -> Result<(), SystemException> {
+        if manager.state() == ManagerState::Active {
+            return Ok(());
+        }
+        let held_max = self
+            .seats
+            .len()
+            .saturating_sub(1)
+            .max(self.shape.threads.min(1));
+        let may_wait = self.holding.fetch_add(1, Ordering::AcqRel) < held_max;
+        let admitted = manager.admit(may_wait);
+        self.holding.fetch_sub(1, Ordering::AcqRel);
+        admitted
     }
 
     /// `_is_a`, `_non_existent` and the others that no servant implements.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use deckwatch_sync::SlotKey;
 
-use super::serve::{Left, Reading};
+use super::serve::Left;
 use super::{Lane, ServerConnection, key_of, token_of};
 use crate::counters::Counter;
 use crate::limits::ADOPTION_WAIT;
@@ -87,12 +87,12 @@ impl Lane {
             let Some(mut reading) = connection.inbound.try_lock("lane.follow") else {
                 return Left::ToAnother;
             };
-            match connection
-                .stream
-                .read_within(reading.space(&self.slab), ADOPTION_WAIT)
-            {
+            let Ok(space) = reading.space(&self.slab) else {
+                return self.refuse_memory(connection);
+            };
+            match connection.stream.read_within(space, ADOPTION_WAIT) {
                 Ok(None) => {
-                    reading.rest(&self.slab);
+                    self.pause(&mut reading);
                     return Left::Open;
                 }
                 Ok(Some(0)) | Err(_) => return self.end_of(&reading),
@@ -102,16 +102,11 @@ impl Lane {
             let served = self.serve_messages(key, connection, reading);
             seat.step.fetch_add(1, Ordering::Release);
             match served {
-                Ok(reading) => drop(self.rested(reading)),
+                Ok(mut reading) => self.pause(&mut reading),
                 Err(left) => return left,
             }
         }
         Left::Open
-    }
-
-    fn rested<'c>(&self, mut reading: Reading<'c>) -> Reading<'c> {
-        reading.rest(&self.slab);
-        reading
     }
 
     /// Watches connections again whose thread has been with one request since the last sweep.

@@ -72,13 +72,15 @@ impl Lane {
                 Ok(reading) => reading,
                 Err(left) => return left,
             };
-            let space = reading.space(&self.slab);
+            let Ok(space) = reading.space(&self.slab) else {
+                return self.refuse_memory(connection);
+            };
             let room = space.len();
             let count = match connection.stream.read_now(space) {
                 Ok(Some(0)) | Err(_) => return self.end_of(&reading),
                 Ok(Some(count)) => count,
                 Ok(None) => {
-                    reading.rest(&self.slab);
+                    self.pause(&mut reading);
                     return Left::Open;
                 }
             };
@@ -88,7 +90,7 @@ impl Lane {
                 Err(left) => return left,
             };
             if count < room && !connection.ended.load(Ordering::Relaxed) {
-                reading.rest(&self.slab);
+                self.pause(&mut reading);
                 return Left::Open;
             }
         }
@@ -96,6 +98,20 @@ impl Lane {
         self.poller
             .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
         Left::Open
+    }
+
+    /// Nothing more can be read now: an idle connection holds no buffer, and an unfinished message has its time.
+    pub(super) fn pause(&self, reading: &mut Inbound) {
+        if reading.pause(&self.slab, || self.transport.now()) {
+            self.unfinished.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// The unfinished messages of all connections hold as much as they may.
+    pub(super) fn refuse_memory(&self, connection: &ServerConnection) -> Left {
+        self.counters.count(Counter::InboundExhausted);
+        self.say_message_error(connection);
+        Left::Ended
     }
 
     pub(super) fn end_of(&self, reading: &Inbound) -> Left {

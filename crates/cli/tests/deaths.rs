@@ -141,6 +141,16 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     assert!(tcp.send_errors > 50, "{tcp:?}");
     let udp = counts(finished.flow("NAV-udp"));
     assert!(udp.receive_overflows > 50, "{udp:?}");
+    // Whether it waited before its consumer or behind those that did: the consumer was not awake.
+    for carrier in ["udp", "tcp", "corba-oneway", "event"] {
+        let destination = &finished.flow(&format!("NAV-{carrier}")).destinations[0];
+        let of_consumer = destination.blame.get("wake-up").copied().unwrap_or(0);
+        assert!(
+            of_consumer * 4 > destination.counts.late * 3,
+            "{carrier} {:?}",
+            destination.blame
+        );
+    }
     let reader = counts(finished.flow("NAV-corba"));
     assert_eq!((reader.lost, reader.due), (0, 145), "{reader:?}");
     assert_eq!(finished.status, Some(finished.status_of_verdict()));

@@ -1,9 +1,10 @@
 //! Which layer a late message lost its time in.
 //!
-//! **The parts.** The way of a message from due to received is cut at its stamps. Between two of them all belongs to the layer that lies there, with three exceptions:
+//! **The parts.** The way of a message from due to received is cut at its stamps. Between two of them all belongs to the layer that lies there, with four exceptions:
 //! what the consumer spent on earlier messages after the kernel had this one is the *application's*; what the supplier spent, after this message was due, in
 //! calls for earlier ones is charged to each such call's own largest layer ([`calls`]), so that a chain of held-up calls leads back to the one that began it; and so is what an event
-//! channel, once it had this message, spent in pushes of earlier ones to the same consumer. A missing stamp leaves the
+//! channel, once it had this message, spent in pushes of earlier ones to the same consumer; and what a message waited to leave while its consumer was behind with earlier ones is the
+//! consumer's, since a peer that does not read stops its sender, and nothing is received out of turn. A missing stamp leaves the
 //! layers around it together: their time goes to the first of them, and [`Road::merged`] says so. The parts of a message always add up to its latency.
 //!
 //! **The blame.** A message is late because some layer took longer than it usually does: the one with the largest *excess over its median* is blamed. A network that always takes 40 of 50 ms
@@ -12,6 +13,7 @@
 //!
 //! **A lost message** is blamed on the layer after its furthest stamp.
 
+mod behind;
 mod calls;
 mod pushes;
 mod split;
@@ -57,6 +59,11 @@ impl Road {
         } else {
             Layer::Stack
         }
+    }
+
+    /// Whether what waits in this layer may wait for the consumer, which takes messages in turn: a stream whose peer does not read stops its sender. Through a channel it does not.
+    fn is_paced_by_consumer(self, layer: Layer) -> bool {
+        layer == self.send_layer() && !self.channel
     }
 
     /// Whether each destination has a supplying thread of its own, so that a call for one holds up no other's: a blocking call through a middleware does; a raw

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::behind::Behind;
 use super::split::{Walk, in_flight};
 use super::{Milestone, Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
@@ -30,8 +31,20 @@ impl Calls {
 #[must_use]
 pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls {
     let thread_for_each = road.has_thread_for_each();
+    let samples: Vec<&Sample> = samples.collect();
+    let mut by_destination: BTreeMap<u16, Vec<&Sample>> = BTreeMap::new();
     let mut by_thread: BTreeMap<u16, Vec<&Sample>> = BTreeMap::new();
-    for sample in samples.filter(|sample| sample.sent_ns != NO_STAMP) {
+    for &sample in &samples {
+        by_destination
+            .entry(sample.destination)
+            .or_default()
+            .push(sample);
+    }
+    let behind = by_destination
+        .into_iter()
+        .map(|(destination, of)| (destination, Behind::new(of.iter().copied())))
+        .collect();
+    for &sample in samples.iter().filter(|sample| sample.sent_ns != NO_STAMP) {
         let thread = if thread_for_each {
             sample.destination
         } else {
@@ -41,7 +54,7 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
     }
     let threads = by_thread
         .into_iter()
-        .map(|(thread, sent)| (thread, calls_of_thread(road, &sent)))
+        .map(|(thread, sent)| (thread, calls_of_thread(road, &sent, &behind)))
         .collect();
     Calls {
         threads,
@@ -50,7 +63,7 @@ pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls
     }
 }
 
-fn calls_of_thread(road: Road, sent: &[&Sample]) -> Timeline {
+fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>) -> Timeline {
     let returned = sent.iter().any(|sample| sample.returned_ns != NO_STAMP);
     let last_sent_ns = sent
         .iter()
@@ -62,7 +75,7 @@ fn calls_of_thread(road: Road, sent: &[&Sample]) -> Timeline {
             Some((
                 sample.sent_ns,
                 sample.returned_ns,
-                largest_layer(&call_parts(road, sample)),
+                largest_layer(&call_parts(road, sample, behind.get(&sample.destination))),
             ))
         } else if returned && sample.sent_ns == last_sent_ns {
             Some((sample.sent_ns, i64::MAX, in_flight(road, sample)))
@@ -74,7 +87,7 @@ fn calls_of_thread(road: Road, sent: &[&Sample]) -> Timeline {
 }
 
 /// What each layer took of a call. The way back has no stamps: it goes to the layer, of the network and what lies above it, that took more of the way there.
-fn call_parts(road: Road, sample: &Sample) -> Parts {
+fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);
     let handled = Milestone {
@@ -83,7 +96,14 @@ fn call_parts(road: Road, sample: &Sample) -> Parts {
     };
     for milestone in road.milestones(sample).skip(1).chain([handled]) {
         if let Some((layer, from_ns, to_ns)) = walk.reach(milestone) {
-            parts.add(layer, to_ns.saturating_sub(from_ns));
+            let before = behind
+                .filter(|_| road.is_paced_by_consumer(layer))
+                .map_or(Parts::default(), |behind| {
+                    behind.before_leaving(from_ns, to_ns)
+                });
+            parts.add_all(&before);
+            let rest_ns = to_ns.saturating_sub(from_ns);
+            parts.add(layer, rest_ns.saturating_sub(before.sum()));
         }
     }
     let way_back = [road.send_layer(), Layer::Network]

@@ -1,5 +1,6 @@
 //! A message's latency, cut into the parts that its layers took.
 
+use super::behind::Behind;
 use super::pushes::pushes;
 use super::{Calls, Milestone, Road, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
@@ -35,7 +36,7 @@ impl Parts {
         }))
     }
 
-    fn add_all(&mut self, other: &Self) {
+    pub(super) fn add_all(&mut self, other: &Self) {
         for layer in Layer::ALL {
             self.add(layer, other.of(layer));
         }
@@ -84,8 +85,8 @@ pub struct Splitter<'a> {
     road: Road,
     /// When the supplying thread was in a call, charged to what held that call up.
     calls: &'a Timeline,
-    /// When the consumer was handling a message.
-    handling: Timeline,
+    /// When the consumer was behind with earlier messages.
+    behind: Behind,
     /// When the channel was in a push to the consumer, charged to what held that push up.
     pushes: Timeline,
 }
@@ -98,7 +99,7 @@ impl<'a> Splitter<'a> {
         Self {
             road,
             calls,
-            handling: handling(samples),
+            behind: Behind::new(samples.iter()),
             pushes: pushes(road, samples),
         }
     }
@@ -119,12 +120,20 @@ impl<'a> Splitter<'a> {
             let before = match layer {
                 Layer::Sender => self.calls.within(from_ns, to_ns),
                 Layer::Channel => self.pushes.within(from_ns, to_ns),
+                layer if self.road.is_paced_by_consumer(layer) => {
+                    self.behind.before_leaving(from_ns, to_ns)
+                }
                 _ => Parts::default(),
             };
             parts.add_all(&before);
             rest_ns -= before.sum();
             if milestone.layer == Layer::WakeUp {
-                let waited_ns = self.handling.within(from_ns, to_ns).sum().min(rest_ns);
+                let waited_ns = self
+                    .behind
+                    .handling()
+                    .within(from_ns, to_ns)
+                    .sum()
+                    .min(rest_ns);
                 parts.add(Layer::Application, waited_ns);
                 rest_ns -= waited_ns;
             }
@@ -134,19 +143,27 @@ impl<'a> Splitter<'a> {
     }
 
     /// The layer after the furthest stamp of a message that never came. One that was never sent within a deadline of its due time because a call had not come back is charged like that
-    /// call, and one that a channel had so long and did not pass on like the push that it waited behind.
+    /// call, one that a channel had so long and did not pass on like the push that it waited behind, and one that never left because its consumer was behind to what held up the consumer.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         let layer = after_furthest_stamp(self.road, sample);
-        let behind = |before: &Timeline, from_ns: i64| {
-            let mut parts = before.within(from_ns, from_ns.saturating_add(deadline_ns));
+        let within_deadline = |from_ns: i64| (from_ns, from_ns.saturating_add(deadline_ns));
+        let largest = |mut parts: Parts| {
             parts.add(layer, deadline_ns.saturating_sub(parts.sum()));
             largest_layer(&parts)
         };
         match layer {
-            Layer::Sender => behind(self.calls, sample.due_ns),
+            Layer::Sender => {
+                let (from_ns, to_ns) = within_deadline(sample.due_ns);
+                largest(self.calls.within(from_ns, to_ns))
+            }
             Layer::Channel if sample.channel_receive_ns != NO_STAMP => {
-                behind(&self.pushes, sample.channel_receive_ns)
+                let (from_ns, to_ns) = within_deadline(sample.channel_receive_ns);
+                largest(self.pushes.within(from_ns, to_ns))
+            }
+            layer if self.road.is_paced_by_consumer(layer) => {
+                let (from_ns, to_ns) = within_deadline(sample.sent_ns);
+                largest(self.behind.within(from_ns, to_ns))
             }
             Layer::WakeUp if self.is_handling(sample.kernel_receive_ns) => Layer::Application,
             layer => layer,
@@ -156,31 +173,12 @@ impl<'a> Splitter<'a> {
     /// Whether the consumer was handling a message at an instant.
     #[must_use]
     pub fn is_handling(&self, instant_ns: i64) -> bool {
-        self.handling
+        self.behind
+            .handling()
             .within(instant_ns, instant_ns.saturating_add(1))
             .sum()
             > 0
     }
-}
-
-/// When the consumer was handling a message. The last one received, if it alone was never done with, is still being handled.
-fn handling(samples: &[Sample]) -> Timeline {
-    let received = || {
-        samples
-            .iter()
-            .filter(|sample| sample.received_ns != NO_STAMP)
-    };
-    let handled = received().any(|sample| sample.handled_ns != NO_STAMP);
-    let last_ns = received()
-        .map(|sample| sample.received_ns)
-        .max()
-        .unwrap_or(NO_STAMP);
-    let spans = received().filter_map(|sample| {
-        let open = handled && sample.received_ns == last_ns && sample.handled_ns == NO_STAMP;
-        let until_ns = if open { i64::MAX } else { sample.handled_ns };
-        (until_ns != NO_STAMP).then_some((sample.received_ns, until_ns, Layer::Application))
-    });
-    Timeline::new(spans.collect())
 }
 
 /// The layer in which a message was when it was last seen; the last one of the road for a message that came.

@@ -162,6 +162,35 @@ fn what_a_channel_never_passed_on_is_charged_like_the_push_that_never_came_back(
 }
 
 #[test]
+fn what_cannot_leave_until_its_consumer_takes_something_is_held_up_by_the_consumer() {
+    // Both had been sent when the consumer stopped reading; the second left only when it read the first.
+    let mut first = prompt(0);
+    hold_up(&mut first, Layer::WakeUp, 196 * MS);
+    let mut second = prompt(1);
+    hold_up(&mut second, Layer::Stack, 150 * MS);
+    second.returned_ns = 52 * MS;
+    // Unread from 3 to 200; sent at 51, left at 202.
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 2, 1, 0, 1 + 149, 0]);
+    // One that left while the first still lay there had not waited for that.
+    first.received_ns = 300 * MS;
+    first.handled_ns = 301 * MS;
+    assert_eq!(ms(&split(&[first, second], 1)), [1, 0, 151, 1, 0, 1, 0]);
+    // One that never left is charged like that, if it was so long behind.
+    let never = Sample {
+        kernel_transmit_ns: NO_STAMP,
+        kernel_receive_ns: NO_STAMP,
+        received_ns: NO_STAMP,
+        handled_ns: NO_STAMP,
+        ..second
+    };
+    let samples = [first, never];
+    let calls = calls(RAW, samples.iter());
+    let splitter = Splitter::new(RAW, &samples, &calls);
+    assert_eq!(splitter.lost_in(&never, 50 * MS), Layer::WakeUp);
+    assert_eq!(splitter.lost_in(&never, 600 * MS), Layer::Stack);
+}
+
+#[test]
 fn waiting_behind_the_previous_handling_is_the_applications() {
     let mut first = prompt(0);
     first.handled_ns = 90 * MS;

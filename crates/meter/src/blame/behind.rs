@@ -1,0 +1,91 @@
+//! When a consumer was behind: handling a message, or with messages of the stream unread in its kernel.
+
+use super::{Parts, Timeline};
+use crate::sample::{Layer, NO_STAMP, Sample};
+
+/// The times in which a message of the same stream could not have been received, whenever it had been sent: messages are received in turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Behind {
+    handling: Timeline,
+    /// With that, what was unread.
+    occupied: Timeline,
+    /// When it took messages, ascending.
+    received_ns: Vec<i64>,
+}
+
+impl Behind {
+    /// From the samples of one destination.
+    pub(super) fn new<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Self {
+        let stamps = samples.clone().map(|sample| sample.received_ns);
+        let mut received_ns: Vec<i64> = stamps.filter(|&ns| ns != NO_STAMP).collect();
+        received_ns.sort_unstable();
+        Self {
+            handling: Timeline::new(handling(samples.clone())),
+            occupied: Timeline::new(occupied(samples)),
+            received_ns,
+        }
+    }
+
+    /// When the consumer was handling a message.
+    pub(super) const fn handling(&self) -> &Timeline {
+        &self.handling
+    }
+
+    /// How much of an interval at whose end a message left, that may have waited for room at the consumer, the consumer was behind: until it last took a message, which makes room.
+    pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
+        let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
+        let made_room_ns = taken
+            .checked_sub(1)
+            .map_or(from_ns, |last| self.received_ns[last]);
+        self.within(from_ns, made_room_ns)
+    }
+
+    /// How much of an interval the consumer was behind: by its handling, the application's; else because it was not woken.
+    pub(super) fn within(&self, from_ns: i64, to_ns: i64) -> Parts {
+        let handling_ns = self.handling.within(from_ns, to_ns).sum();
+        let occupied_ns = self.occupied.within(from_ns, to_ns).sum();
+        let mut parts = Parts::default();
+        parts.add(Layer::Application, handling_ns);
+        parts.add(Layer::WakeUp, occupied_ns.saturating_sub(handling_ns));
+        parts
+    }
+}
+
+type Span = (i64, i64, Layer);
+
+/// The last one received, if it alone was never done with, is still being handled.
+fn handling<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> {
+    let received = samples.filter(|sample| sample.received_ns != NO_STAMP);
+    let handled = received.clone().any(|sample| sample.handled_ns != NO_STAMP);
+    let last_ns = last_received(received.clone());
+    let span = |sample: &Sample| {
+        let open = handled && sample.received_ns == last_ns && sample.handled_ns == NO_STAMP;
+        let until_ns = if open { i64::MAX } else { sample.handled_ns };
+        (until_ns != NO_STAMP).then_some((sample.received_ns, until_ns, Layer::Application))
+    };
+    received.filter_map(span).collect()
+}
+
+/// From the kernel's receive stamp until received. What arrived after the last one received still lies there; what arrived before it and never came was dropped.
+fn occupied<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> {
+    let last_ns = last_received(samples.clone());
+    let unread = samples.clone().filter_map(|sample| {
+        let from_ns = sample.kernel_receive_ns;
+        let until_ns = if sample.received_ns != NO_STAMP {
+            sample.received_ns
+        } else if from_ns > last_ns {
+            i64::MAX
+        } else {
+            return None;
+        };
+        (from_ns != NO_STAMP).then_some((from_ns, until_ns, Layer::WakeUp))
+    });
+    unread.chain(handling(samples.clone())).collect()
+}
+
+fn last_received<'a>(samples: impl Iterator<Item = &'a Sample>) -> i64 {
+    samples
+        .map(|sample| sample.received_ns)
+        .max()
+        .unwrap_or(NO_STAMP)
+}

@@ -79,6 +79,12 @@ impl Any {
         &self.type_code
     }
 
+    /// Octets of the value as it is kept, without its type.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.octets.len()
+    }
+
     /// Whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {

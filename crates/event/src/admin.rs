@@ -22,11 +22,11 @@ use crate::cos_event_comm::{
     PushSupplierRef,
 };
 
-/// Numbers of proxies, unique in the process.
-static PROXIES: AtomicU64 = AtomicU64::new(0);
+/// Numbers of proxies and administrations, unique in the process.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-fn next_proxy() -> u64 {
-    PROXIES.fetch_add(1, Ordering::Relaxed)
+pub(crate) fn next_number() -> u64 {
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 fn no_pull() -> SystemException {
@@ -61,15 +61,15 @@ pub(crate) struct Consumers(pub(crate) Arc<Shared>);
 
 impl ConsumerAdmin for Consumers {
     fn obtain_push_supplier(&self) -> Result<Option<ProxyPushSupplierRef>, SystemException> {
-        self.0.check_alive()?;
+        let number = next_number();
         let proxy = SupplierProxy {
             shared: self.0.clone(),
-            number: next_proxy(),
+            number,
             state: PiMutex::new(State::Waiting),
         };
         let reference = self
             .0
-            .activate(Arc::new(ProxyPushSupplierSkeleton::new(proxy)))?;
+            .offer_proxy(number, Arc::new(ProxyPushSupplierSkeleton::new(proxy)))?;
         Ok(Some(ProxyPushSupplierRef::unchecked_narrow(reference)))
     }
 
@@ -83,15 +83,15 @@ pub(crate) struct Suppliers(pub(crate) Arc<Shared>);
 
 impl SupplierAdmin for Suppliers {
     fn obtain_push_consumer(&self) -> Result<Option<ProxyPushConsumerRef>, SystemException> {
-        self.0.check_alive()?;
+        let number = next_number();
         let proxy = ConsumerProxy {
             shared: self.0.clone(),
-            number: next_proxy(),
+            number,
             state: PiMutex::new(State::Waiting),
         };
         let reference = self
             .0
-            .activate(Arc::new(ProxyPushConsumerSkeleton::new(proxy)))?;
+            .offer_proxy(number, Arc::new(ProxyPushConsumerSkeleton::new(proxy)))?;
         Ok(Some(ProxyPushConsumerRef::unchecked_narrow(reference)))
     }
 
@@ -160,8 +160,9 @@ struct SupplierProxy {
 impl PushSupplier for SupplierProxy {
     fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
         let before = std::mem::replace(&mut *self.state.lock("event.proxy"), State::Disconnected);
-        if let State::Connected(connected) = before {
-            self.shared.disconnect_consumer(&connected);
+        match before {
+            State::Connected(connected) => self.shared.disconnect_consumer(self.number, &connected),
+            State::Waiting | State::Disconnected => self.shared.retire(self.number),
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A COS event channel, push model on both sides (Event Service 1.2, clause 2.5).
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::{Arc, Weak};
@@ -7,11 +8,12 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
-    Completion, Orb, Poa, PoaError, Servant, SystemException, SystemExceptionKind as Kind,
+    Completion, ObjectId, ObjectRef, Orb, Poa, PoaError, Servant, SystemException,
+    SystemExceptionKind as Kind,
 };
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
-use crate::admin::{Channel, Consumers, Suppliers};
+use crate::admin::{Channel, Consumers, Suppliers, next_number};
 use crate::cos_event_channel_admin::{
     ConsumerAdminRef, ConsumerAdminSkeleton, EventChannelRef, EventChannelSkeleton,
     SupplierAdminRef, SupplierAdminSkeleton,
@@ -74,24 +76,23 @@ impl EventChannel {
             options,
             prepare: Box::new(prepare),
             outlets: SlotTable::new(),
+            proxies: PiMutex::default(),
             suppliers: PiMutex::new(Vec::new()),
-            consumers: PiMutex::new(Vec::new()),
+            consumers: PiMutex::new(0),
             counters: Counters::default(),
             destroyed: AtomicBool::new(false),
         });
-        let consumers = shared.activate(Arc::new(ConsumerAdminSkeleton::new(Consumers(
-            shared.clone(),
-        ))))?;
-        let suppliers = shared.activate(Arc::new(SupplierAdminSkeleton::new(Suppliers(
-            shared.clone(),
-        ))))?;
+        let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
+        let consumers = shared.activate(next_number(), consumers)?;
+        let suppliers = Arc::new(SupplierAdminSkeleton::new(Suppliers(shared.clone())));
+        let suppliers = shared.activate(next_number(), suppliers)?;
         let channel = Channel {
             shared: shared.clone(),
             consumers: ConsumerAdminRef::unchecked_narrow(consumers),
             suppliers: SupplierAdminRef::unchecked_narrow(suppliers),
         };
         let reference = EventChannelRef::unchecked_narrow(
-            shared.activate(Arc::new(EventChannelSkeleton::new(channel)))?,
+            shared.activate(next_number(), Arc::new(EventChannelSkeleton::new(channel)))?,
         );
         Ok(Self { shared, reference })
     }
@@ -124,24 +125,43 @@ pub(crate) struct Shared {
     prepare: Box<dyn Fn() + Send + Sync>,
     /// Read on the road of each event; without a lock.
     outlets: SlotTable<Arc<Outlet>>,
-    /// Who is told at the end. Not on the road of an event.
-    suppliers: PiMutex<Vec<Told<PushSupplierRef>>>,
-    consumers: PiMutex<Vec<Told<PushConsumerRef>>>,
+    /// What is active. Like the next two not on the road of an event.
+    proxies: PiMutex<Proxies>,
+    /// Who is connected, by the number of the proxy, and told at the end where it gave a reference.
+    suppliers: PiMutex<Vec<(u64, Option<PushSupplierRef>)>>,
+    /// Threads of consumers; also held while one is connected or the channel ends.
+    consumers: PiMutex<usize>,
     pub(crate) counters: Counters,
     destroyed: AtomicBool,
 }
 
-/// Someone who is told when the channel ends, by the number of its proxy.
-struct Told<R> {
-    proxy: u64,
-    reference: R,
+/// The objects of one channel.
+#[derive(Default)]
+struct Proxies {
+    active: HashMap<u64, ObjectId>,
+    /// Proxies that nobody has connected to yet, the oldest first.
+    waiting: VecDeque<u64>,
 }
 
 /// A connected consumer, as its proxy knows it.
 pub(crate) struct Connected {
     slot: SlotKey,
     outlet: Arc<Outlet>,
+}
+
+/// What ends with a consumer's thread, in whatever way that ends.
+struct ConsumerThread {
+    shared: Arc<Shared>,
+    slot: SlotKey,
     proxy: u64,
+}
+
+impl Drop for ConsumerThread {
+    fn drop(&mut self) {
+        self.shared.outlets.remove(self.slot);
+        self.shared.retire(self.proxy);
+        *self.shared.consumers.lock("event.consumers") -= 1;
+    }
 }
 
 impl Shared {
@@ -151,12 +171,64 @@ impl Shared {
             .expect("a servant of the channel holds what it shares")
     }
 
+    /// Activates an object of the channel under a number that [`Shared::retire`] knows it by.
     pub(crate) fn activate(
         &self,
+        number: u64,
         servant: Arc<dyn Servant>,
-    ) -> Result<deckwatch_orb::ObjectRef, SystemException> {
+    ) -> Result<ObjectRef, SystemException> {
         let id = self.poa.activate_object(servant).map_err(system)?;
-        self.poa.id_to_reference(&id).map_err(system)
+        let reference = self.poa.id_to_reference(&id).map_err(system)?;
+        self.proxies.lock("event.proxies").active.insert(number, id);
+        Ok(reference)
+    }
+
+    /// Activates a proxy that waits for somebody to connect; the oldest that does gives way where there are too many.
+    pub(crate) fn offer_proxy(
+        &self,
+        number: u64,
+        servant: Arc<dyn Servant>,
+    ) -> Result<ObjectRef, SystemException> {
+        self.check_alive()?;
+        let reference = self.activate(number, servant)?;
+        let oldest = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.push_back(number);
+            let is_full = proxies.waiting.len() > limits::PROXIES_WAITING_MAX;
+            is_full.then(|| proxies.waiting.pop_front()).flatten()
+        };
+        if let Some(oldest) = oldest {
+            self.retire(oldest);
+        }
+        // Whoever destroyed the channel meanwhile may not have seen this one.
+        self.check_alive().inspect_err(|_| self.retire(number))?;
+        Ok(reference)
+    }
+
+    /// Deactivates a proxy, or whatever else has this number.
+    pub(crate) fn retire(&self, number: u64) {
+        let id = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.retain(|waiting| *waiting != number);
+            proxies.active.remove(&number)
+        };
+        if let Some(id) = id {
+            let _already_gone = self.poa.deactivate_object(&id);
+        }
+    }
+
+    /// Somebody has connected to a proxy.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST where it had to give way.
+    fn settle(&self, number: u64) -> Result<(), SystemException> {
+        let mut proxies = self.proxies.lock("event.proxies");
+        proxies.waiting.retain(|waiting| *waiting != number);
+        if proxies.active.contains_key(&number) {
+            Ok(())
+        } else {
+            Err(raise(Kind::ObjectNotExist))
+        }
     }
 
     /// # Errors
@@ -183,24 +255,21 @@ impl Shared {
         proxy: u64,
         reference: Option<&PushSupplierRef>,
     ) -> Result<(), SystemException> {
-        self.check_alive()?;
         let mut suppliers = self.suppliers.lock("event.suppliers");
+        self.check_alive()?;
         if suppliers.len() >= limits::SUPPLIERS_MAX {
             return Err(raise(Kind::NoResources));
         }
-        if let Some(reference) = reference {
-            suppliers.push(Told {
-                proxy,
-                reference: reference.clone(),
-            });
-        }
+        self.settle(proxy)?;
+        suppliers.push((proxy, reference.cloned()));
         Ok(())
     }
 
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
         self.suppliers
             .lock("event.suppliers")
-            .retain(|told| told.proxy != proxy);
+            .retain(|(connected, _)| *connected != proxy);
+        self.retire(proxy);
     }
 
     /// Gives a consumer its queue and its thread.
@@ -209,14 +278,20 @@ impl Shared {
         proxy: u64,
         reference: &PushConsumerRef,
     ) -> Result<Connected, SystemException> {
-        self.check_alive()?;
         let mut consumers = self.consumers.lock("event.consumers");
-        if consumers.len() >= limits::CONSUMERS_MAX {
+        self.check_alive()?;
+        if *consumers >= limits::CONSUMERS_MAX {
             return Err(raise(Kind::NoResources));
         }
+        self.settle(proxy)?;
         let outlet = Arc::new(Outlet::new(self.options.queue_len));
-        let no_room = |_| raise(Kind::NoResources);
-        let slot = self.outlets.insert(outlet.clone()).map_err(no_room)?;
+        // A proxy that cannot be served is gone: it waits for nobody any more.
+        let refuse = || {
+            self.retire(proxy);
+            raise(Kind::NoResources)
+        };
+        let slot = self.outlets.insert(outlet.clone());
+        let slot = slot.map_err(|_| refuse())?;
         let consumer = PushConsumerRef::unchecked_narrow(
             reference
                 .object()
@@ -226,54 +301,69 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name(format!("consumer-{proxy}"))
             .spawn(move || {
-                (shared.prepare)();
-                if road.run(&consumer, &shared.counters) == Ended::ConsumerGone {
-                    shared.counters.consumers_lost.fetch_add(1, Relaxed);
-                    shared.outlets.remove(slot);
-                    shared
-                        .consumers
-                        .lock("event.consumers")
-                        .retain(|told| told.proxy != proxy);
-                }
+                let thread = ConsumerThread {
+                    shared,
+                    slot,
+                    proxy,
+                };
+                thread.shared.serve_consumer(&road, &consumer);
             });
         if thread.is_err() {
             self.outlets.remove(slot);
-            return Err(raise(Kind::NoResources));
+            return Err(refuse());
         }
-        consumers.push(Told {
-            proxy,
-            reference: reference.clone(),
-        });
-        Ok(Connected {
-            slot,
-            outlet,
-            proxy,
-        })
+        *consumers += 1;
+        Ok(Connected { slot, outlet })
     }
 
-    pub(crate) fn disconnect_consumer(&self, connected: &Connected) {
+    /// The life of a consumer's thread.
+    fn serve_consumer(&self, outlet: &Outlet, consumer: &PushConsumerRef) {
+        (self.prepare)();
+        match outlet.run(consumer, &self.counters) {
+            Ended::Left => {}
+            Ended::ConsumerGone => _ = self.counters.consumers_lost.fetch_add(1, Relaxed),
+            // Who does not answer is gone already.
+            Ended::Closed => _ = consumer.disconnect_push_consumer(),
+        }
+    }
+
+    pub(crate) fn disconnect_consumer(&self, proxy: u64, connected: &Connected) {
         self.outlets.remove(connected.slot);
-        connected.outlet.close();
-        self.consumers
-            .lock("event.consumers")
-            .retain(|told| told.proxy != connected.proxy);
+        connected.outlet.leave();
+        self.retire(proxy);
     }
 
-    /// Ends the channel: queues are closed, everyone who is connected is told.
+    /// Ends the channel: nothing of it is active any more, each consumer is told by its own thread behind the events that
+    /// wait for it, and the suppliers by one that nobody waits for.
     pub(crate) fn destroy(&self) -> Result<(), SystemException> {
         if self.destroyed.swap(true, AcqRel) {
             return Err(raise(Kind::ObjectNotExist));
         }
-        self.outlets.for_each(|_, outlet| outlet.close());
-        let consumers = std::mem::take(&mut *self.consumers.lock("event.consumers"));
+        {
+            // Whoever is connecting has done so, or will see that it is too late.
+            let _nobody_connects = self.consumers.lock("event.consumers");
+            self.outlets.for_each(|_, outlet| outlet.close());
+        }
         let suppliers = std::mem::take(&mut *self.suppliers.lock("event.suppliers"));
-        // Who does not answer is gone already: that is no failure of `destroy`.
-        for told in consumers {
-            let _ = told.reference.disconnect_push_consumer();
+        let active: Vec<u64> = {
+            let mut proxies = self.proxies.lock("event.proxies");
+            proxies.waiting.clear();
+            proxies.active.keys().copied().collect()
+        };
+        for number in active {
+            self.retire(number);
         }
-        for told in suppliers {
-            let _ = told.reference.disconnect_push_supplier();
-        }
+        let farewell = move || {
+            for reference in suppliers.iter().filter_map(|(_, told)| told.as_ref()) {
+                let hurried = reference
+                    .object()
+                    .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
+                let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
+            }
+        };
+        let _untold_where_there_is_no_thread = std::thread::Builder::new()
+            .name("channel-farewell".to_owned())
+            .spawn(farewell);
         Ok(())
     }
 }

@@ -8,8 +8,19 @@ pub const CONSUMERS_MAX: usize = 512;
 /// Suppliers of one channel; each is an active object of some hundred octets.
 pub const SUPPLIERS_MAX: usize = 4_096;
 
+/// Proxies of one channel that were obtained and have nobody connected; beyond it the oldest gives way, so that a client
+/// that obtains and forgets them fills nothing. More clients than this do not connect at the same moment.
+pub const PROXIES_WAITING_MAX: usize = 1_024;
+
+/// Octets of events that wait for one consumer, however few they are: four of the largest messages of an ORB that nobody
+/// has told otherwise.
+pub const QUEUE_SIZE_MAX: usize = 64 << 20;
+
+/// How long one supplier may take to hear that the channel ends. They are told one after the other, on a thread of its own.
+pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Events that wait for one consumer, where the options say nothing: 12 s of a 20 Hz flow. Behind it the oldest gives way.
-/// The body is shared by all queues, so that the memory of a channel is at most this times the largest message a consumer.
+/// The body is shared by all queues; [`QUEUE_SIZE_MAX`] bounds what a queue holds besides.
 pub const QUEUE_LEN_DEFAULT: usize = 256;
 
 /// The longest queue that may be asked for.

@@ -1,6 +1,7 @@
 //! The way out to one consumer: a bounded queue and the thread that empties it.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
@@ -13,13 +14,19 @@ use crate::limits;
 /// Events on their way to one consumer.
 pub(crate) struct Outlet {
     queue: BoundedQueue<Any>,
+    /// Octets of the events that wait.
+    held: AtomicUsize,
+    /// The consumer wants no more.
+    left: AtomicBool,
 }
 
 /// Why an outlet's thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The queue was closed: the consumer disconnected, or the channel ends.
+    /// The queue was closed: the channel ends.
     Closed,
+    /// The consumer disconnected.
+    Left,
     /// The consumer is gone, or failed too often in a row.
     ConsumerGone,
 }
@@ -28,19 +35,41 @@ impl Outlet {
     pub(crate) fn new(queue_len: usize) -> Self {
         Self {
             queue: BoundedQueue::with_capacity(queue_len),
+            held: AtomicUsize::new(0),
+            left: AtomicBool::new(false),
         }
     }
 
-    /// Puts an event behind the others; the oldest gives way where the queue is full, since the newest state is what a late consumer needs.
+    /// Puts an event behind the others; the oldest give way where the queue is full, since the newest state is what a late consumer needs.
     pub(crate) fn offer(&self, event: &Any, counters: &Counters) {
+        let size = event.size();
+        while self.held.load(Relaxed).saturating_add(size) > limits::QUEUE_SIZE_MAX {
+            let Some(oldest) = self.queue.try_pop() else {
+                break;
+            };
+            self.displace(&oldest, counters);
+        }
+        self.held.fetch_add(size, Relaxed);
         match self.queue.push_displacing(event.clone()) {
             Ok(None) => {}
-            Ok(Some(_oldest)) => _ = counters.displaced.fetch_add(1, Relaxed),
-            Err(_closed) => {}
+            Ok(Some(oldest)) => self.displace(&oldest, counters),
+            Err(_closed) => _ = self.held.fetch_sub(size, Relaxed),
         }
     }
 
+    fn displace(&self, oldest: &Any, counters: &Counters) {
+        self.held.fetch_sub(oldest.size(), Relaxed);
+        counters.displaced.fetch_add(1, Relaxed);
+    }
+
+    /// Nothing more comes; what waits is still pushed.
     pub(crate) fn close(&self) {
+        self.queue.close();
+    }
+
+    /// The consumer has disconnected: what waits is not pushed any more.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Relaxed);
         self.queue.close();
     }
 
@@ -48,9 +77,14 @@ impl Outlet {
     pub(crate) fn run(&self, consumer: &PushConsumerRef, counters: &Counters) -> Ended {
         let mut failures = 0;
         loop {
-            let Popped::Value(event) = self.queue.pop(None) else {
+            let popped = self.queue.pop(None);
+            if self.left.load(Relaxed) {
+                return Ended::Left;
+            }
+            let Popped::Value(event) = popped else {
                 return Ended::Closed;
             };
+            self.held.fetch_sub(event.size(), Relaxed);
             match consumer.push(&event) {
                 Ok(()) => {
                     counters.delivered.fetch_add(1, Relaxed);
@@ -78,5 +112,24 @@ fn is_final(error: &PushConsumerPushError) -> bool {
                 Kind::ObjectNotExist | Kind::InvObjref | Kind::BadOperation
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_events_give_way_before_the_queue_is_full() {
+        const EVENT: usize = 16 << 20;
+        let (outlet, counters) = (Outlet::new(256), Counters::default());
+        let event = Any::from_value(&vec![0_u8; EVENT]).unwrap();
+        for _ in 0..10 {
+            outlet.offer(&event, &counters);
+        }
+        let kept = limits::QUEUE_SIZE_MAX / event.size();
+        assert_eq!(outlet.queue.len(), kept);
+        assert_eq!(counters.read().displaced, 10 - kept as u64);
+        assert_eq!(outlet.held.load(Relaxed), kept * event.size());
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::{
-    EventChannelRef, ProxyPushConsumerRef, ProxyPushSupplierConnectPushConsumerError,
-    ProxyPushSupplierRef,
+    EventChannelRef, ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef,
+    ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef,
 };
 use deckwatch_event::cos_event_comm::{
-    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
+    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplierRef,
 };
 use deckwatch_event::{ChannelOptions, EventChannel, limits};
 use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind};
@@ -289,4 +289,140 @@ fn protocol_of_connecting_is_kept() {
     );
     server.shutdown();
     user.shutdown();
+}
+
+#[test]
+fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let kept = supplier_of(&channel);
+    let suppliers = channel.for_suppliers().unwrap().expect("one");
+    let consumers = channel.for_consumers().unwrap().expect("one");
+    let first = suppliers.obtain_push_consumer().unwrap().expect("a proxy");
+    for _ in 0..limits::PROXIES_WAITING_MAX {
+        consumers.obtain_push_supplier().unwrap().expect("a proxy");
+    }
+    let Err(ProxyPushConsumerConnectPushSupplierError::System(gone)) =
+        first.connect_push_supplier(None)
+    else {
+        panic!("connected to a proxy that gave way");
+    };
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    kept.push(&number(1)).unwrap();
+    assert_eq!(served.counts().received, 1, "who is connected stays");
+    server.shutdown();
+    user.shutdown();
+}
+
+#[test]
+fn what_is_disconnected_is_no_object_any_more() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let supplier = supplier_of(&channel);
+    let (reference, _events) = activate(&user, None);
+    let consumer = connect(&channel, reference);
+    let dead = user
+        .string_to_object("corbaloc::127.0.0.1:9/nobody")
+        .unwrap()
+        .expect("not nil");
+    let lost = connect(&channel, dead);
+    while served.counts().consumers_lost == 0 {
+        supplier.push(&number(1)).unwrap();
+    }
+    while lost.object().is_a("IDL:nobody/Asks:1.0").is_ok() {
+        std::thread::yield_now();
+    }
+    supplier.disconnect_push_consumer().unwrap();
+    consumer.disconnect_push_supplier().unwrap();
+    for object in [supplier.object(), consumer.object(), lost.object()] {
+        let gone = object.is_a("IDL:nobody/Asks:1.0").unwrap_err();
+        assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    }
+    channel.destroy().unwrap();
+    let gone = channel.for_consumers().unwrap_err();
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    server.shutdown();
+    user.shutdown();
+}
+
+/// A consumer that disconnects at its first event, before it has taken it.
+struct Leaver {
+    proxy: Mutex<Option<ProxyPushSupplierRef>>,
+    taken: Sender<Option<u32>>,
+}
+
+impl PushConsumer for Leaver {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        if let Some(proxy) = self.proxy.lock().expect("whole").take() {
+            proxy.disconnect_push_supplier().expect("an answer");
+        }
+        let value = data.extract::<u32>().expect("an unsigned long");
+        self.taken.send(Some(value)).expect("the test listens");
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+#[test]
+fn consumer_may_disconnect_from_within_its_push_and_gets_nothing_more() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let (taken, events) = std::sync::mpsc::channel();
+    let leaver = Arc::new(Leaver {
+        proxy: Mutex::default(),
+        taken,
+    });
+    let poa = user.root_poa().unwrap();
+    let id = poa
+        .activate_object(Arc::new(PushConsumerSkeleton::new(leaver.clone())))
+        .unwrap();
+    let mut proxy = leaver.proxy.lock().unwrap();
+    *proxy = Some(connect(&channel, poa.id_to_reference(&id).unwrap()));
+    let supplier = supplier_of(&channel);
+    for value in 0..10 {
+        supplier.push(&number(value)).unwrap();
+    }
+    drop(proxy);
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(0)));
+    supplier.push(&number(10)).unwrap();
+    server.shutdown();
+    user.shutdown();
+    assert_eq!(events.try_iter().count(), 0);
+    assert_eq!(served.counts().received, 11);
+}
+
+#[test]
+fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("corbaloc::{}/silent", silent.local_addr().unwrap());
+    let nobody = user.string_to_object(&url).unwrap().expect("not nil");
+    connect(&channel, nobody.clone());
+    let (reference, events) = activate(&user, None);
+    connect(&channel, reference);
+    let admin = channel.for_suppliers().unwrap().expect("one");
+    let proxy = admin.obtain_push_consumer().unwrap().expect("a proxy");
+    proxy
+        .connect_push_supplier(Some(&PushSupplierRef::unchecked_narrow(nobody)))
+        .unwrap();
+    proxy.push(&number(1)).unwrap();
+    let hurried = channel
+        .object()
+        .with_round_trip_timeout(Some(Duration::from_secs(5)));
+    EventChannelRef::unchecked_narrow(hurried)
+        .destroy()
+        .expect("nobody is waited for");
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(None), "the end is told");
+    user.shutdown();
+    server.shutdown();
 }

@@ -44,6 +44,9 @@ impl Context {
             return Ok(Target::Context(number));
         }
         let ior = self.shared.orb.object_to_string(reference);
+        if ior.len() > limits::REFERENCE_TEXT_MAX {
+            return Err(raise(Kind::ImpLimit).into());
+        }
         Ok(if as_context {
             Target::ForeignContext(ior)
         } else {

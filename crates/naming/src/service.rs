@@ -133,8 +133,15 @@ impl Shared {
         Ok(NamingContextRef::unchecked_narrow(object))
     }
 
-    /// The number of a context of this service, if the reference is to one.
+    /// The number of a context of this service, if the reference is to one. The key alone does not tell: another naming
+    /// service has contexts of the same numbers.
     pub(crate) fn own_context(&self, reference: &ObjectRef) -> Option<u64> {
+        if !reference.is_local() {
+            return None;
+        }
+        if reference.object_key() == Some(NAME_SERVICE.as_bytes()) {
+            return Some(ROOT);
+        }
         let id = self.contexts.reference_to_id(reference).ok()?;
         id.as_ref().try_into().ok().map(u64::from_be_bytes)
     }
@@ -158,7 +165,8 @@ impl Shared {
             (number, oldest)
         };
         if let Some(oldest) = oldest {
-            self.close_iterator(oldest)?;
+            // Its client may destroy it at this moment.
+            let _already_closed = self.close_iterator(oldest);
         }
         let listing = Listing::new(self.own(), context, number, after);
         let id = number.to_be_bytes();

@@ -112,12 +112,15 @@ faults! {
     NamingContextExtResolveStrError: NotFound, CannotProceed, InvalidName, System;
 }
 
-/// A name that has components, not too many.
+/// A name that has components, not too many and not too long.
 ///
 /// # Errors
 /// `InvalidName`.
 pub(crate) fn check(name: &[NameComponent]) -> Result<(), Fault> {
-    if name.is_empty() || name.len() > limits::COMPONENTS_MAX {
+    let is_long = |component: &NameComponent| {
+        component.id.len().max(component.kind.len()) > limits::COMPONENT_SIZE_MAX
+    };
+    if name.is_empty() || name.len() > limits::COMPONENTS_MAX || name.iter().any(is_long) {
         return Err(Fault::InvalidName(InvalidName {}));
     }
     Ok(())
@@ -142,6 +145,7 @@ pub(crate) fn walk<'n>(
                 let reference = orb
                     .string_to_object(&ior)?
                     .ok_or_else(|| raise(Kind::InvObjref))?;
+                let reference = reference.with_round_trip_timeout(Some(limits::FOREIGN_TIMEOUT));
                 return Ok(Place::Elsewhere {
                     context: NamingContextRef::unchecked_narrow(reference),
                     rest: &name[index + 1..],

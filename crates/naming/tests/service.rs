@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use deckwatch_naming::NamingService;
 use deckwatch_naming::store::Store;
+use deckwatch_naming::{NamingService, limits};
 use deckwatch_orb::cos_naming::{
     BindingType, NameComponent, NamingContextBindContextError, NamingContextBindError,
     NamingContextDestroyError, NamingContextExtRef, NamingContextExtToNameError, NamingContextRef,
@@ -232,4 +232,101 @@ fn a_context_of_another_service_is_walked_through() {
     };
     assert_eq!(stuck.rest_of_name, path("radar"));
     near_orb.shutdown();
+}
+
+#[test]
+fn a_context_of_another_service_is_not_taken_for_one_of_the_same_number_here() {
+    let (here_orb, _here, here_port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (there_orb, _there, there_port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, here) = client(here_port);
+    let (other, there) = client(there_port);
+    let there_root = there
+        .bind_new_context(&path("sub"))
+        .unwrap()
+        .expect("a context");
+    there_root
+        .bind(&path("nav"), Some(&some_object(&orb)))
+        .unwrap();
+    // Number 1 is the first context that each of the services makes.
+    here.bind_new_context(&path("own")).unwrap();
+    let text = other.object_to_string(there_root.object());
+    let foreign = orb.string_to_object(&text).unwrap().expect("not nil");
+    here.bind_context(
+        &path("there"),
+        Some(&NamingContextRef::unchecked_narrow(foreign)),
+    )
+    .unwrap();
+    let found = here.resolve(&path("there/nav")).unwrap();
+    assert!(found.expect("an object").is_equivalent(&some_object(&orb)));
+    here_orb.shutdown();
+    there_orb.shutdown();
+}
+
+#[test]
+fn a_circle_through_the_service_itself_costs_no_thread() {
+    let server_orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .threads(1)
+        .dynamic_threads(0)
+        .build()
+        .unwrap();
+    let _service = NamingService::start(&server_orb, Store::in_memory().unwrap()).unwrap();
+    let root_poa = server_orb.root_poa().unwrap();
+    root_poa.the_poa_manager().activate().unwrap();
+    let (orb, root) = client(server_orb.endpoints()[0].port);
+    root.bind(&path("nav"), Some(&some_object(&orb))).unwrap();
+    // By the plain key and not by the root's own.
+    let itself = NamingContextRef::unchecked_narrow(root.object().clone());
+    root.bind_context(&path("x"), Some(&itself)).unwrap();
+    let found = root.resolve(&path("x/x/x/x/nav")).unwrap();
+    assert!(found.expect("an object").is_equivalent(&some_object(&orb)));
+    server_orb.shutdown();
+}
+
+#[test]
+fn a_foreign_service_that_does_not_answer_is_told_to_the_caller_and_holds_no_thread_for_ever() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("corbaloc::{}/silent", silent.local_addr().unwrap());
+    let foreign = orb.string_to_object(&url).unwrap().expect("not nil");
+    let foreign = NamingContextRef::unchecked_narrow(foreign);
+    root.bind_context(&path("there"), Some(&foreign)).unwrap();
+    let Err(NamingContextResolveError::CannotProceed(stuck)) = root.resolve(&path("there/nav"))
+    else {
+        panic!("somebody answered");
+    };
+    assert_eq!(stuck.rest_of_name, path("nav"));
+    server_orb.shutdown();
+}
+
+#[test]
+fn names_and_references_beyond_the_limits_are_refused() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    let long = |len| {
+        vec![NameComponent {
+            id: "x".repeat(len),
+            kind: String::new(),
+        }]
+    };
+    let object = some_object(&orb);
+    root.bind(&long(limits::COMPONENT_SIZE_MAX), Some(&object))
+        .unwrap();
+    assert!(matches!(
+        root.bind(&long(limits::COMPONENT_SIZE_MAX + 1), Some(&object)),
+        Err(NamingContextBindError::InvalidName(_))
+    ));
+    let key = "k".repeat(limits::REFERENCE_TEXT_MAX / 2);
+    let large = orb
+        .string_to_object(&format!("corbaloc::127.0.0.1:9/{key}"))
+        .unwrap()
+        .expect("not nil");
+    let Err(NamingContextBindError::System(refused)) = root.bind(&path("large"), Some(&large))
+    else {
+        panic!("bound a reference beyond the limit");
+    };
+    assert_eq!(refused.kind, SystemExceptionKind::ImpLimit);
+    server_orb.shutdown();
 }

@@ -37,7 +37,7 @@ pub(crate) struct Adapter {
     named: RwLock<HashMap<Vec<u8>, SlotKey>>,
     /// Adapters by path.
     adapters: RwLock<HashMap<Vec<u8>, Arc<PoaState>>>,
-    plain: RwLock<HashMap<Vec<u8>, ObjectRef>>,
+    plain: RwLock<HashMap<Vec<u8>, Elsewhere>>,
 }
 
 /// A servant under an id.
@@ -57,8 +57,16 @@ pub(crate) enum Found<'a> {
         servant: Arc<dyn Servant>,
         id: &'a [u8],
     },
-    /// Another reference.
-    Elsewhere(ObjectRef),
+    /// What a plain key stands for.
+    Elsewhere(Elsewhere),
+}
+
+/// What a plain key stands for.
+#[derive(Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) target: ObjectRef,
+    /// It leads to this ORB. Its key alone does not tell: another ORB's persistent object can have the same.
+    pub(crate) is_ours: bool,
 }
 
 impl Found<'_> {
@@ -165,11 +173,13 @@ impl Adapter {
         if !matches!(ObjectKey::parse(key), ObjectKey::Plain(_)) {
             return Err(raise::bad_param(own::INVALID_ID, Completion::No));
         }
+        let orb = self.orb.upgrade();
+        let is_ours = orb.is_some_and(|orb| target.leads_to(&orb));
         let mut plain = write(&self.plain);
         if plain.len() >= PLAIN_KEYS_MAX && !plain.contains_key(key) {
             return Err(raise::no_resources(0, Completion::No));
         }
-        plain.insert(key.to_vec(), target);
+        plain.insert(key.to_vec(), Elsewhere { target, is_ours });
         Ok(())
     }
 

@@ -111,10 +111,13 @@ impl ObjectRef {
     }
 
     /// Whether it leads to a listener of the ORB that holds it.
-    pub(crate) fn is_local(&self) -> bool {
-        let Some(orb) = self.0.orb.get() else {
-            return false;
-        };
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.0.orb.get().is_some_and(|orb| self.leads_to(orb))
+    }
+
+    /// Whether it leads to a listener of `orb`.
+    pub(crate) fn leads_to(&self, orb: &OrbCore) -> bool {
         self.0
             .place()
             .as_ref()

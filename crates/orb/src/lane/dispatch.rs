@@ -8,7 +8,7 @@ use deckwatch_cdr::{CharSet, Reader};
 use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response};
 
 use super::{Lane, ServerConnection};
-use crate::adapter::{Found, ManagerState, ObjectKey, PoaManager};
+use crate::adapter::{Elsewhere, Found, ManagerState, ObjectKey, PoaManager};
 use crate::counters::Counter;
 use crate::limits::REPLY_WRITE_TIMEOUT;
 use crate::raise;
@@ -130,7 +130,7 @@ impl Lane {
     fn upcall(&self, request: &Request<'_>, reply: &mut Vec<u8>) -> Outcome {
         let key = request.target.object_key().map_err(SystemException::from);
         match key.and_then(|key| self.find(key)) {
-            Ok(Found::Elsewhere(target)) => self.upcall_elsewhere(request, reply, &target),
+            Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(request, reply, elsewhere),
             Ok(found) => self.upcall_at(request, reply, &found),
             Err(exception) => self.refuse(exception),
         }
@@ -141,19 +141,16 @@ impl Lane {
         &self,
         request: &Request<'_>,
         reply: &mut Vec<u8>,
-        target: &crate::ObjectRef,
+        elsewhere: Elsewhere,
     ) -> Outcome {
-        let own = target
-            .object_key()
-            .filter(|key| !matches!(ObjectKey::parse(key), ObjectKey::Plain(_)));
-        let outcome = own.map(|key| self.find(key)).and_then(|found| match found {
-            Ok(found) => found
-                .servant()
-                .is_some()
-                .then(|| self.upcall_at(request, reply, &found)),
-            Err(exception) => target.is_local().then(|| self.refuse(exception)),
+        let own = elsewhere.target.object_key().filter(|key| {
+            elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
         });
-        outcome.unwrap_or_else(|| Outcome::Forward(target.clone()))
+        let outcome = own.map(|key| match self.find(key) {
+            Ok(found) => self.upcall_at(request, reply, &found),
+            Err(exception) => self.refuse(exception),
+        });
+        outcome.unwrap_or(Outcome::Forward(elsewhere.target))
     }
 
     fn find<'a>(&'a self, key: &'a [u8]) -> Result<Found<'a>, SystemException> {

@@ -25,6 +25,15 @@ pub fn monotonic_ns() -> u64 {
 /// Waits shorter than this are left to `ppoll`: the receive timeout counts in scheduler ticks.
 const COARSE_WAIT_MS_MIN: u64 = 32;
 
+/// Silence after which the kernel asks the peer whether it is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+
+/// How long it waits for each answer.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often it asks before the connection is given up.
+const KEEPALIVE_PROBES: u32 = 3;
+
 /// One TCP connection; may be read by one thread while another writes.
 #[derive(Debug)]
 pub struct TcpStream {
@@ -55,6 +64,11 @@ impl TcpStream {
 
     fn adopt(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
+        // A peer that has vanished without a word holds its connection no longer than this.
+        sockopt::set_tcp_keepidle(&fd, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&fd, KEEPALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepcnt(&fd, KEEPALIVE_PROBES)?;
+        sockopt::set_socket_keepalive(&fd, true)?;
         Ok(Self {
             fd,
             receive_timeout_ms: AtomicU32::new(0),
@@ -338,6 +352,15 @@ mod tests {
     fn a_short_read_returns_with_nothing() {
         let (near, _far) = pair();
         assert_eq!(near.read_within(&mut [0; 8], 1).unwrap(), None);
+    }
+
+    #[test]
+    fn a_peer_that_vanishes_is_noticed_on_either_side() {
+        let (near, far) = pair();
+        for stream in [&near, &far] {
+            assert!(sockopt::socket_keepalive(&stream.fd).unwrap());
+            assert_eq!(sockopt::tcp_keepidle(&stream.fd).unwrap(), KEEPALIVE_IDLE);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use anstream::println;
+use deckwatch_scenario::run::clean_work_folders;
 use deckwatch_testbed::{HostSpec, NetworkSpec, Standing, StandingDescription, Testbed, leftovers};
 use host::{At, exec, lose};
 
@@ -94,7 +95,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             print("taken down", &leftovers::take_down_kept(number)?, args.json)?
         }
         Action::List => print("stands", &Testbed::standing(), args.json)?,
-        Action::Clean => print("removed", &Testbed::clean_leftovers()?, args.json)?,
+        Action::Clean => {
+            clean_work_folders();
+            print("removed", &Testbed::clean_leftovers()?, args.json)?;
+        }
         Action::Exec { at, command } => return exec(&at, &command),
         Action::Hold { at } => at.port()?.hold()?,
         Action::Release { at } => at.port()?.release()?,

@@ -162,6 +162,26 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
 }
 
 #[test]
+fn what_a_killed_run_leaves_is_removed_by_hand_too() {
+    if let Some(reason) = Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let rest = "octets = 384\nrate_hz = 50\ndeadline = \"200ms\"\nduration = \"10min\"";
+    let text = mission("killed", std::iter::once(flow("udp", "SONAR", rest)));
+    let run = WatchedRun::start("killed", &text, &[]);
+    let id = run.id();
+    assert!(testbed_of(id).is_some() && work_of(id).is_some());
+    let _folder = run.kill();
+    let cleaned = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["testbed", "clean"])
+        .output()
+        .expect("it runs");
+    assert!(cleaned.status.success(), "{cleaned:?}");
+    assert_eq!(testbed_of(id), None);
+    assert_eq!(work_of(id), None);
+}
+
+#[test]
 fn a_full_disk_costs_the_files_and_not_the_verdict() {
     if let Some(reason) = Testbed::obstacle() {
         return deckwatch_testkit::skip("namespaces", &reason);

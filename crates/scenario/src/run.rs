@@ -24,6 +24,7 @@ use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed, TestbedError};
 
+pub use folder::clean_work_folders;
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
 use crate::limits::{START_LEAD, START_LEAD_EACH, STOP_PATIENCE};
@@ -133,7 +134,7 @@ pub fn run(
     let _removed_if_empty = RemovedIfEmpty(&result_folder);
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
-    WorkFolder::clean_leftovers();
+    clean_work_folders();
     let work = WorkFolder::make(records_size(mission, &streams), &result_folder)?;
     let planner = Planner {
         mission,

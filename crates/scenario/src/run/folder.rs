@@ -98,27 +98,29 @@ impl WorkFolder {
         Ok(Self { path })
     }
 
-    /// Removes what was left by runs that were killed.
-    pub(super) fn clean_leftovers() {
-        let Ok(entries) = std::fs::read_dir(MEMORY) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let owner = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(PREFIX))
-                .and_then(Owner::parse);
-            if owner.is_some_and(|(owner, _)| owner.has_ended()) {
-                // Another user's cannot be removed; it is that user's to clean.
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Removes the working folders that runs that were killed have left in memory, and returns which. Another user's cannot be removed; they are that user's to clean.
+pub fn clean_work_folders() -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(MEMORY) else {
+        return Vec::new();
+    };
+    let left = |path: &PathBuf| {
+        let owner = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix(PREFIX))
+            .and_then(Owner::parse);
+        owner.is_some_and(|(owner, _)| owner.has_ended())
+    };
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(left)
+        .filter(|path| std::fs::remove_dir_all(path).is_ok())
+        .collect()
 }
 
 impl Drop for WorkFolder {

@@ -142,7 +142,8 @@ fn host_and_port(text: &str, at: usize) -> Result<(String, u16), ReferenceError>
             (&text[..end], &text[end..], at + end)
         }
     };
-    if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+    // A second `@` belongs to no host: the URL would be read otherwise when it is written without its default version.
+    if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@') {
         return Err(ReferenceError::expected(at, "a host"));
     }
     let port = match rest.strip_prefix(':') {
@@ -242,6 +243,12 @@ mod tests {
             host: host.to_owned(),
             port,
         }
+    }
+
+    #[test]
+    fn host_with_a_second_version_sign_is_refused() {
+        let error = "corbaloc::1.0@b.12@b/key".parse::<Corbaloc>().unwrap_err();
+        assert_eq!(error, ReferenceError::expected(14, "a host"));
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub const TYPE_CODE_NODES_MAX: usize = 4096;
 /// Most members, cases and enumerators in one TypeCode altogether: several times the largest mission type seen.
 pub const TYPE_CODE_MEMBERS_MAX: usize = 16384;
 
+/// Most cases of a union in a TypeCode that a peer sends. Each value of it looks for its case among them, so that this is
+/// what a hostile sequence of unions can cost an octet; unions written by hand stay under a hundred.
+pub const UNION_CASES_MAX: usize = 1_024;
+
 /// Longest path of types within types in one TypeCode, indirections followed; bounds the stack of the walks over it.
 pub const TYPE_CODE_PATH_MAX: usize = 256;
 

@@ -1,6 +1,7 @@
 //! Walking a value by its TypeCode, without building it: to find where it ends, or to write it in another form.
 //!
-//! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`).
+//! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`); a union looks for its case
+//! among at most `UNION_CASES_MAX`.
 
 use crate::fixed::{packed_size, parse_packed};
 use crate::text::decode_text;

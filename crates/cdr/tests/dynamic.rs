@@ -508,3 +508,27 @@ fn values_of_another_type_are_not_written() {
         EncodeError::TypeMismatch
     );
 }
+
+#[test]
+fn a_union_with_more_cases_than_a_value_may_search_is_refused() {
+    use deckwatch_cdr::limits::UNION_CASES_MAX;
+    let code_of = |count: usize| {
+        let long = TypeCode::long();
+        let cases: Vec<_> = (0..count)
+            .map(|label| Case {
+                label: Some(label as i64),
+                name: "one",
+                type_code: &long,
+            })
+            .collect();
+        TypeCode::union("IDL:U:1.0", "U", &TypeCode::long(), &cases)
+    };
+    for (count, fact) in [
+        (UNION_CASES_MAX, None),
+        (UNION_CASES_MAX + 1, Some(DecodeFact::TypeCodeTooLarge)),
+    ] {
+        let octets = written(&code_of(count), ByteOrder::Big, 0);
+        let parsed = TypeCode::parse(&mut reader(&octets, ByteOrder::Big, 0));
+        assert_eq!(parsed.err().map(|error| error.fact), fact);
+    }
+}

@@ -101,6 +101,8 @@ struct ServerConnection {
     stream: Box<dyn Stream>,
     /// Who holds this reads the connection.
     inbound: PiMutex<Inbound>,
+    /// Since when a message has been unfinished, as [`Inbound::begun`] says; 0: none is.
+    begun: AtomicU64,
     /// Something has happened since the connection was last read.
     signalled: AtomicBool,
     /// The peer has ended: read to the end, not to a wait.
@@ -361,16 +363,13 @@ impl Lane {
         let mut any = false;
         let mut overdue = Vec::new();
         self.connections.for_each(|key, connection| {
-            // One that is being read is not idle; it is looked at next time.
-            let Some(reading) = connection.inbound.try_lock("lane.overdue") else {
-                any = true;
+            let begun = connection.begun.load(Ordering::Relaxed);
+            if begun == 0 {
                 return;
-            };
-            if let Some(begun) = reading.begun() {
-                any = true;
-                if now.since(begun) >= self.shape.arrival_timeout {
-                    overdue.push(key);
-                }
+            }
+            any = true;
+            if now.since(Instant64(begun)) >= self.shape.arrival_timeout {
+                overdue.push(key);
             }
         });
         if any {

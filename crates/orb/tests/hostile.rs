@@ -400,3 +400,37 @@ fn requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb() {
     let expected = [[Kind::Transient; 5].as_slice(), &[Kind::ObjAdapter]].concat();
     assert_eq!(raised, expected);
 }
+
+#[test]
+fn a_request_that_came_in_two_parts_and_is_served_for_long_is_not_taken_for_one_that_never_ends() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .arrival_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    let (_orb, bench) = client_of(&server);
+    let key = bench.object_key().unwrap();
+    let mut body = vec![0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    body.push(u8::try_from(key.len()).unwrap());
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(b"\0\0\0\x05meet\0\0\0\0\0\0\0\0");
+    let request = message(0, &body);
+    let accepted = server.orb.counters().read(Counter::ConnectionsAccepted);
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.write_all(&request[..20]).unwrap();
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == accepted + 1);
+    slow.write_all(&request[20..]).unwrap();
+    server.bench.gate.wait_for_arrivals(1);
+    // Another begins later and is given up: the time of the first would be over too.
+    let mut stalled = TcpStream::connect(server.address()).unwrap();
+    stalled.write_all(&request[..20]).unwrap();
+    let _reset = stalled.read_to_end(&mut Vec::new());
+    assert_eq!(server.orb.counters().read(Counter::ArrivalsTimedOut), 1);
+    server.bench.gate.open();
+    let mut answer = [0; 12];
+    slow.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[7], 1);
+}

@@ -4,7 +4,9 @@
 
 use super::node::{Field, UnionCase};
 use super::{Arena, Kind, Node, TypeCode, measure};
-use crate::limits::{FIXED_DIGITS_MAX, TYPE_CODE_MEMBERS_MAX, TYPE_CODE_NODES_MAX};
+use crate::limits::{
+    FIXED_DIGITS_MAX, TYPE_CODE_MEMBERS_MAX, TYPE_CODE_NODES_MAX, UNION_CASES_MAX,
+};
 use crate::text::decode_text;
 use crate::{DecodeError, DecodeFact, Parse, Reader};
 use std::sync::Arc;
@@ -198,6 +200,9 @@ impl Parser {
         let kind = self.resolved_kind(discriminator);
         let default = i32::parse(r)?;
         let count = self.count(r, 10)?;
+        if count > UNION_CASES_MAX {
+            return Err(DecodeError::new(DecodeFact::TypeCodeTooLarge, start));
+        }
         let cases = (0..count)
             .map(|_| {
                 let label = read_discriminator(kind, r).map_err(|error| {

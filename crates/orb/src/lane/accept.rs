@@ -1,7 +1,7 @@
 //! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use deckwatch_sync::PiMutex;
 
@@ -69,6 +69,7 @@ impl Lane {
                 self.shape.message_size_max,
                 Some(Arc::clone(&self.budget)),
             )),
+            begun: AtomicU64::new(0),
             signalled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             adopted: AtomicBool::new(false),

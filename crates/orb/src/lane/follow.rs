@@ -92,7 +92,7 @@ impl Lane {
             };
             match connection.stream.read_within(space, ADOPTION_WAIT) {
                 Ok(None) => {
-                    self.pause(&mut reading);
+                    self.pause(connection, &mut reading);
                     return Left::Open;
                 }
                 Ok(Some(0)) | Err(_) => return self.end_of(&reading),
@@ -102,7 +102,7 @@ impl Lane {
             let served = self.serve_messages(key, connection, reading);
             seat.step.fetch_add(1, Ordering::Release);
             match served {
-                Ok(mut reading) => self.pause(&mut reading),
+                Ok(mut reading) => self.pause(connection, &mut reading),
                 Err(left) => return left,
             }
         }

@@ -27,6 +27,16 @@ pub(super) enum Left {
 
 pub(super) type Reading<'c> = PiMutexGuard<'c, Inbound>;
 
+impl ServerConnection {
+    /// Tells the lane, which looks without a lock, since when a message has been unfinished.
+    fn note_begun(&self, reading: &Inbound) {
+        let begun = reading.begun().map_or(0, |at| at.0.max(1));
+        if self.begun.load(Ordering::Relaxed) != begun {
+            self.begun.store(begun, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Lane {
     /// Serves what has arrived, and goes on with the connection where it keeps this thread busy.
     pub(super) fn serve(self: &Arc<Self>, key: SlotKey, ended: bool, seat: Option<usize>) {
@@ -80,7 +90,7 @@ impl Lane {
                 Ok(Some(0)) | Err(_) => return self.end_of(&reading),
                 Ok(Some(count)) => count,
                 Ok(None) => {
-                    self.pause(&mut reading);
+                    self.pause(connection, &mut reading);
                     return Left::Open;
                 }
             };
@@ -90,7 +100,7 @@ impl Lane {
                 Err(left) => return left,
             };
             if count < room && !connection.ended.load(Ordering::Relaxed) {
-                self.pause(&mut reading);
+                self.pause(connection, &mut reading);
                 return Left::Open;
             }
         }
@@ -101,8 +111,10 @@ impl Lane {
     }
 
     /// Nothing more can be read now: an idle connection holds no buffer, and an unfinished message has its time.
-    pub(super) fn pause(&self, reading: &mut Inbound) {
-        if reading.pause(&self.slab, || self.transport.now()) {
+    pub(super) fn pause(&self, connection: &ServerConnection, reading: &mut Inbound) {
+        let is_unfinished = reading.pause(&self.slab, || self.transport.now());
+        connection.note_begun(reading);
+        if is_unfinished {
             self.unfinished.store(true, Ordering::SeqCst);
         }
     }
@@ -135,6 +147,7 @@ impl Lane {
             else {
                 return Ok(reading);
             };
+            connection.note_begun(&reading);
             match wire::kind(reading.message(place.clone())) {
                 Kind::TwoWay => {
                     let buffer = reading.detach(&self.slab);
@@ -145,6 +158,7 @@ impl Lane {
                     if let Some(whole) =
                         joined.map_err(|fault| self.refuse_connection(connection, fault))?
                     {
+                        connection.note_begun(&reading);
                         reading = self.serve_joined(key, connection, reading, whole)?;
                     }
                 }

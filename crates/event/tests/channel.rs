@@ -426,3 +426,27 @@ fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
     user.shutdown();
     server.shutdown();
 }
+
+#[test]
+fn a_consumers_thread_that_panics_takes_its_proxy_with_it_and_nobody_else() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let served = EventChannel::start_prepared(&server, ChannelOptions::default(), move || {
+        assert!(
+            !first.swap(false, std::sync::atomic::Ordering::SeqCst),
+            "the first is not to be prepared, as the test asked for"
+        );
+    });
+    let channel = remote(&served.unwrap(), &server, &user);
+    let (unlucky, _nothing) = activate(&user, None);
+    let (lucky, events) = activate(&user, None);
+    let proxy = connect(&channel, unlucky);
+    while proxy.object().is_a("IDL:nobody/Asks:1.0").is_ok() {
+        std::thread::yield_now();
+    }
+    connect(&channel, lucky);
+    supplier_of(&channel).push(&number(7)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
+    server.shutdown();
+    user.shutdown();
+}

@@ -6,6 +6,7 @@ use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
 use deckwatch_giop::url::{Address, Corbaloc};
 use deckwatch_giop::{ObjectUrl, SystemExceptionKind as Kind};
 
+use crate::limits::INITIAL_REFERENCES_DEEP_MAX;
 use crate::orb::{Initial, Orb};
 use crate::raise::{self, own};
 use crate::{Completion, ObjectRef, SystemException, minor};
@@ -17,14 +18,23 @@ impl Orb {
     /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
     /// service raised.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
+        self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)
+    }
+
+    /// `deep`: initial references that may still lead to one another.
+    fn read_reference(
+        &self,
+        text: &str,
+        deep: usize,
+    ) -> Result<Option<ObjectRef>, SystemException> {
         let url: ObjectUrl = text
             .parse()
             .map_err(|_| raise::bad_param(minor::BAD_REFERENCE_STRING, Completion::No))?;
         match url {
             ObjectUrl::Ior(ior) => Ok(self.reference(ior)),
-            ObjectUrl::Corbaloc(url) => self.corbaloc(&url).map(Some),
+            ObjectUrl::Corbaloc(url) => self.corbaloc(&url, deep).map(Some),
             ObjectUrl::Corbaname(url) => {
-                let context = self.corbaloc(&url.context)?;
+                let context = self.corbaloc(&url.context, deep)?;
                 if url.name.is_empty() {
                     Ok(Some(context))
                 } else {
@@ -34,11 +44,11 @@ impl Orb {
         }
     }
 
-    fn corbaloc(&self, url: &Corbaloc) -> Result<ObjectRef, SystemException> {
+    fn corbaloc(&self, url: &Corbaloc, deep: usize) -> Result<ObjectRef, SystemException> {
         let nothing = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
         if url.addresses.contains(&Address::InitialReference) {
             let name = std::str::from_utf8(&url.key).map_err(|_| nothing)?;
-            return self.resolve_initial_references(name);
+            return self.resolve_initial(name, deep);
         }
         let ior = url.to_ior()?.ok_or(nothing)?;
         self.reference(ior).ok_or(nothing)
@@ -71,6 +81,10 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        self.resolve_initial(name, INITIAL_REFERENCES_DEEP_MAX)
+    }
+
+    fn resolve_initial(&self, name: &str, deep: usize) -> Result<ObjectRef, SystemException> {
         let unknown = raise::bad_param(own::INITIAL_REFERENCE_UNKNOWN, Completion::No);
         let found = self
             .0
@@ -82,7 +96,9 @@ impl Orb {
         match found.ok_or(unknown)? {
             Initial::Reference(reference) => Ok(reference),
             Initial::Text(text) => {
-                let reference = self.string_to_object(&text)?.ok_or(unknown)?;
+                let circle = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
+                let deep = deep.checked_sub(1).ok_or(circle)?;
+                let reference = self.read_reference(&text, deep)?.ok_or(unknown)?;
                 self.register_initial_reference(name, &reference);
                 Ok(reference)
             }

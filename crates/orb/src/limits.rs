@@ -87,6 +87,9 @@ pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Endpoints whose connections an ORB remembers; beyond it those that no reference uses are forgotten.
 pub const ENDPOINTS_MAX: usize = 4_096;
 
+/// Initial references whose text leads to another one: a chain longer than this is a circle.
+pub const INITIAL_REFERENCES_DEEP_MAX: usize = 4;
+
 /// Location forwards followed by one invocation: a chain longer than this is a circle.
 pub const FORWARDS_MAX: usize = 8;
 

@@ -316,3 +316,19 @@ fn initial_references_are_found_by_name_and_what_is_no_reference_is_refused() {
         );
     }
 }
+
+#[test]
+fn initial_references_that_lead_to_each_other_are_a_wrong_text_and_no_endless_way() {
+    let orb = Orb::builder()
+        .initial_reference("NameService", "corbaloc:rir:/Other")
+        .initial_reference("Other", "corbaname:rir:#name")
+        .initial_reference("Real", "corbaloc::127.0.0.1:9/there")
+        .initial_reference("Alias", "corbaloc:rir:/Real")
+        .build()
+        .unwrap();
+    for name in ["NameService", "Other"] {
+        let raised = orb.resolve_initial_references(name).unwrap_err();
+        assert_eq!(raised.kind, Kind::BadParam);
+    }
+    assert!(orb.resolve_initial_references("Alias").is_ok());
+}

@@ -122,6 +122,8 @@ struct ServerConnection {
 pub(crate) enum Turned {
     /// Something was served or accepted.
     Served,
+    /// The wait was cut short for the lane's own business.
+    Kept,
     /// Nothing happened in time.
     Idle,
     /// The lane is closed.
@@ -266,9 +268,19 @@ impl Lane {
     }
 
     fn run(self: &Arc<Self>, seat: usize, idle: Option<Duration>) {
+        let mut idle_since = None;
         loop {
             match self.turn(Some(seat), idle) {
-                Turned::Served => {}
+                Turned::Served => idle_since = None,
+                Turned::Kept => {
+                    // Many short waits are a long one.
+                    let Some(idle) = idle else { continue };
+                    let now = self.transport.now();
+                    let waited = now.since(*idle_since.get_or_insert(now));
+                    if waited >= idle && self.waiting.load(Ordering::Acquire) != 0 {
+                        return;
+                    }
+                }
                 Turned::Idle if idle.is_none() || self.waiting.load(Ordering::Acquire) == 0 => {}
                 Turned::Idle | Turned::Closed => return,
             }
@@ -294,7 +306,7 @@ impl Lane {
                 if is_patience {
                     Turned::Idle
                 } else {
-                    Turned::Served
+                    Turned::Kept
                 }
             }
             Some(event) => {

@@ -273,7 +273,7 @@ impl Orb {
         self.0
             .lane
             .get()
-            .is_some_and(|lane| lane.turn(None, patience) == Turned::Served)
+            .is_some_and(|lane| matches!(lane.turn(None, patience), Turned::Served | Turned::Kept))
     }
 
     /// Serves until [`Orb::shutdown`].

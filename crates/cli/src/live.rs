@@ -1,4 +1,4 @@
-//! A run while it goes on: moving lines on a terminal, plain lines elsewhere, nothing beside JSON.
+//! A run while it goes on, on standard error: moving lines on a terminal, plain lines elsewhere.
 
 use std::time::Duration;
 
@@ -6,23 +6,6 @@ use deckwatch_scenario::run::{Observer, Phase, RunProgress, StreamProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::words;
-
-/// Only what should be known at once.
-pub(crate) struct Silent;
-
-impl Observer for Silent {
-    fn phase(&mut self, _: Phase, _: &str) {}
-
-    fn started(&mut self, process: &str, id: u32) {
-        tracing::info!(process, id, "started");
-    }
-
-    fn progress(&mut self, _: &RunProgress) {}
-
-    fn notice(&mut self, text: &str) {
-        anstream::eprintln!("{text}");
-    }
-}
 
 /// Lines that move, one for each flow over each carrier.
 pub(crate) struct Live {

@@ -12,7 +12,7 @@ use deckwatch_scenario::run::{
 };
 
 use crate::exit::Status;
-use crate::live::{Live, Plain, Silent};
+use crate::live::{Live, Plain};
 use crate::mission_args::MissionArgs;
 use crate::verdicts;
 use crate::version::BUILD;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Keep the packet captures in the result folder
     #[arg(long)]
     keep_captures: bool,
-    /// Print the result document instead of a table, and no progress
+    /// Print the result document, which is JSON, instead of a table; progress goes to standard error
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         keep_captures: args.keep_captures,
     };
     signal::catch_ending().context("Signals cannot be caught.")?;
-    let mut observer = observer(args.json);
+    let mut observer = observer();
     let run = run_mission(
         &mission,
         &settings,
@@ -101,11 +101,9 @@ fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn observer(json: bool) -> Box<dyn Observer> {
+fn observer() -> Box<dyn Observer> {
     use std::io::IsTerminal as _;
-    if json {
-        Box::new(Silent)
-    } else if std::io::stderr().is_terminal() {
+    if std::io::stderr().is_terminal() {
         Box::new(Live::new())
     } else {
         Box::new(Plain::new())

@@ -1,10 +1,12 @@
 //! The table at the end of a run.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
+use deckwatch_meter::limits::SAMPLES_BEYOND_MIN;
 use deckwatch_meter::result::{
     DestinationResult, FlowResult, ResultDocument, VerdictKind, Warning,
 };
@@ -12,12 +14,30 @@ use deckwatch_meter::result::{
 use crate::words;
 
 pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
-    let network = &document.environment.network;
-    writeln!(out, "\n{} on {network}", document.mission)?;
+    writeln!(
+        out,
+        "\n{} on {}",
+        document.mission, document.environment.network
+    )?;
     if let Some(reason) = &document.environment.fallback_reason {
-        writeln!(out, "NOT on emulated hosts: {reason}")?;
+        writeln!(
+            out,
+            "NOT on emulated hosts: all of them shared the loopback interface. {reason}"
+        )?;
     }
-    writeln!(out, "{}", table(document))?;
+    let table = table(document);
+    match (
+        table.lines().map(|line| measured(&line)).max(),
+        table.width(),
+    ) {
+        (Some(needed), Some(width)) if needed > usize::from(width) => {
+            print_one_by_one(out, document)?
+        }
+        _ => writeln!(out, "{table}")?,
+    }
+    for note in notes(document) {
+        writeln!(out, "{note}")?;
+    }
     print_warnings(out, &document.warnings)?;
     let kind = document.verdict.kind;
     let style = Style::new().bold().fg_color(Some(color(kind).into()));
@@ -28,71 +48,90 @@ pub(crate) fn print(out: &mut impl Write, document: &ResultDocument) -> io::Resu
     Ok(())
 }
 
-/// Warnings of one kind about one stream often differ by their destination and its numbers only; the first stands for them.
+/// Columns that a line takes, without what colours it.
+fn measured(line: &str) -> usize {
+    anstream::adapter::strip_str(line)
+        .to_string()
+        .chars()
+        .count()
+}
+
+/// That there was no emulated network stands above the table.
 fn print_warnings(out: &mut impl Write, warnings: &[Warning]) -> io::Result<()> {
-    let mut groups: Vec<(&Warning, usize)> = Vec::new();
-    for warning in warnings {
-        match groups.iter_mut().find(|(first, _)| alike(first, warning)) {
-            Some((_, count)) => *count += 1,
-            None => groups.push((warning, 1)),
-        }
-    }
-    for (warning, count) in groups {
-        let more = if count > 1 {
-            format!(" (and {} more like it)", count - 1)
-        } else {
-            String::new()
-        };
-        writeln!(out, "warning: {}{more}", warning.text)?;
+    for warning in warnings.iter().filter(|one| one.kind != "loopback") {
+        writeln!(out, "warning: {}", warning.text)?;
     }
     Ok(())
 }
 
-fn alike(a: &Warning, b: &Warning) -> bool {
-    // `NAV over udp: To SONAR, 3 of 40 messages ...`: the stream, and what follows the destination, without its numbers.
-    let parts = |warning: &Warning| {
-        let (about, rest) = warning.text.split_once(": ")?;
-        let (_, rest) = rest.split_once(", ")?;
-        Some((
-            about.to_owned(),
-            rest.replace(|c: char| c.is_ascii_digit(), ""),
-        ))
-    };
-    a.kind == b.kind && parts(a).is_some_and(|of_a| Some(of_a) == parts(b))
-}
+const HEADER: [&str; 13] = [
+    "flow",
+    "carrier",
+    "to",
+    "judged",
+    "late",
+    "lost",
+    "share late",
+    "p50",
+    "p90",
+    "p99",
+    "max",
+    "blamed",
+    "verdict",
+];
+/// Columns of numbers.
+const NUMBERS: std::ops::Range<usize> = 3..11;
+/// What stands where the messages are too few.
+const UNSUPPORTED: &str = "-";
 
 fn table(document: &ResultDocument) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header([
-        "flow",
-        "carrier",
-        "to",
-        "judged",
-        "late",
-        "lost",
-        "share late, 95%",
-        "p50",
-        "p99",
-        "max",
-        "blamed",
-        "verdict",
-    ]);
-    for column in 3..10 {
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(HEADER);
+    for column in NUMBERS {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for flow in &document.flows {
-        if let Some(destination) = flow.deciding() {
-            table.add_row(row(flow, destination));
-        }
+    for (flow, destination) in deciding(document) {
+        let mut cells: Vec<Cell> = row(flow, destination).map(Cell::new).into();
+        cells.push(
+            Cell::new(word(flow.verdict.kind))
+                .add_attribute(Attribute::Bold)
+                .fg(table_color(flow.verdict.kind)),
+        );
+        table.add_row(cells);
     }
     table
 }
 
-fn row(flow: &FlowResult, destination: &DestinationResult) -> Vec<Cell> {
+/// On a terminal that is too narrow for the table.
+fn print_one_by_one(out: &mut impl Write, document: &ResultDocument) -> io::Result<()> {
+    for (flow, destination) in deciding(document) {
+        let kind = flow.verdict.kind;
+        let style = Style::new().bold().fg_color(Some(color(kind).into()));
+        let cells = row(flow, destination);
+        let [name, carrier, to, ..] = &cells;
+        writeln!(
+            out,
+            "{name} over {carrier} to {to}: {style}{}{style:#}",
+            word(kind)
+        )?;
+        for (header, cell) in HEADER.iter().zip(&cells).skip(NUMBERS.start) {
+            writeln!(out, "  {header:<10}  {cell}")?;
+        }
+    }
+    Ok(())
+}
+
+fn deciding(document: &ResultDocument) -> impl Iterator<Item = (&FlowResult, &DestinationResult)> {
+    let flows = document.flows.iter();
+    flows.filter_map(|flow| Some((flow, flow.deciding()?)))
+}
+
+/// All cells but the verdict.
+fn row(flow: &FlowResult, destination: &DestinationResult) -> [String; HEADER.len() - 1] {
     let to = match flow.destinations.len() {
         1 => destination.host.clone(),
         count => format!("{} (worst of {count})", destination.host),
@@ -100,10 +139,8 @@ fn row(flow: &FlowResult, destination: &DestinationResult) -> Vec<Cell> {
     let counts = &destination.counts;
     let rate = &destination.late_rate;
     let latency = |name: &str| {
-        destination
-            .latency_ns
-            .get(name)
-            .map_or("-".to_owned(), |&ns| words::latency(ns))
+        let value = destination.latency_ns.get(name);
+        value.map_or(UNSUPPORTED.to_owned(), |&ns| words::latency(ns))
     };
     let mut blamed: Vec<_> = destination.blame.iter().collect();
     blamed.sort_by_key(|(_, late)| std::cmp::Reverse(**late));
@@ -111,29 +148,67 @@ fn row(flow: &FlowResult, destination: &DestinationResult) -> Vec<Cell> {
         .iter()
         .map(|(layer, late)| format!("{layer} {}", words::count(**late)))
         .collect();
-    let verdict = Cell::new(word(flow.verdict.kind)).add_attribute(Attribute::Bold);
-    vec![
-        Cell::new(&flow.name),
-        Cell::new(&flow.carrier),
-        Cell::new(to),
-        Cell::new(words::count(counts.due)),
-        Cell::new(words::count(counts.late)),
-        Cell::new(words::count(counts.lost)),
-        Cell::new(format!(
+    [
+        flow.name.clone(),
+        flow.carrier.clone(),
+        to,
+        words::count(counts.due),
+        words::count(counts.late),
+        words::count(counts.lost),
+        format!(
             "{} to {}",
             words::share(rate.lower),
             words::share(rate.upper)
-        )),
-        Cell::new(latency("p50")),
-        Cell::new(latency("p99")),
-        Cell::new(latency("max")),
-        Cell::new(if blamed.is_empty() {
-            "-".to_owned()
+        ),
+        latency("p50"),
+        latency("p90"),
+        latency("p99"),
+        latency("max"),
+        if blamed.is_empty() {
+            "nothing".to_owned()
         } else {
             blamed.join(", ")
-        }),
-        verdict.fg(table_color(flow.verdict.kind)),
+        },
     ]
+}
+
+/// What the columns mean.
+fn notes(document: &ResultDocument) -> Vec<String> {
+    let mut deadlines: Vec<u64> = document.flows.iter().map(|flow| flow.deadline_ns).collect();
+    deadlines.sort_unstable();
+    deadlines.dedup();
+    let deadline = |ns: u64| words::duration(Duration::from_nanos(ns));
+    let late = match deadlines[..] {
+        [] => return Vec::new(),
+        [one] => format!("more than {} after due", deadline(one)),
+        _ => {
+            let mut each: Vec<String> = Vec::new();
+            for flow in &document.flows {
+                let text = format!("{} for {}", deadline(flow.deadline_ns), flow.name);
+                if !each.contains(&text) {
+                    each.push(text);
+                }
+            }
+            format!("longer after due than the deadline ({})", each.join(", "))
+        }
+    };
+    let mut notes = vec![
+        format!(
+            "late: received {late}, or never; share late: with 95% confidence not below, and not above."
+        ),
+        "p50 to max: latency one way, from due to received.".to_owned(),
+    ];
+    let unsupported = deciding(document).any(|(flow, destination)| {
+        row(flow, destination)
+            .iter()
+            .any(|cell| cell == UNSUPPORTED)
+    });
+    if unsupported {
+        notes.push(format!(
+            "{UNSUPPORTED}: too few messages came to tell; a percentile is given with at least {SAMPLES_BEYOND_MIN} beyond it."
+        ));
+    }
+    notes
 }
 
 fn word(kind: VerdictKind) -> &'static str {
@@ -168,24 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_that_differ_by_destination_only_are_alike() {
-        let warning = |text: &str| Warning {
-            kind: "k".to_owned(),
-            text: text.to_owned(),
-        };
-        let sonar = warning("NAV over udp: To SONAR, 3 of 40 messages were sent late.");
-        assert!(alike(
-            &sonar,
-            &warning("NAV over udp: To RADAR, 12 of 40 messages were sent late.")
-        ));
-        assert!(!alike(
-            &sonar,
-            &warning("NAV over tcp: To SONAR, 3 of 40 messages were sent late.")
-        ));
-        assert!(!alike(
-            &sonar,
-            &warning("NAV over udp: To SONAR, 3 of 40 messages were lost.")
-        ));
-        assert!(!alike(&warning("plain"), &warning("plain too")));
+    fn a_line_is_as_wide_as_what_is_seen_of_it() {
+        assert_eq!(measured("\u{1b}[1;32m│ PASS\u{1b}[0m"), 6);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
 use crate::result::Warning;
+use crate::words;
 
 /// Differences over a run, and bounds; zero where nothing was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,10 +20,10 @@ pub struct Disturbance {
     pub throttled: Duration,
     /// Time in which at least one runnable thread waited for a processor, where the kernel tells.
     pub processor_pressure: Option<Duration>,
-    /// Datagrams that found a full receive buffer, in all of this machine's namespaces that were read.
-    pub udp_receive_overflows: u64,
-    /// Datagrams refused by a full send buffer or queue.
-    pub udp_send_errors: u64,
+    /// Datagrams that found a full receive buffer in the network namespaces that were read; none where the run's own were not.
+    pub udp_receive_overflows: Option<u64>,
+    /// Datagrams refused by a full send buffer or queue there.
+    pub udp_send_errors: Option<u64>,
     /// Packets that a capture dropped.
     pub capture_dropped: u64,
     /// Bound of the error of a latency by the clocks of its two ends; zero where both read one clock.
@@ -43,10 +44,8 @@ impl Disturbance {
         self.stolen = self.stolen.max(other.stolen);
         self.throttled = self.throttled.max(other.throttled);
         self.processor_pressure = self.processor_pressure.max(other.processor_pressure);
-        self.udp_receive_overflows = self
-            .udp_receive_overflows
-            .saturating_add(other.udp_receive_overflows);
-        self.udp_send_errors = self.udp_send_errors.saturating_add(other.udp_send_errors);
+        self.udp_receive_overflows = sum(self.udp_receive_overflows, other.udp_receive_overflows);
+        self.udp_send_errors = sum(self.udp_send_errors, other.udp_send_errors);
         self.capture_dropped = self.capture_dropped.saturating_add(other.capture_dropped);
         self.clock_error = self.clock_error.max(other.clock_error);
     }
@@ -56,45 +55,48 @@ impl Disturbance {
     pub fn warnings(&self) -> Vec<Warning> {
         let capacity = self.duration.saturating_mul(self.processors);
         let pressure = self.processor_pressure.unwrap_or_default();
+        let overflows = self.udp_receive_overflows.unwrap_or_default();
+        let send_errors = self.udp_send_errors.unwrap_or_default();
         let all = [
             (
                 self.stolen > capacity.mul_f64(STOLEN_SHARE_WARNED),
                 "stolen-cpu",
                 format!(
-                    "The hypervisor gave {:?} of this machine's processor time to others.",
-                    self.stolen
+                    "The hypervisor gave {} of this machine's processor time to others.",
+                    words::duration(self.stolen)
                 ),
             ),
             (
                 !self.throttled.is_zero(),
                 "throttled",
                 format!(
-                    "The control group's quota stopped the run's threads for {:?}.",
-                    self.throttled
+                    "The control group's quota stopped the run's threads for {}.",
+                    words::duration(self.throttled)
                 ),
             ),
             (
                 pressure > self.duration.mul_f64(PRESSURE_SHARE_WARNED),
                 "cpu-pressure",
                 format!(
-                    "For {pressure:?} of {:?} some runnable thread waited for a processor.",
-                    self.duration
+                    "For {} of {} some runnable thread waited for a processor.",
+                    words::duration(pressure),
+                    words::duration(self.duration)
                 ),
             ),
             (
-                self.udp_receive_overflows > 0,
+                overflows > 0,
                 "receive-overflow",
                 format!(
                     "{} datagrams found a full receive buffer on this machine.",
-                    self.udp_receive_overflows
+                    words::count(overflows)
                 ),
             ),
             (
-                self.udp_send_errors > 0,
+                send_errors > 0,
                 "send-errors",
                 format!(
                     "{} datagrams found a full send buffer on this machine.",
-                    self.udp_send_errors
+                    words::count(send_errors)
                 ),
             ),
             (
@@ -102,15 +104,15 @@ impl Disturbance {
                 "capture-dropped",
                 format!(
                     "A capture dropped {} packets; stamps of their messages are missing.",
-                    self.capture_dropped
+                    words::count(self.capture_dropped)
                 ),
             ),
             (
                 !self.clock_error.is_zero(),
                 "clock-error",
                 format!(
-                    "Latencies may be wrong by up to {:?}, the error of the clocks of their two ends.",
-                    self.clock_error
+                    "Latencies may be wrong by up to {}, the error of the clocks of their two ends.",
+                    words::duration(self.clock_error)
                 ),
             ),
         ];
@@ -129,11 +131,6 @@ impl Disturbance {
         let mut map = BTreeMap::from([
             ("stolen_us".to_owned(), self.stolen.as_micros() as f64),
             ("throttled_us".to_owned(), self.throttled.as_micros() as f64),
-            (
-                "udp_rcvbuf_errors".to_owned(),
-                self.udp_receive_overflows as f64,
-            ),
-            ("udp_sndbuf_errors".to_owned(), self.udp_send_errors as f64),
             ("capture_dropped".to_owned(), self.capture_dropped as f64),
             (
                 "clock_error_ns".to_owned(),
@@ -143,8 +140,19 @@ impl Disturbance {
         if let Some(pressure) = self.processor_pressure {
             map.insert("psi_cpu_some_us".to_owned(), pressure.as_micros() as f64);
         }
+        if let Some(overflows) = self.udp_receive_overflows {
+            map.insert("udp_rcvbuf_errors".to_owned(), overflows as f64);
+        }
+        if let Some(errors) = self.udp_send_errors {
+            map.insert("udp_sndbuf_errors".to_owned(), errors as f64);
+        }
         map
     }
+}
+
+/// Of what was read.
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).reduce(u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -202,8 +210,8 @@ mod tests {
         );
         let all = Disturbance {
             throttled: ms(1),
-            udp_receive_overflows: 1,
-            udp_send_errors: 1,
+            udp_receive_overflows: Some(1),
+            udp_send_errors: Some(1),
             capture_dropped: 1,
             clock_error: ms(1),
             ..run
@@ -226,7 +234,7 @@ mod tests {
         let ms = Duration::from_millis;
         let one = Disturbance {
             stolen: ms(30),
-            udp_receive_overflows: 2,
+            udp_receive_overflows: Some(2),
             capture_dropped: 1,
             ..Disturbance::default()
         };
@@ -234,13 +242,13 @@ mod tests {
         both.absorb(&Disturbance {
             stolen: ms(40),
             processor_pressure: Some(ms(5)),
-            udp_receive_overflows: 3,
+            udp_receive_overflows: Some(3),
             ..Disturbance::default()
         });
         let expected = Disturbance {
             stolen: ms(40),
             processor_pressure: Some(ms(5)),
-            udp_receive_overflows: 5,
+            udp_receive_overflows: Some(5),
             ..one
         };
         assert_eq!(both, expected);

@@ -2,16 +2,18 @@
 
 mod marks;
 mod verdict;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use marks::mark;
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
+use warnings::Noted;
 
 use crate::blame::{Calls, Parts, Road, Splitter, calls, excess_layer, medians};
 use crate::disturbance::Disturbance;
-use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
+use crate::limits::SENDER_DEADLINE_DIVISOR;
 use crate::pacing::Arrivals;
 use crate::result::{Counts, DestinationResult, Interval, LateBudget, Verdict, Warning};
 use crate::sample::{Layer, NO_STAMP, Sample};
@@ -57,7 +59,7 @@ pub struct FlowJudgement {
     pub verdict: Verdict,
     /// Layers that the stamps do not tell apart, of all destinations.
     pub merged_layers: Vec<String>,
-    /// What the reader should know; each names its destination.
+    /// What the reader should know; each names the destination that it is about, or how many they are.
     pub warnings: Vec<Warning>,
 }
 
@@ -83,17 +85,20 @@ pub fn judge(
         merged_layers: Vec::new(),
         warnings: Vec::new(),
     };
+    let mut noted = Vec::new();
     for destination in destinations {
-        let road = Layers::find(destination, terms, &supplier);
-        let (result, warnings) = conclude(destination, terms, disturbance, &road);
-        flow.destinations.push(result);
-        flow.warnings.extend(warnings);
-        for name in terms.road.merged(destination.samples) {
-            if !flow.merged_layers.contains(&name) {
-                flow.merged_layers.push(name);
+        let layers = Layers::find(destination, terms, &supplier);
+        let result = conclude(destination, terms, disturbance, &layers);
+        let merged = terms.road.merged(destination.samples);
+        for name in &merged {
+            if !flow.merged_layers.contains(name) {
+                flow.merged_layers.push(name.clone());
             }
         }
+        noted.push(Noted::new(&result, layers.sent_late, merged));
+        flow.destinations.push(result);
     }
+    flow.warnings = warnings::warnings(&noted, terms);
     flow.verdict = worst(&flow.destinations);
     flow
 }
@@ -204,7 +209,7 @@ fn conclude(
     terms: &Terms,
     disturbance: &Disturbance,
     layers: &Layers,
-) -> (DestinationResult, Vec<Warning>) {
+) -> DestinationResult {
     let judged: Vec<&Sample> = destination
         .samples
         .iter()
@@ -241,7 +246,7 @@ fn conclude(
     }
     let gaps = marks::gaps(destination.samples);
     let quantiles = percentiles(&latencies, counts.lost);
-    let result = DestinationResult {
+    DestinationResult {
         index: destination.index,
         host: destination.host.clone(),
         counts,
@@ -253,9 +258,7 @@ fn conclude(
         late_layers_ns: layers.by_name(&layers.late_mean),
         layers_ns: layers.by_name(&layers.typical),
         verdict: verdict(&evidence),
-    };
-    let warnings = warnings(destination, terms, &counts, layers.sent_late);
-    (result, warnings)
+    }
 }
 
 fn count(destination: &Destination<'_>, judged: &[&Sample]) -> Counts {
@@ -317,61 +320,6 @@ fn mean(all: &[Parts]) -> Parts {
         );
     }
     mean
-}
-
-fn warnings(
-    destination: &Destination<'_>,
-    terms: &Terms,
-    counts: &Counts,
-    sent_late: u64,
-) -> Vec<Warning> {
-    let host = &destination.host;
-    let mut warnings = Vec::new();
-    let mut warn = |kind: &str, text: String| {
-        warnings.push(Warning {
-            kind: kind.to_owned(),
-            text,
-        })
-    };
-    if sent_late as f64 > counts.due as f64 * SENDER_LATE_SHARE_WARNED {
-        let part = terms.deadline / SENDER_DEADLINE_DIVISOR;
-        warn(
-            "schedule-not-kept",
-            format!(
-                "To {host}, {sent_late} of {} messages were sent more than {part:?} after they were due, by the supplier's own fault.",
-                counts.due
-            ),
-        );
-    }
-    if counts.send_errors > 0 {
-        warn(
-            "send-errors",
-            format!(
-                "To {host}, {} sends came back with an error.",
-                counts.send_errors
-            ),
-        );
-    }
-    if counts.receive_overflows > 0 {
-        warn(
-            "receive-overflow",
-            format!(
-                "At {host}, {} messages found the receive buffer full.",
-                counts.receive_overflows
-            ),
-        );
-    }
-    let merged = terms.road.merged(destination.samples);
-    if !merged.is_empty() {
-        warn(
-            "merged-layers",
-            format!(
-                "At {host}, stamps are missing; these are reported together: {}.",
-                merged.join(", ")
-            ),
-        );
-    }
-    warnings
 }
 
 pub(crate) fn nanoseconds(duration: Duration) -> i64 {

@@ -15,3 +15,4 @@ pub mod result;
 pub mod sample;
 pub mod samples;
 pub mod statistics;
+pub mod words;

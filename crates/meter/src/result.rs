@@ -20,8 +20,11 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct ResultDocument {
     /// Version of the document's shape, [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Name of the mission, from its file.
+    /// Name of the mission, from its file, with the variant's where one was chosen.
     pub mission: String,
+    /// The variant of the mission that was chosen.
+    #[serde(default)]
+    pub variant: Option<String>,
     /// When, where, with what the run was made.
     pub provenance: Provenance,
     /// The network and hosts as they were emulated, or why they were not.
@@ -124,11 +127,16 @@ impl FlowResult {
     /// The destination whose verdict is the flow's: the worst, and of equal ones that with the largest upper bound.
     #[must_use]
     pub fn deciding(&self) -> Option<&DestinationResult> {
-        self.destinations.iter().max_by(|a, b| {
-            let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);
-            a.verdict.kind.cmp(&b.verdict.kind).then(upper)
-        })
+        deciding(&self.destinations)
     }
+}
+
+/// The one of a flow's destinations that decides.
+pub(crate) fn deciding(destinations: &[DestinationResult]) -> Option<&DestinationResult> {
+    destinations.iter().max_by(|a, b| {
+        let upper = a.late_rate.upper.total_cmp(&b.late_rate.upper);
+        a.verdict.kind.cmp(&b.verdict.kind).then(upper)
+    })
 }
 
 /// Late messages a mission allows.

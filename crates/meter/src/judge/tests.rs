@@ -227,7 +227,7 @@ fn the_budget_decides_between_pass_and_unproven() {
         assert_eq!(
             result.verdict.reasons,
             [
-                "0 of 10000 messages were late (0 of them lost); at most 2.995e-4 at 95% confidence, within the budget of 3 in 10000."
+                "0 of 10,000 messages were late: at most 0.030 % at 95% confidence, within the budget of 3 in 10,000 (0.030 %)."
             ]
         );
     });
@@ -238,7 +238,7 @@ fn the_budget_decides_between_pass_and_unproven() {
         );
         assert_eq!(
             result.verdict.reasons[1],
-            "9585 messages more would prove it, if none of them is late."
+            "9,585 messages more (7 min 59 s) would prove it if none of them is late."
         );
     });
 }
@@ -260,7 +260,9 @@ fn the_worst_destination_decides_for_the_flow_and_says_so() {
     let flow = judge(&mut destinations, &terms(), &Disturbance::default());
     assert_eq!(flow.verdict.kind, VerdictKind::Fail);
     assert!(
-        flow.verdict.reasons[0].starts_with("HELM: 131 of 400 messages were late"),
+        flow.verdict.reasons[0].starts_with(
+            "At HELM, the worst of 2 destinations: 131 of 400 messages were late: at least "
+        ),
         "{:?}",
         flow.verdict.reasons
     );
@@ -483,7 +485,7 @@ fn a_capture_that_dropped_packets_or_a_run_without_messages_is_invalid() {
         kind_under(&[], &terms(), &Disturbance::default()),
         (
             VerdictKind::Invalid,
-            vec!["SONAR: No message was judged.".to_owned()]
+            vec!["No message was judged.".to_owned()]
         )
     );
     assert_eq!(

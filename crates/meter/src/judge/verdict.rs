@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::{Terms, nanoseconds};
 use crate::disturbance::Disturbance;
 use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
-use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind};
+use crate::result::{Counts, DestinationResult, FlowResult, Verdict, VerdictKind, deciding};
 use crate::statistics::{LateShare, MessagesNeeded, allowed_share};
+use crate::words;
 
 /// What a verdict is made from.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     if kind == VerdictKind::Unproven {
         let needed = evidence.share.messages_needed(evidence.terms.budget);
         messages_needed = needed.at_present_rate.or(needed.if_none_late);
-        reasons.push(needed_sentence(needed));
+        reasons.push(needed_sentence(needed, evidence.terms.arrivals.rate_hz()));
     }
     Verdict {
         kind,
@@ -54,54 +55,64 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// The worst of the destinations' verdicts, with the reasons of each that is as bad; the most messages needed. Of none: INVALID.
+/// The verdict of the destination that decides, the worst; of several it is named, with how many others are as bad. The most messages needed. Of none: INVALID.
 #[must_use]
 pub fn worst(destinations: &[DestinationResult]) -> Verdict {
-    worst_of(
+    let Some(worst) = deciding(destinations) else {
+        return nothing_to_judge();
+    };
+    let kind = worst.verdict.kind;
+    let alike = || {
         destinations
             .iter()
-            .map(|destination| (destination.host.clone(), &destination.verdict)),
-    )
+            .filter(|other| other.verdict.kind == kind)
+    };
+    let mut reasons = worst.verdict.reasons.clone();
+    if let ([_, _, ..], Some(first)) = (destinations, reasons.first_mut()) {
+        let others = match alike().count() - 1 {
+            0 => String::new(),
+            1 => ", 1 other like it".to_owned(),
+            others => format!(", {others} others like it"),
+        };
+        let (host, count) = (&worst.host, destinations.len());
+        *first = format!("At {host}, the worst of {count} destinations{others}: {first}");
+    }
+    Verdict {
+        kind,
+        reasons,
+        messages_needed: most_needed(alike().map(|destination| &destination.verdict)),
+    }
 }
 
-/// The worst of the flows' verdicts, in the same way; for a whole run.
+/// The worst of the flows' verdicts, for a whole run: one reason for each flow that is as bad. The most messages needed. Of none: INVALID.
 #[must_use]
 pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
-    worst_of(flows.iter().map(|flow| {
-        (
-            format!("{} over {}", flow.name, flow.carrier),
-            &flow.verdict,
-        )
-    }))
+    let Some(kind) = flows.iter().map(|flow| flow.verdict.kind).max() else {
+        return nothing_to_judge();
+    };
+    let alike = || flows.iter().filter(|flow| flow.verdict.kind == kind);
+    let reason = |flow: &FlowResult| {
+        let (name, carrier) = (&flow.name, &flow.carrier);
+        format!("{name} over {carrier}: {}", flow.verdict.reasons.join(" "))
+    };
+    Verdict {
+        kind,
+        reasons: alike().map(reason).collect(),
+        messages_needed: most_needed(alike().map(|flow| &flow.verdict)),
+    }
 }
 
-fn worst_of<'a>(verdicts: impl Iterator<Item = (String, &'a Verdict)> + Clone) -> Verdict {
-    let Some(kind) = verdicts.clone().map(|(_, verdict)| verdict.kind).max() else {
-        return Verdict {
-            kind: VerdictKind::Invalid,
-            reasons: vec!["There is nothing to judge.".to_owned()],
-            messages_needed: None,
-        };
-    };
-    let mut worst = Verdict {
-        kind,
-        reasons: Vec::new(),
-        messages_needed: Some(0),
-    };
-    for (name, verdict) in verdicts.filter(|(_, verdict)| verdict.kind == kind) {
-        worst.reasons.extend(
-            verdict
-                .reasons
-                .iter()
-                .map(|reason| format!("{name}: {reason}")),
-        );
-        // One that no number of messages would prove makes the whole such.
-        worst.messages_needed = worst
-            .messages_needed
-            .zip(verdict.messages_needed)
-            .map(|(most, needed)| most.max(needed));
+fn nothing_to_judge() -> Verdict {
+    Verdict {
+        kind: VerdictKind::Invalid,
+        reasons: vec!["There is nothing to judge.".to_owned()],
+        messages_needed: None,
     }
-    worst
+}
+
+/// One that no number of messages would prove makes the whole such.
+fn most_needed<'a>(mut verdicts: impl Iterator<Item = &'a Verdict>) -> Option<u64> {
+    verdicts.try_fold(0, |most, verdict| Some(verdict.messages_needed?.max(most)))
 }
 
 fn kind_of(share: &LateShare, terms: &Terms) -> VerdictKind {
@@ -135,23 +146,29 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
         .saturating_sub(evidence.share_without_sender.late);
     if !terms.supplier_disturbed && would_differ(evidence.share_without_sender) {
         reasons.push(format!(
-            "The schedule was not kept: {sender_blamed} messages are late by the supplier's own fault, although the mission declares no disturbance of its host."
+            "The schedule was not kept: {} messages are late by the supplier's own fault, although the mission declares no disturbance of its host.",
+            words::count(sender_blamed)
         ));
     }
     let excusable = excusable_by_withheld(evidence);
     if excusable > 0 && would_differ(&share.without(excusable)) {
         reasons.push(format!(
-            "Processor time was withheld ({:?} stolen by the hypervisor, {:?} by throttling), enough to have made {excusable} messages late.",
-            disturbance.stolen, disturbance.throttled
+            "Processor time was withheld ({} stolen by the hypervisor, {} by throttling), enough to have made {} messages late.",
+            words::duration(disturbance.stolen),
+            words::duration(disturbance.throttled),
+            words::count(excusable)
         ));
     }
     if clocks_decide(evidence) {
-        reasons.push(format!("The clocks' error, up to {:?}, is larger than the slack: it decides which messages are late.", disturbance.clock_error));
+        reasons.push(format!(
+            "The clocks' error, up to {}, is larger than the slack: it decides which messages are late.",
+            words::duration(disturbance.clock_error)
+        ));
     }
     if disturbance.capture_dropped as f64 > counts.due as f64 * CAPTURE_DROPPED_SHARE_MAX {
         reasons.push(format!(
             "The capture dropped {} packets: which layer took the time cannot be said.",
-            disturbance.capture_dropped
+            words::count(disturbance.capture_dropped)
         ));
     }
     reasons
@@ -221,7 +238,7 @@ fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
         ("at most", rate.upper)
     };
     let widened = if rate.widened {
-        ", widened because lates cluster"
+        " (widened because lates cluster)"
     } else {
         ""
     };
@@ -230,34 +247,49 @@ fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
         VerdictKind::Fail => "more than",
         VerdictKind::Unproven | VerdictKind::Invalid => "which does not yet prove",
     };
+    let lost = match counts.lost {
+        0 => String::new(),
+        lost => format!(" ({} of them lost)", words::count(lost)),
+    };
     format!(
-        "{} of {} messages were late ({} of them lost); {which} {bound:.3e} at 95% confidence{widened}, {relation} the budget of {} in {}.",
-        counts.late, counts.due, counts.lost, terms.budget.late, terms.budget.of
+        "{} of {} messages were late{lost}: {which} {} at 95% confidence{widened}, {relation} the budget of {} in {} ({}).",
+        words::count(counts.late),
+        words::count(counts.due),
+        words::share(bound),
+        words::count(terms.budget.late),
+        words::count(terms.budget.of),
+        words::share(allowed_share(terms.budget)),
     )
 }
 
-fn needed_sentence(needed: MessagesNeeded) -> String {
-    match needed {
-        MessagesNeeded {
-            at_present_rate: Some(at_present_rate),
-            if_none_late: Some(if_none_late),
-        } if at_present_rate == if_none_late => {
-            format!("{if_none_late} messages more would prove it, if none of them is late.")
-        }
-        MessagesNeeded {
-            at_present_rate: Some(at_present_rate),
-            if_none_late: Some(if_none_late),
-        } => {
+/// What would prove it, and how long that takes at `rate_hz`.
+fn needed_sentence(needed: MessagesNeeded, rate_hz: f64) -> String {
+    let with_time = |messages: u64, noun: &str| {
+        let time = Duration::try_from_secs_f64(messages as f64 / rate_hz);
+        let time = time.map_or(String::new(), |time| {
+            format!(" ({})", words::duration(time))
+        });
+        format!("{}{noun}{time}", words::count(messages))
+    };
+    let more = |messages: u64| with_time(messages, " messages more");
+    match (needed.at_present_rate, needed.if_none_late) {
+        (Some(at_present_rate), Some(if_none_late)) if at_present_rate == if_none_late => {
             format!(
-                "{at_present_rate} messages more would prove it at the present rate, {if_none_late} if none of them is late."
+                "{} would prove it if none of them is late.",
+                more(if_none_late)
             )
         }
-        MessagesNeeded {
-            at_present_rate: None,
-            if_none_late: Some(if_none_late),
-        } => {
+        (Some(at_present_rate), Some(if_none_late)) => {
             format!(
-                "At the present rate it will never be proved; if none of them is late, {if_none_late} messages more would do."
+                "{} would prove it at the present rate of lates, {} if none of them is late.",
+                more(at_present_rate),
+                with_time(if_none_late, "")
+            )
+        }
+        (None, Some(if_none_late)) => {
+            format!(
+                "At the present rate of lates it will never be proved; {} would do if none of them is late.",
+                more(if_none_late)
             )
         }
         _ => "No number of messages that a run can have would prove it.".to_owned(),

@@ -14,8 +14,8 @@ pub struct Readings {
     stolen: Duration,
     throttled: Duration,
     processor_pressure: Option<Duration>,
-    udp_receive_overflows: u64,
-    udp_send_errors: u64,
+    udp_receive_overflows: Option<u64>,
+    udp_send_errors: Option<u64>,
 }
 
 impl Readings {
@@ -51,13 +51,17 @@ impl Readings {
             stolen: later.stolen.saturating_sub(self.stolen),
             throttled: later.throttled.saturating_sub(self.throttled),
             processor_pressure: pressure.map(|(later, earlier)| later.saturating_sub(earlier)),
-            udp_receive_overflows: later
-                .udp_receive_overflows
-                .saturating_sub(self.udp_receive_overflows),
-            udp_send_errors: later.udp_send_errors.saturating_sub(self.udp_send_errors),
+            udp_receive_overflows: since(self.udp_receive_overflows, later.udp_receive_overflows),
+            udp_send_errors: since(self.udp_send_errors, later.udp_send_errors),
             ..Disturbance::default()
         }
     }
+}
+
+/// What a counter grew by, where it was read both times.
+fn since(earlier: Option<u64>, later: Option<u64>) -> Option<u64> {
+    let (earlier, later) = earlier.zip(later)?;
+    Some(later.saturating_sub(earlier))
 }
 
 /// /proc/stat counts in ticks of USER_HZ, which is 100 on every architecture that Linux supports today.
@@ -95,18 +99,12 @@ fn pressure(text: &str) -> Option<Duration> {
 }
 
 /// A counter of /proc/net/snmp: a line of names and a line of numbers for each protocol.
-fn udp(snmp: &str, name: &str) -> u64 {
+fn udp(snmp: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with("Udp:"));
-    let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else {
-        return 0;
-    };
-    let found = names
-        .split(' ')
-        .zip(numbers.split(' '))
-        .find(|(other, _)| *other == name);
-    found
-        .and_then(|(_, number)| number.parse().ok())
-        .unwrap_or(0)
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let mut pairs = names.split(' ').zip(numbers.split(' '));
+    let (_, number) = pairs.find(|(other, _)| *other == name)?;
+    number.parse().ok()
 }
 
 /// Time for which this process's control group was stopped by its quota; of the second or the first version of control groups.
@@ -202,7 +200,8 @@ pub(crate) mod tests {
             stolen: Duration::from_millis(30),
             throttled: Duration::from_micros(50),
             processor_pressure: Some(Duration::from_millis(4)),
-            udp_receive_overflows: 2,
+            udp_receive_overflows: Some(2),
+            udp_send_errors: Some(0),
             ..Disturbance::default()
         };
         assert_eq!(found, expected);

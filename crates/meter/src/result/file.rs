@@ -162,6 +162,7 @@ mod tests {
         ResultDocument {
             schema_version: SCHEMA_VERSION,
             mission: "nav".to_owned(),
+            variant: None,
             provenance,
             environment,
             flows: Vec::new(),

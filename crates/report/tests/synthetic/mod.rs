@@ -85,6 +85,7 @@ pub(crate) fn run(mission: &str, flows: &[Flow], seed: u64) -> (ResultDocument, 
     let document = ResultDocument {
         schema_version: SCHEMA_VERSION,
         mission: mission.to_owned(),
+        variant: None,
         provenance: provenance(mission),
         environment: environment(flows),
         flows: results,

@@ -6,10 +6,9 @@ use std::time::SystemTime;
 use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::histogram::{LogHead, write_log};
+use deckwatch_meter::judge::worst_of_flows;
 use deckwatch_meter::provenance::{self, provenance};
-use deckwatch_meter::result::{
-    ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION, Verdict, VerdictKind, Warning,
-};
+use deckwatch_meter::result::{ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION, Warning};
 use deckwatch_meter::samples::SampleWriter;
 use deckwatch_report::{RESULT_FILE, SAMPLES_FILE};
 
@@ -96,40 +95,14 @@ impl Run<'_> {
         ResultDocument {
             schema_version: SCHEMA_VERSION,
             mission: self.mission.title(),
+            variant: self.mission.variant.clone(),
             provenance: provenance(run, started_at, disturbance),
             environment,
-            verdict: overall(&flows),
+            verdict: worst_of_flows(&flows),
             flows,
             warnings,
             deaths: measured.deaths.clone(),
         }
-    }
-}
-
-/// The worst of all flows: which those are, and why, by the destination that decides.
-fn overall(flows: &[FlowResult]) -> Verdict {
-    let kinds = flows.iter().map(|flow| flow.verdict.kind);
-    let kind = kinds.max().unwrap_or(VerdictKind::Invalid);
-    let worst = || flows.iter().filter(|flow| flow.verdict.kind == kind);
-    let reason = |flow: &FlowResult| {
-        let title = format!("{} over {}", flow.name, flow.carrier);
-        let others = flow.destinations.len().saturating_sub(1);
-        match flow.deciding() {
-            Some(destination) if others > 0 => format!(
-                "{title}, of {} destinations {} decides: {}",
-                others + 1,
-                destination.host,
-                destination.verdict.reasons.join(" ")
-            ),
-            _ => format!("{title}: {}", flow.verdict.reasons.join(" ")),
-        }
-    };
-    Verdict {
-        kind,
-        reasons: worst().map(reason).collect(),
-        messages_needed: worst()
-            .filter_map(|flow| flow.verdict.messages_needed)
-            .max(),
     }
 }
 

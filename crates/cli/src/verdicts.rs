@@ -194,7 +194,7 @@ fn notes(document: &ResultDocument) -> Vec<String> {
     };
     let mut notes = vec![
         format!(
-            "late: received {late}, or never; share late: with 95% confidence not below, and not above."
+            "late: received {late}, or never; share late: lower and upper bound, each at 95% confidence."
         ),
         "p50 to max: latency one way, from due to received.".to_owned(),
     ];

@@ -37,6 +37,11 @@ impl Disturbance {
         self.stolen.saturating_add(self.throttled)
     }
 
+    /// Processor time that the machine had to give.
+    fn capacity(&self) -> Duration {
+        self.duration.saturating_mul(self.processors)
+    }
+
     /// Adds what another process of the run saw: the counters of its own network namespace and capture are added, of readings of the whole machine the larger is kept.
     pub fn absorb(&mut self, other: &Self) {
         self.duration = self.duration.max(other.duration);
@@ -53,13 +58,12 @@ impl Disturbance {
     /// What a reader should know of the whole run before trusting its numbers.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
-        let capacity = self.duration.saturating_mul(self.processors);
         let pressure = self.processor_pressure.unwrap_or_default();
-        let overflows = self.udp_receive_overflows.unwrap_or_default();
-        let send_errors = self.udp_send_errors.unwrap_or_default();
+        let overflows = self.udp_receive_overflows.unwrap_or(0);
+        let send_errors = self.udp_send_errors.unwrap_or(0);
         let all = [
             (
-                self.stolen > capacity.mul_f64(STOLEN_SHARE_WARNED),
+                self.stolen > self.capacity().mul_f64(STOLEN_SHARE_WARNED),
                 "stolen-cpu",
                 format!(
                     "The hypervisor gave {} of this machine's processor time to others.",
@@ -116,13 +120,12 @@ impl Disturbance {
                 ),
             ),
         ];
-        all.into_iter()
-            .filter(|(holds, _, _)| *holds)
-            .map(|(_, kind, text)| Warning {
-                kind: kind.to_owned(),
-                text,
-            })
-            .collect()
+        let hold = all.into_iter().filter(|(holds, ..)| *holds);
+        hold.map(|(_, kind, text)| Warning {
+            kind: kind.to_owned(),
+            text,
+        })
+        .collect()
     }
 
     /// The readings by name, for the result document.

@@ -71,8 +71,8 @@ pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     if let ([_, _, ..], Some(first)) = (destinations, reasons.first_mut()) {
         let others = match alike().count() - 1 {
             0 => String::new(),
-            1 => ", 1 other like it".to_owned(),
-            others => format!(", {others} others like it"),
+            1 => " (1 other alike)".to_owned(),
+            others => format!(" ({others} others alike)"),
         };
         let (host, count) = (&worst.host, destinations.len());
         *first = format!("At {host}, the worst of {count} destinations{others}: {first}");

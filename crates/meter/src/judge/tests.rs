@@ -270,6 +270,27 @@ fn the_worst_destination_decides_for_the_flow_and_says_so() {
 }
 
 #[test]
+fn destinations_with_the_same_verdict_are_counted_beside_the_worst() {
+    let mut samples: Vec<Vec<Sample>> = vec![(0..400).map(prompt).collect(); 3];
+    let hosts = ["SONAR", "RADAR", "HELM"];
+    let mut destinations: Vec<Destination<'_>> = hosts
+        .into_iter()
+        .zip(&mut samples)
+        .map(|(host, samples)| destination(host, samples))
+        .collect();
+    let flow = judge(&mut destinations, &terms(), &Disturbance::default());
+    assert_eq!(flow.verdict.kind, VerdictKind::Unproven);
+    assert!(
+        flow.verdict.reasons[0].starts_with(
+            "At HELM, the worst of 3 destinations (2 others alike): 0 of 400 messages were late: at most "
+        ),
+        "{:?}",
+        flow.verdict.reasons
+    );
+    assert_eq!(flow.verdict.messages_needed, Some(9_585));
+}
+
+#[test]
 fn a_call_for_one_destination_is_charged_when_it_delays_the_send_to_another() {
     let mut first: Vec<Sample> = (0..20).map(prompt).collect();
     let mut second: Vec<Sample> = (0..20).map(prompt).collect();

@@ -156,10 +156,10 @@ impl fmt::Display for NetworkSpec {
             LinkLayer::Ethernet => "Ethernet frames with preamble and gap",
             LinkLayer::Atm => "AAL5 in ATM cells",
         };
-        let (whole, thousandths) = (rate / 1_000_000, rate / 1000 % 1000);
+        let megabits = rate as f64 / 1e6;
         write!(
             f,
-            "{}: {whole}.{thousandths:03} Mb/s a port counting {link}, MTU {}, ",
+            "{}: {megabits} Mb/s a port counting {link}, MTU {}, ",
             self.name, self.mtu_bytes
         )?;
         write!(
@@ -234,7 +234,7 @@ mod tests {
     fn the_description_says_rate_and_size() {
         let text = NetworkSpec::atm_oc3().to_string();
         assert!(
-            text.contains("149.760 Mb/s") && text.contains("MTU 9180"),
+            text.contains(" 149.76 Mb/s") && text.contains("MTU 9180"),
             "{text}"
         );
     }

@@ -119,13 +119,17 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The destinations with their samples, the worst first.
+    /// The destinations with their samples, the one that decided the verdict first, then the worst.
     fn destinations(&self) -> Vec<(&'a DestinationResult, &'a Series)> {
         let mut all: Vec<_> = self.flow.destinations.iter().zip(self.series).collect();
         all.sort_by(|one, other| {
             badness(other.0)
                 .partial_cmp(&badness(one.0))
                 .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let deciding = self.flow.deciding();
+        all.sort_by_key(|(destination, _)| {
+            !deciding.is_some_and(|one| std::ptr::eq(one, *destination))
         });
         all
     }

@@ -180,7 +180,29 @@ pub(crate) fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
             .arg(&file),
     );
     running.line_with("Capturing on");
+    // It says so before it does: the capture has begun once packets stand in the file, behind a head of some hundred octets.
+    knock(&file, |size, _| size > 4096);
     Some((running, file))
+}
+
+/// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as wanted.
+fn knock(file: &Path, wanted: impl Fn(u64, usize) -> bool) {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
+    let (mut size, mut growths) = (0, 0);
+    let began = std::time::Instant::now();
+    while !wanted(size, growths) {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "no packet is captured in {PATIENCE:?}"
+        );
+        let _refused = std::net::TcpStream::connect(nobody);
+        std::thread::sleep(Duration::from_millis(20));
+        let now = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        growths += usize::from(now > size);
+        size = now;
+    }
 }
 
 /// What tshark finds wrong with the GIOP of some ports in a capture: nothing, with luck. Also counts the GIOP messages it saw.
@@ -202,6 +224,8 @@ fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
 
 /// Ends a capture and dissects it.
 pub(crate) fn finish(capturing: &mut Running, file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
+    // What has been captured is written every half a second: after three times all of it stands there.
+    knock(file, |_, growths| growths > 3);
     capturing.terminate();
     capturing.line_with("captured");
     dissect(file, ports)

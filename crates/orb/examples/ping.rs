@@ -3,77 +3,15 @@
 //! `ping serve` and `ping raw-serve` print where they are; `ping call REFERENCE COUNT` and `ping raw-call ADDRESS COUNT`
 //! measure. Whoever compares them pins both ends to one processor and alternates the two.
 
-use std::borrow::Cow;
+mod mirror;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use deckwatch_cdr::Any;
-use deckwatch_orb::{ObjectRef, Orb, Servant, SystemException};
-
-#[allow(
-    clippy::redundant_closure,
-    reason = "what it suggests is not general enough over lifetimes"
-)]
-mod idl {
-    include!(concat!(env!("OUT_DIR"), "/echo.rs"));
-}
-use idl::deckwatch::{ComplexStruct, Echo, EchoRef, EchoRefuseError, EchoSkeleton};
-
-struct Mirror;
-
-impl Echo for Mirror {
-    fn calls(&self) -> Result<u64, SystemException> {
-        Ok(0)
-    }
-
-    fn ping(&self) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    fn echo_string<'a>(&'a self, message: &'a str) -> Result<Cow<'a, str>, SystemException> {
-        Ok(Cow::Borrowed(message))
-    }
-
-    fn echo_octets<'a>(&'a self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, SystemException> {
-        Ok(Cow::Borrowed(data))
-    }
-
-    fn echo_complex(&self, data: &ComplexStruct) -> Result<ComplexStruct, SystemException> {
-        Ok(*data)
-    }
-
-    fn echo_complex_sequence<'a>(
-        &'a self,
-        data: &'a [ComplexStruct],
-    ) -> Result<Cow<'a, [ComplexStruct]>, SystemException> {
-        Ok(Cow::Borrowed(data))
-    }
-
-    fn echo_any(&self, data: &Any) -> Result<Any, SystemException> {
-        Ok(data.clone())
-    }
-
-    fn echo_object(
-        &self,
-        reference: Option<&ObjectRef>,
-    ) -> Result<Option<ObjectRef>, SystemException> {
-        Ok(reference.cloned())
-    }
-
-    fn refuse(&self, _reason: &str, _code: i32) -> Result<(), EchoRefuseError> {
-        Ok(())
-    }
-
-    fn send_octets(&self, _data: &[u8]) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    fn send_complex_sequence(&self, _data: &[ComplexStruct]) -> Result<(), SystemException> {
-        Ok(())
-    }
-}
+use deckwatch_orb::{Orb, Servant};
+use mirror::{EchoRef, EchoSkeleton, Mirror};
 
 /// What a call of `echo_octets` with 64 octets, and its reply, take on the wire.
 const REQUEST_SIZE: usize = 140;
@@ -84,7 +22,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn serve(orb: &Orb) -> Outcome {
     let root = orb.root_poa()?;
     root.the_poa_manager().activate()?;
-    let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror));
+    let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror::default()));
     println!("{}", root.servant_to_reference(&servant)?);
     orb.seal();
     orb.run();

@@ -1,0 +1,82 @@
+//! What the ten examples share: how each of them is started.
+//!
+//! Every example is one program with both ends in it, so that they can be read side by side:
+//!
+//! * `NAME` starts its server in a process of its own and calls it;
+//! * `NAME serve` prints the reference of its object and serves;
+//! * `NAME call REFERENCE` calls an object anywhere.
+//!
+//! `-ORB` arguments (`-ORBListenEndpoints`, `-ORBInitRef`, ...) are understood by all of them.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use deckwatch_orb::{ObjectRef, Orb};
+
+/// How each part of an example ends: what went wrong is told to the user as it is.
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Runs an example: `serve` makes the object, `call` uses it.
+///
+/// # Errors
+/// Whatever either of them could not do, or the arguments if nobody knows them.
+pub fn run(
+    serve: fn(&Orb) -> Outcome<ObjectRef>,
+    call: fn(&Orb, &ObjectRef) -> Outcome,
+) -> Outcome {
+    let mut arguments: Vec<String> = std::env::args().collect();
+    let orb = Orb::init(&mut arguments)?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_] => {
+            let server = Server::start()?;
+            let object = orb
+                .string_to_object(&server.reference)?
+                .ok_or("a nil reference")?;
+            call(&orb, &object)
+        }
+        [_, "serve"] => {
+            println!("{}", orb.object_to_string(&serve(&orb)?));
+            orb.run();
+            Ok(())
+        }
+        [_, "call", reference] => {
+            let object = orb.string_to_object(reference)?.ok_or("a nil reference")?;
+            call(&orb, &object)
+        }
+        _ => Err("write nothing, `serve`, or `call REFERENCE`".into()),
+    }
+}
+
+/// This program once more, as the server; ended when dropped.
+struct Server {
+    process: Child,
+    reference: String,
+}
+
+impl Server {
+    fn start() -> Outcome<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = process.stdout.take().ok_or("no standard output")?;
+        let mut server = Self {
+            process,
+            reference: String::new(),
+        };
+        BufReader::new(stdout).read_line(&mut server.reference)?;
+        if server.reference.is_empty() {
+            return Err("the server has ended without a reference".into());
+        }
+        server.reference.truncate(server.reference.trim_end().len());
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already: then there is nothing to end.
+        let _ended = self.process.kill();
+        let _status = self.process.wait();
+    }
+}

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use common::{Running, capture, finish, omniorb_program, root, run, scratch};
 use deckwatch_giop::Ior;
-use deckwatch_orb::{Orb, SystemExceptionKind};
+use deckwatch_orb::{Counter, Orb, SystemExceptionKind};
 use serde::Deserialize;
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
@@ -31,22 +31,31 @@ fn structs(version: &str) -> &'static str {
 
 /// An ORB of ours that serves echo objects, its reference, and its port.
 fn our_server() -> (Orb, String, u16) {
+    let (orb, reference) = our_server_at("127.0.0.1:0");
+    let port = orb.endpoints()[0].port().expect("TCP");
+    (orb, reference, port)
+}
+
+fn our_server_at(endpoint: &str) -> (Orb, String) {
     let orb = Orb::builder()
-        .listen("127.0.0.1:0")
+        .listen(endpoint)
         .expect("an endpoint")
         .build()
         .expect("an ORB");
     let reference = echo::activate(&orb).expect("an echo object");
-    let port = orb.endpoints()[0].port;
-    (orb, reference.to_string(), port)
+    (orb, reference.to_string())
 }
 
 /// omniORB's server, speaking at most `version`, and its reference.
 fn their_server(program: &Path, version: &str) -> (Running, String) {
+    their_server_at(program, version, "giop:tcp:127.0.0.1:")
+}
+
+fn their_server_at(program: &Path, version: &str, endpoint: &str) -> (Running, String) {
     let mut process = Running::start(
         Command::new(program)
             .args(["-ORBmaxGIOPVersion", version])
-            .args(["-ORBendPoint", "giop:tcp:127.0.0.1:"])
+            .args(["-ORBendPoint", endpoint])
             // Else it serves one connection's requests side by side, one-ways too.
             .args(["-ORBmaxServerThreadPerConnection", "1"]),
     );
@@ -139,6 +148,31 @@ fn omniorb_calls_us_and_we_call_omniorb_in_every_version_and_tshark_finds_nothin
     // Nine times some seventeen calls and their replies; one-ways share their frames.
     assert!(messages > 300, "only {messages} frames of GIOP captured");
     assert_eq!(malformed, Vec::<String>::new());
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn omniorb_and_we_call_each_other_over_unix_sockets() {
+    let folder = scratch("echo-unix");
+    let Some((client, server)) = their_programs(&folder) else {
+        return;
+    };
+    let our_path = folder.join("ours.sock");
+    let (ours, reference) = our_server_at(&format!("unix:{}", our_path.display()));
+    // A profile of IIOP 1.0 has no components, where the socket stands.
+    for version in &VERSIONS[1..] {
+        their_client(&client, version, &[&reference, structs(version)])
+            .unwrap_or_else(|said| panic!("omniORB calls us by GIOP {version}: {said}"));
+    }
+    assert_ne!(ours.counters().read(Counter::Requests), 0);
+    let their_path = folder.join("theirs.sock");
+    let endpoint = format!("giop:unix:{}", their_path.display());
+    let (_process, theirs) = their_server_at(&server, "1.2", &endpoint);
+    assert_eq!(port_of(&theirs), 0);
+    let caller = Orb::builder().build().expect("an ORB");
+    echo::call(&caller, &theirs, MANY).expect("we call omniORB");
+    caller.shutdown();
+    ours.shutdown();
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 

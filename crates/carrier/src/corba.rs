@@ -70,7 +70,11 @@ pub(crate) fn serving_orb(
         // What is refused is refused to the part's own thread too, which tells it.
         .on_thread_start(move || drop(prepare_thread(&scheduling)));
     let orb = builder.build().map_err(of)?;
-    let port = orb.endpoints().first().map_or(0, |endpoint| endpoint.port);
+    let port = orb
+        .endpoints()
+        .first()
+        .and_then(|endpoint| endpoint.port())
+        .unwrap_or(0);
     Ok((orb, SocketAddr::new(address.ip(), port)))
 }
 

@@ -23,7 +23,7 @@ fn server(listen: &str, store: Store) -> (Orb, NamingService, u16) {
         .the_poa_manager()
         .activate()
         .expect("an active manager");
-    let port = orb.endpoints()[0].port;
+    let port = orb.endpoints()[0].port().expect("TCP");
     (orb, service, port)
 }
 
@@ -274,7 +274,7 @@ fn a_circle_through_the_service_itself_costs_no_thread() {
     let _service = NamingService::start(&server_orb, Store::in_memory().unwrap()).unwrap();
     let root_poa = server_orb.root_poa().unwrap();
     root_poa.the_poa_manager().activate().unwrap();
-    let (orb, root) = client(server_orb.endpoints()[0].port);
+    let (orb, root) = client(server_orb.endpoints()[0].port().expect("TCP"));
     root.bind(&path("nav"), Some(&some_object(&orb))).unwrap();
     // By the plain key and not by the root's own.
     let itself = NamingContextRef::unchecked_narrow(root.object().clone());

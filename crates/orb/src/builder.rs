@@ -10,7 +10,7 @@ use crate::limits::{
     LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
 };
 use crate::orb::{Orb, OrbCore};
-use crate::transport::{Endpoint, TcpTransport, Transport, TransportError};
+use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 
 /// Collects what an ORB is to be, then makes it.
 #[must_use]
@@ -75,12 +75,10 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-const ENDPOINT_FORM: &str = "host:port, :port, or iiop://host:port";
-
 impl Default for OrbBuilder {
     fn default() -> Self {
         Self {
-            transport: Arc::new(TcpTransport),
+            transport: Arc::new(SocketTransport::default()),
             endpoints: Vec::new(),
             published_host: None,
             initial: Vec::new(),
@@ -104,7 +102,8 @@ impl OrbBuilder {
     /// Takes the `-ORB` arguments out of `arguments` and obeys them; the others stay.
     ///
     /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
-    /// * `-ORBListenEndpoints HOST:PORT[,HOST:PORT...]`: where to listen;
+    /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`: where to listen, as [`OrbBuilder::listen`] reads it;
+    /// * `-ORBUnixPermissions MODE`: those of unix sockets, octal;
     /// * `-ORBPublishedHost HOST`: the host that references carry;
     /// * `-ORBServerThreads COUNT`: threads that serve;
     /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`.
@@ -148,6 +147,12 @@ impl OrbBuilder {
                 Ok(self.initial_reference(name, reference))
             }
             "-ORBListenEndpoints" => value.split(',').try_fold(self, Self::listen),
+            "-ORBUnixPermissions" => Ok(self.unix_permissions(
+                u32::from_str_radix(value, 8)
+                    .ok()
+                    .filter(|mode| *mode <= 0o777)
+                    .ok_or_else(|| malformed("an octal mode such as 660"))?,
+            )),
             "-ORBPublishedHost" => Ok(self.published_host(value)),
             "-ORBServerThreads" => Ok(self.threads(
                 value
@@ -160,18 +165,19 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens at `host:port` too; port 0 is any free one, and an empty host every address.
+    /// Listens at `host:port` too; port 0 is any free one, and an empty host every address. `unix:/path` is a unix socket,
+    /// which processes of this host find in references, omniORB's too; its file goes when the ORB shuts down, and one
+    /// that a dead process left behind is replaced.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
     pub fn listen(mut self, endpoint: &str) -> Result<Self, BuildError> {
-        self.endpoints.push(parse_endpoint(endpoint).ok_or_else(|| {
-            BuildError::ValueMalformed {
+        self.endpoints
+            .push(endpoint.parse().map_err(|_| BuildError::ValueMalformed {
                 option: "The listen endpoint".to_owned(),
                 value: endpoint.to_owned(),
                 expected: ENDPOINT_FORM,
-            }
-        })?);
+            })?);
         Ok(self)
     }
 
@@ -256,7 +262,15 @@ impl OrbBuilder {
         self
     }
 
-    /// Another transport than TCP.
+    /// The permissions of the files of its unix sockets, such as `0o660` for who may connect; those of the process's mask
+    /// otherwise.
+    pub fn unix_permissions(self, permissions: u32) -> Self {
+        self.transport(Arc::new(SocketTransport::with_unix_permissions(
+            permissions,
+        )))
+    }
+
+    /// Another transport than the operating system's sockets.
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = transport;
         self
@@ -286,54 +300,9 @@ impl fmt::Debug for OrbBuilder {
     }
 }
 
-fn parse_endpoint(text: &str) -> Option<Endpoint> {
-    let text = ["iiop://", "giop:tcp:", "tcp://"]
-        .iter()
-        .find_map(|form| text.strip_prefix(form))
-        .unwrap_or(text);
-    let (host, port) = text.rsplit_once(':')?;
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    if bracketed.is_none() && host.contains(':') {
-        return None;
-    }
-    let host = bracketed.unwrap_or(host);
-    let port = if port.is_empty() {
-        0
-    } else {
-        port.parse().ok()?
-    };
-    Some(Endpoint {
-        host: if host.is_empty() { ANY_ADDRESS } else { host }.to_owned(),
-        port,
-    })
-}
-
-/// Where to listen when nothing else is said.
-pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn endpoint(host: &str, port: u16) -> Option<Endpoint> {
-        Some(Endpoint {
-            host: host.to_owned(),
-            port,
-        })
-    }
-
-    #[test]
-    fn endpoints_are_read_in_each_of_their_forms() {
-        assert_eq!(parse_endpoint("ship:2809"), endpoint("ship", 2809));
-        assert_eq!(parse_endpoint(":2809"), endpoint(ANY_ADDRESS, 2809));
-        assert_eq!(parse_endpoint("iiop://10.0.0.1:"), endpoint("10.0.0.1", 0));
-        assert_eq!(parse_endpoint("[::1]:2809"), endpoint("::1", 2809));
-        for wrong in ["", "ship", "::1:2809", "ship:two", "ship:70000"] {
-            assert_eq!(parse_endpoint(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn only_orb_arguments_are_taken_out() {

@@ -151,10 +151,8 @@ impl Lane {
             .map(|listener| listener.endpoint())
             .collect();
         let first = || {
-            endpoints.first().cloned().unwrap_or(Endpoint {
-                host: String::new(),
-                port: 0,
-            })
+            let first = endpoints.first().cloned();
+            first.unwrap_or_else(|| Endpoint::tcp("", 0))
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
         let buffer_size = shape.buffer_size;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use deckwatch_giop::Ior;
 
 use crate::adapter::{Adapter, Poa, PoaManager, Policies};
-use crate::builder::{ANY_ADDRESS, BuildError, OrbBuilder};
+use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::raise;
-use crate::transport::{Endpoint, Transport};
+use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException, wire};
 
 /// An Object Request Broker; a handle that is cheap to clone.
@@ -100,10 +100,7 @@ impl OrbCore {
         if let Some(lane) = self.lane.get() {
             return Ok(lane);
         }
-        let anywhere = [Endpoint {
-            host: ANY_ADDRESS.to_owned(),
-            port: 0,
-        }];
+        let anywhere = [Endpoint::tcp(ANY_ADDRESS, 0)];
         let settings = &self.settings;
         let endpoints = if settings.endpoints.is_empty() {
             &anywhere[..]
@@ -136,16 +133,16 @@ impl OrbCore {
     }
 
     fn publish(&self, listened: &Endpoint) -> Endpoint {
-        let host = match &self.settings.published_host {
-            Some(host) => host.clone(),
-            None if matches!(listened.host.as_str(), ANY_ADDRESS | "::") => {
-                self.client.transport.outward_host()
-            }
-            None => listened.host.clone(),
+        let Endpoint::Tcp { host, port } = listened else {
+            return listened.clone();
         };
-        Endpoint {
-            host,
-            port: listened.port,
+        match &self.settings.published_host {
+            Some(host) => Endpoint::tcp(host, *port),
+            None if matches!(host.as_str(), ANY_ADDRESS | "::") => Endpoint::Tcp {
+                host: self.client.transport.outward_host(),
+                port: *port,
+            },
+            None => listened.clone(),
         }
     }
 

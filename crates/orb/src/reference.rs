@@ -276,7 +276,7 @@ impl Inner {
 
     pub(crate) fn resolve(&self, ior: &Ior) -> Result<Arc<[Target]>, SystemException> {
         let orb = self.orb()?;
-        let targets: Arc<[Target]> = wire::profiles(ior)
+        let targets: Arc<[Target]> = wire::profiles(ior, &orb.client.transport.host_name())
             .take(TARGETS_MAX)
             .map(|(endpoint, profile)| Target {
                 binding: orb.client.binding(endpoint, profile.code_sets),

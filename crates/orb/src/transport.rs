@@ -1,16 +1,20 @@
 //! The seam between protocol and waiting: everything that blocks stands behind these traits.
 //!
-//! [`TcpTransport`] is the operating-system form. A simulated form runs two ORBs in one thread in virtual time:
+//! [`SocketTransport`] is the operating-system form. A simulated form runs two ORBs in one thread in virtual time:
 //! its `Stream::read` that would block runs the simulated world forward.
 
-mod tcp;
+mod endpoint;
+mod resolve;
+mod socket;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 pub use deckwatch_os::poller::{Event, Interest};
-pub use tcp::TcpTransport;
+pub(crate) use endpoint::{ANY_ADDRESS, ENDPOINT_FORM};
+pub use endpoint::{Endpoint, EndpointMalformed};
+pub use socket::SocketTransport;
 
 /// A point in time: nanoseconds of a monotonic clock, the transport's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,25 +37,6 @@ impl Instant64 {
     }
 }
 
-/// Where a server can be reached: `Display` is `host:port`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Endpoint {
-    /// Name or address of the host; an IPv6 address without brackets.
-    pub host: String,
-    /// TCP port; 0 asks for any free one when listening.
-    pub port: u16,
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
-}
-
 /// What goes wrong below the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -66,6 +51,10 @@ pub enum TransportError {
     Unreachable,
     /// The address is in use.
     InUse,
+    /// The folder of a unix socket does not exist.
+    FolderMissing,
+    /// The path of a unix socket is longer than the system's addresses.
+    PathTooLong,
     /// Not permitted.
     Denied,
     /// The connection has broken.
@@ -83,6 +72,8 @@ impl fmt::Display for TransportError {
             Self::UnknownHost => "The name of the host has no address.",
             Self::Refused => "Nobody listens there.",
             Self::Unreachable => "There is no way to the host.",
+            Self::FolderMissing => "Its folder does not exist.",
+            Self::PathTooLong => "The path of a unix socket may have 107 octets.",
             Self::InUse => "The address is in use.",
             Self::Denied => "It is not permitted.",
             Self::Broken => "The connection has broken.",
@@ -123,6 +114,9 @@ pub trait Transport: Send + Sync + 'static {
 
     /// The host by which others reach a listener that takes connections at every address.
     fn outward_host(&self) -> String;
+
+    /// The name of this host: who has the same reaches its unix sockets.
+    fn host_name(&self) -> String;
 }
 
 /// One connection. One thread may read while another writes.

@@ -3,7 +3,7 @@
 use deckwatch_cdr::{ByteOrder, CharSet, EncodeError, Reader, Writer};
 use deckwatch_giop::ior::{
     IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo,
-    component_tag,
+    component_tag, unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReplyHeader, LocateStatus, Message,
@@ -332,44 +332,63 @@ pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
     SystemException::parse(&mut body).unwrap_or_else(SystemException::from)
 }
 
-/// A reference to a key at these endpoints: one profile, the further endpoints as its alternate addresses.
+/// A reference to a key at these endpoints: one profile, the further endpoints as components of it.
 pub(crate) fn make_ior(
     type_id: &str,
     endpoints: &[Endpoint],
     key: &[u8],
 ) -> Result<Ior, EncodeError> {
-    let Some((first, others)) = endpoints.split_first() else {
+    let mut profile: Option<IiopProfile> = None;
+    let mut components = vec![CodeSetInfo::ours().to_component()?];
+    for endpoint in endpoints {
+        match (endpoint, &mut profile) {
+            (Endpoint::Tcp { host, port }, Some(first)) if first.port != 0 => {
+                components.push(alternate_address(host, *port)?);
+            }
+            (Endpoint::Tcp { host, port }, _) => {
+                profile = Some(IiopProfile::new(host, *port, key));
+            }
+            (Endpoint::Unix { host, path }, _) => {
+                components.push(unix_address(host, path)?);
+                // Who can only be reached by sockets of its host says so by port 0.
+                profile.get_or_insert_with(|| IiopProfile::new(host, 0, key));
+            }
+        }
+    }
+    let Some(mut profile) = profile else {
         return Ok(Ior::nil());
     };
-    let mut profile = IiopProfile::new(&first.host, first.port, key);
-    profile.components.push(CodeSetInfo::ours().to_component()?);
-    for endpoint in others {
-        profile
-            .components
-            .push(alternate_address(&endpoint.host, endpoint.port)?);
-    }
+    profile.components = components;
     Ior::with_iiop(type_id, &profile)
 }
 
-/// Every address of every IIOP profile that can be read, most preferred first.
-pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = (Endpoint, Profile)> {
-    ior.iiop_profiles().flatten().flat_map(|profile| {
+/// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before
+/// the others of their profile. Those of other hosts cannot be reached.
+pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = (Endpoint, Profile)> {
+    ior.iiop_profiles().flatten().flat_map(move |profile| {
         let ours = Profile::new(&profile);
-        let addresses: Vec<_> = profile.addresses().collect();
-        addresses
+        let mut found: Vec<_> = addresses(&profile)
+            .filter(|endpoint| !matches!(endpoint, Endpoint::Unix { host, .. } if host != here))
+            .collect();
+        found.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Tcp { .. }));
+        found
             .into_iter()
-            .map(move |(host, port)| (Endpoint { host, port }, ours.clone()))
+            .map(move |endpoint| (endpoint, ours.clone()))
     })
+}
+
+/// The addresses of a profile in their order; one of port 0 is none.
+fn addresses(profile: &IiopProfile) -> impl Iterator<Item = Endpoint> {
+    let tcp = profile.addresses().filter(|(_, port)| *port != 0);
+    let unix = profile.unix_addresses();
+    tcp.map(|(host, port)| Endpoint::Tcp { host, port })
+        .chain(unix.map(|(host, path)| Endpoint::Unix { host, path }))
 }
 
 /// The first address and the key of the first IIOP profile.
 pub(crate) fn place(ior: &Ior) -> Option<(Endpoint, Vec<u8>)> {
     let profile = ior.iiop_profiles().flatten().next()?;
-    Some((
-        Endpoint {
-            host: profile.host,
-            port: profile.port,
-        },
-        profile.object_key,
-    ))
+    let first = addresses(&profile).next();
+    let endpoint = first.unwrap_or_else(|| Endpoint::tcp(&profile.host, profile.port));
+    Some((endpoint, profile.object_key))
 }

@@ -12,6 +12,7 @@ pub mod schedule;
 pub mod signal;
 pub mod socket;
 pub mod stamp;
+pub mod stream;
 pub mod tap;
-pub mod tcp;
+pub mod unix;
 pub mod wake;

@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn a_pop_ends_at_its_deadline() {
         let queue = BoundedQueue::<u8>::with_capacity(2);
-        let deadline_ns = deckwatch_os::tcp::monotonic_ns() + 2_000_000;
+        let deadline_ns = deckwatch_os::stream::monotonic_ns() + 2_000_000;
         assert_eq!(queue.pop(Some(deadline_ns)), Popped::TimedOut);
-        assert!(deckwatch_os::tcp::monotonic_ns() >= deadline_ns);
+        assert!(deckwatch_os::stream::monotonic_ns() >= deadline_ns);
     }
 
     #[test]

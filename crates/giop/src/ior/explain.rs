@@ -147,6 +147,15 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
             let (host, port) = (String::parse(&mut r).ok()?, u16::parse(&mut r).ok()?);
             format!("also at {} port {port}", host.escape_debug())
         }
+        component_tag::OMNIORB_UNIX_TRANS => {
+            let host = String::from_utf8_lossy(r.read_string_octets().ok()?);
+            let path = String::from_utf8_lossy(r.read_string_octets().ok()?);
+            format!(
+                "also at the unix socket {} of {}",
+                path.escape_debug(),
+                host.escape_debug()
+            )
+        }
         component_tag::POLICIES => format!("policies: {} octets", component.data.len()),
         component_tag::SSL_SEC_TRANS => {
             let (supports, requires, port) = (
@@ -184,7 +193,7 @@ fn octets(octets: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::alternate_address;
+    use super::super::{alternate_address, unix_address};
     use super::*;
 
     #[test]
@@ -198,6 +207,7 @@ mod tests {
             },
             CodeSetInfo::ours().to_component().unwrap(),
             alternate_address("backup", 99).unwrap(),
+            unix_address("nav", "/run/nav").unwrap(),
             TaggedComponent {
                 tag: 77,
                 data: vec![1, 2],
@@ -217,6 +227,7 @@ mod tests {
             "type id: IDL:X:1.0\n\
              profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
              code sets: UTF-8 (converts ISO 8859-1) for char, UTF-16 for wchar\n  also at backup port 99\n  \
+             also at the unix socket /run/nav of nav\n  \
              component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\
              profile 2: of an unknown kind, tag 0x00000009\n  3 octets: \"abc\"\n\
              profile 3: IIOP\n  malformed: the octets end before the value does (at octet 2)\n"

@@ -95,6 +95,36 @@ impl IiopProfile {
             Some((String::parse(&mut r).ok()?, u16::parse(&mut r).ok()?))
         }))
     }
+
+    /// Every unix socket at which the object can be asked too: the name of the host, and the path there. Components that
+    /// cannot be read are passed over.
+    pub fn unix_addresses(&self) -> impl Iterator<Item = (String, String)> {
+        let sockets = self
+            .components
+            .iter()
+            .filter(|component| component.tag == component_tag::OMNIORB_UNIX_TRANS);
+        sockets.filter_map(|component| {
+            let mut r = encapsulated(&component.data).ok()?;
+            let mut text = || String::from_utf8(r.read_string_octets().ok()?.to_vec()).ok();
+            Some((text()?, text()?))
+        })
+    }
+}
+
+/// A component that adds a unix socket to a profile: the name of its host, then its path. omniORB's own, so that both ends
+/// find each other; a profile that has no other address has port 0.
+///
+/// # Errors
+/// [`EncodeError::StringHoldsNull`].
+pub fn unix_address(host: &str, path: &str) -> Result<TaggedComponent, EncodeError> {
+    let data = encapsulation(|w| {
+        w.write_string_octets(host.as_bytes())?;
+        w.write_string_octets(path.as_bytes())
+    })?;
+    Ok(TaggedComponent {
+        tag: component_tag::OMNIORB_UNIX_TRANS,
+        data,
+    })
 }
 
 /// A component that adds an address to a profile (clause 9.7.3).

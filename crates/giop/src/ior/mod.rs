@@ -6,7 +6,7 @@ mod iiop;
 mod text;
 mod view;
 
-pub use iiop::{IiopProfile, alternate_address};
+pub use iiop::{IiopProfile, alternate_address, unix_address};
 pub(crate) use text::scheme;
 pub use text::{ReferenceError, ReferenceFact};
 pub use view::{IiopProfileRef, IorRef};
@@ -34,6 +34,8 @@ pub mod component_tag {
     pub const ALTERNATE_IIOP_ADDRESS: u32 = 3;
     /// SSL port and what it asks for.
     pub const SSL_SEC_TRANS: u32 = 20;
+    /// A unix socket of a host, as omniORB writes it.
+    pub const OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 }
 
 /// A profile: a way to reach the object.

@@ -205,6 +205,14 @@ pub fn call_back(reference: &ObjectRef, peer: &ObjectRef) -> Result<Vec<u8>, Sys
     reference.invoke("call_back", |w| Some(peer).write(w), read, no_exception)
 }
 
+/// A path for a unix socket that no other test uses, in the folder for temporary files.
+pub fn socket_path() -> String {
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    let number = TAKEN.fetch_add(1, Ordering::Relaxed);
+    let name = format!("deckwatch-orb-{}-{number}", std::process::id());
+    std::env::temp_dir().join(name).display().to_string()
+}
+
 /// A server on loopback with one `Bench`, and the reference to it as text.
 pub struct Server {
     pub orb: Orb,
@@ -215,13 +223,11 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        Self::with(
-            Orb::builder()
-                .listen("127.0.0.1:0")
-                .unwrap()
-                .build()
-                .unwrap(),
-        )
+        Self::at("127.0.0.1:0")
+    }
+
+    pub fn at(endpoint: &str) -> Self {
+        Self::with(Orb::builder().listen(endpoint).unwrap().build().unwrap())
     }
 
     pub fn with(orb: Orb) -> Self {

@@ -194,6 +194,10 @@ impl Transport for World {
     fn outward_host(&self) -> String {
         "nowhere".to_owned()
     }
+
+    fn host_name(&self) -> String {
+        "nowhere".to_owned()
+    }
 }
 
 struct SimStream {

@@ -1,4 +1,5 @@
-//! TCP sockets with deadlines, as the ORB uses them: one system call per read and per write in the ordinary case.
+//! Stream sockets with deadlines, as the ORB uses them, over TCP here and over unix sockets in [`crate::unix`]: one system
+//! call per read and per write in the ordinary case.
 //!
 //! Sockets are in blocking mode; a call that must not wait says so by flag. A wait with a deadline sleeps in the
 //! socket's own receive timeout (set only when it changes, and always shorter than what remains) and in `ppoll` for
@@ -34,16 +35,16 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it asks before the connection is given up.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// One TCP connection; may be read by one thread while another writes.
+/// One connection; may be read by one thread while another writes.
 #[derive(Debug)]
-pub struct TcpStream {
+pub struct StreamSocket {
     fd: OwnedFd,
     /// The receive timeout now set on the socket, in milliseconds; 0: none.
     receive_timeout_ms: AtomicU32,
 }
 
-impl TcpStream {
-    /// Connects to `address`, giving up at `deadline_ns`.
+impl StreamSocket {
+    /// Connects by TCP to `address`, giving up at `deadline_ns`.
     ///
     /// # Errors
     /// `TimedOut` at the deadline, else what the kernel answers.
@@ -59,20 +60,25 @@ impl TcpStream {
             Err(error) => return Err(error.into()),
         }
         rustix::io::ioctl_fionbio(&fd, false)?;
-        Self::adopt(fd)
+        Self::adopt_tcp(fd)
     }
 
-    fn adopt(fd: OwnedFd) -> io::Result<Self> {
+    fn adopt_tcp(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
         // A peer that has vanished without a word holds its connection no longer than this.
         sockopt::set_tcp_keepidle(&fd, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&fd, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(&fd, KEEPALIVE_PROBES)?;
         sockopt::set_socket_keepalive(&fd, true)?;
-        Ok(Self {
+        Ok(Self::adopt(fd))
+    }
+
+    /// A connected socket of whatever family, in blocking mode.
+    pub(crate) const fn adopt(fd: OwnedFd) -> Self {
+        Self {
             fd,
             receive_timeout_ms: AtomicU32::new(0),
-        })
+        }
     }
 
     /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
@@ -155,7 +161,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Ends both directions; a thread that waits in [`TcpStream::read`] comes back with 0.
+    /// Ends both directions; a thread that waits in [`StreamSocket::read`] comes back with 0.
     pub fn shutdown(&self) {
         let _already_ended = net::shutdown(&self.fd, net::Shutdown::Both);
     }
@@ -184,13 +190,13 @@ impl TcpStream {
     }
 }
 
-impl AsFd for TcpStream {
+impl AsFd for StreamSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-/// A listening socket that never blocks.
+/// A TCP socket that listens and never blocks.
 #[derive(Debug)]
 pub struct TcpListener {
     fd: OwnedFd,
@@ -214,9 +220,9 @@ impl TcpListener {
     ///
     /// # Errors
     /// What the kernel answers; see [`is_exhaustion`].
-    pub fn accept(&self) -> io::Result<Option<TcpStream>> {
+    pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
-            Ok(fd) => Ok(TcpStream::adopt(fd).ok()),
+            Ok(fd) => Ok(StreamSocket::adopt_tcp(fd).ok()),
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -306,9 +312,9 @@ fn wait_for(fd: &OwnedFd, flags: PollFlags, deadline_ns: Option<u64>) -> io::Res
 mod tests {
     use super::*;
 
-    fn pair() -> (TcpStream, TcpStream) {
+    fn pair() -> (StreamSocket, StreamSocket) {
         let listener = TcpListener::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
-        let near = TcpStream::connect(listener.local_address().unwrap(), None).unwrap();
+        let near = StreamSocket::connect(listener.local_address().unwrap(), None).unwrap();
         wait_for(&listener.fd, PollFlags::IN, None).unwrap();
         (near, listener.accept().unwrap().unwrap())
     }
@@ -368,7 +374,7 @@ mod tests {
         let listener = TcpListener::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
         let address = listener.local_address().unwrap();
         drop(listener);
-        let error = TcpStream::connect(address, None).unwrap_err();
+        let error = StreamSocket::connect(address, None).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 }

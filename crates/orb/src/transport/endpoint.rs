@@ -1,0 +1,168 @@
+//! Where a server can be reached, and how people write it.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Where a server can be reached: `Display` is `host:port` or `unix:/path`, which `FromStr` reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// By TCP.
+    Tcp {
+        /// Name or address of the host; an IPv6 address without brackets.
+        host: String,
+        /// The port; 0 asks for any free one when listening.
+        port: u16,
+    },
+    /// By a unix socket, from processes of the same host.
+    Unix {
+        /// The name of that host; empty where it is this one.
+        host: String,
+        /// Where the socket stands in the file system.
+        path: String,
+    },
+}
+
+/// Where to listen when nothing else is said.
+pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
+
+/// How endpoints are written.
+pub(crate) const ENDPOINT_FORM: &str =
+    "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, or unix:/path";
+
+/// A text is no endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointMalformed;
+
+impl Endpoint {
+    /// An endpoint of TCP.
+    #[must_use]
+    pub fn tcp(host: &str, port: u16) -> Self {
+        Self::Tcp {
+            host: host.to_owned(),
+            port,
+        }
+    }
+
+    /// The TCP port, if it has one.
+    #[must_use]
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp { port, .. } => Some(*port),
+            Self::Unix { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix { path, .. } => write!(f, "unix:{path}"),
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointMalformed;
+
+    /// Reads [`ENDPOINT_FORM`]; a path that is not absolute is one of the working directory.
+    fn from_str(text: &str) -> Result<Self, EndpointMalformed> {
+        let path = ["unix:", "giop:unix:"]
+            .iter()
+            .find_map(|form| text.strip_prefix(form));
+        match path {
+            Some(path) => unix(path),
+            None => tcp(text),
+        }
+        .ok_or(EndpointMalformed)
+    }
+}
+
+fn unix(path: &str) -> Option<Endpoint> {
+    // References carry the path to processes that work elsewhere; a null would end it for them.
+    let absolute = std::path::absolute(Path::new(path)).ok()?;
+    Some(Endpoint::Unix {
+        host: String::new(),
+        path: absolute
+            .into_os_string()
+            .into_string()
+            .ok()
+            .filter(|path| !path.contains('\0'))?,
+    })
+}
+
+fn tcp(text: &str) -> Option<Endpoint> {
+    let text = ["iiop://", "giop:tcp:", "tcp://"]
+        .iter()
+        .find_map(|form| text.strip_prefix(form))
+        .unwrap_or(text);
+    let (host, port) = text.rsplit_once(':')?;
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    if bracketed.is_none() && host.contains([':', '/']) {
+        return None;
+    }
+    let host = bracketed.unwrap_or(host);
+    let port = if port.is_empty() {
+        0
+    } else {
+        port.parse().ok()?
+    };
+    Some(Endpoint::tcp(
+        if host.is_empty() { ANY_ADDRESS } else { host },
+        port,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_in_each_of_their_forms() {
+        for (text, host, port) in [
+            ("ship:2809", "ship", 2809),
+            (":2809", ANY_ADDRESS, 2809),
+            ("iiop://10.0.0.1:", "10.0.0.1", 0),
+            ("giop:tcp::2809", ANY_ADDRESS, 2809),
+            ("giop:tcp:ship:2809", "ship", 2809),
+            ("[::1]:2809", "::1", 2809),
+            ("[fe80::1%eth0]:2809", "fe80::1%eth0", 2809),
+        ] {
+            assert_eq!(text.parse(), Ok(Endpoint::tcp(host, port)), "{text}");
+        }
+        for text in ["unix:/run/nav.sock", "giop:unix:/run/nav.sock"] {
+            let endpoint: Endpoint = text.parse().unwrap();
+            let expected = Endpoint::Unix {
+                host: String::new(),
+                path: "/run/nav.sock".to_owned(),
+            };
+            assert_eq!(endpoint, expected);
+            assert_eq!(endpoint.to_string(), "unix:/run/nav.sock");
+        }
+        let wrong = [
+            "",
+            "ship",
+            "::1:2809",
+            "ship:two",
+            "ship:70000",
+            "unix:",
+            "unix:/a\0b",
+            "uiop:///tmp/x:1",
+        ];
+        for wrong in wrong {
+            assert_eq!(wrong.parse::<Endpoint>(), Err(EndpointMalformed), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_made_absolute_for_those_who_work_elsewhere() {
+        let endpoint: Endpoint = "unix:nav.sock".parse().unwrap();
+        let here = std::env::current_dir().unwrap().join("nav.sock");
+        assert_eq!(endpoint.to_string(), format!("unix:{}", here.display()));
+    }
+}

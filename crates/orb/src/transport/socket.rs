@@ -1,0 +1,273 @@
+//! The operating-system form of the transport: TCP and unix sockets, and epoll.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use deckwatch_os::stream::{self, StreamSocket, TcpListener};
+use deckwatch_os::unix::{self, UnixListener};
+use deckwatch_os::{poller, wake::Wake};
+
+use super::resolve::addresses;
+use super::{
+    Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, Transport,
+    TransportError,
+};
+use crate::limits::LISTEN_BACKLOG;
+
+/// TCP over IPv4 and IPv6, unix sockets, time by CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SocketTransport {
+    unix_permissions: Option<u32>,
+}
+
+impl SocketTransport {
+    /// One whose unix sockets have these permissions (such as `0o660`), and not those of the process's mask.
+    #[must_use]
+    pub const fn with_unix_permissions(permissions: u32) -> Self {
+        Self {
+            unix_permissions: Some(permissions),
+        }
+    }
+}
+
+impl Transport for SocketTransport {
+    fn now(&self) -> Instant64 {
+        Instant64(stream::monotonic_ns())
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        match endpoint {
+            Endpoint::Tcp { host, port } => connect_tcp(host, *port, deadline),
+            Endpoint::Unix { host, path } => {
+                if !host.is_empty() && *host != self.host_name() {
+                    return Err(TransportError::Unreachable);
+                }
+                unix::connect(Path::new(path), deadline.map(|at| at.0))
+                    .map_err(|error| fact(&error))
+            }
+        }
+        .map(|stream| Box::new(stream) as Box<dyn Stream>)
+    }
+
+    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
+        match endpoint {
+            Endpoint::Tcp { host, port } => listen_tcp(host, *port),
+            Endpoint::Unix { path, .. } => {
+                let path = Path::new(path);
+                UnixListener::listen(path, LISTEN_BACKLOG, self.unix_permissions)
+                    .map(|listener| Box::new(listener) as Box<dyn Listener>)
+                    .map_err(|error| match error.kind() {
+                        io::ErrorKind::NotFound => TransportError::FolderMissing,
+                        _ => fact(&error),
+                    })
+            }
+        }
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        let poller = SocketPoller::new().map_err(|error| fact(&error))?;
+        Ok(Box::new(poller))
+    }
+
+    fn outward_host(&self) -> String {
+        stream::outward_address().to_string()
+    }
+
+    fn host_name(&self) -> String {
+        unix::host_name()
+    }
+}
+
+fn connect_tcp(
+    host: &str,
+    port: u16,
+    deadline: Option<Instant64>,
+) -> Result<StreamSocket, TransportError> {
+    let mut failure = TransportError::UnknownHost;
+    for address in addresses(host, port, deadline)? {
+        match StreamSocket::connect(address, deadline.map(|at| at.0)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = fact(&error),
+        }
+        if failure == TransportError::TimedOut {
+            break;
+        }
+    }
+    Err(failure)
+}
+
+fn listen_tcp(host: &str, port: u16) -> Result<Box<dyn Listener>, TransportError> {
+    let mut failure = TransportError::UnknownHost;
+    for address in addresses(host, port, None)? {
+        match TcpListener::listen(address, LISTEN_BACKLOG) {
+            Ok(listener) => return Ok(Box::new(listener)),
+            Err(error) => failure = fact(&error),
+        }
+    }
+    Err(failure)
+}
+
+fn fact(error: &io::Error) -> TransportError {
+    if stream::is_exhaustion(error) {
+        return TransportError::Exhausted;
+    }
+    match error.kind() {
+        io::ErrorKind::TimedOut => TransportError::TimedOut,
+        // No file is nobody who listens: one who does makes it.
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => TransportError::Refused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            TransportError::Unreachable
+        }
+        io::ErrorKind::InvalidFilename => TransportError::PathTooLong,
+        io::ErrorKind::AddrInUse => TransportError::InUse,
+        io::ErrorKind::PermissionDenied => TransportError::Denied,
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => TransportError::Broken,
+        _ => TransportError::Other,
+    }
+}
+
+impl Stream for StreamSocket {
+    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
+        Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
+    fn read_within(
+        &self,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> Result<Option<usize>, TransportError> {
+        let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
+        Self::read_within(self, into, wait_ms).map_err(|error| fact(&error))
+    }
+
+    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
+        Self::read_now(self, into).map_err(|error| fact(&error))
+    }
+
+    fn is_readable(&self) -> bool {
+        Self::is_readable(self)
+    }
+
+    fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError> {
+        Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
+    fn shutdown(&self) {
+        Self::shutdown(self);
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Descriptor(self.as_fd())
+    }
+}
+
+impl Listener for TcpListener {
+    fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
+        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
+        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        match self.local_address() {
+            Ok(address) => Endpoint::tcp(&address.ip().to_string(), address.port()),
+            Err(_) => Endpoint::tcp("", 0),
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Descriptor(self.as_fd())
+    }
+}
+
+impl Listener for UnixListener {
+    fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
+        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
+        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Unix {
+            host: unix::host_name(),
+            path: self.path().to_string_lossy().into_owned(),
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Descriptor(self.as_fd())
+    }
+}
+
+/// epoll, with one counter that wakes a single thread and one that wakes all for good.
+struct SocketPoller {
+    poller: poller::Poller,
+    wake: Wake,
+    close: Wake,
+}
+
+/// Tokens that no source of the ORB has.
+const WOKEN: u64 = u64::MAX;
+
+impl SocketPoller {
+    fn new() -> io::Result<Self> {
+        let made = Self {
+            poller: poller::Poller::new()?,
+            wake: Wake::new()?,
+            close: Wake::new()?,
+        };
+        made.poller.watch(&made.wake, WOKEN, Interest::Arrival)?;
+        made.poller.watch(&made.close, WOKEN, Interest::Pending)?;
+        Ok(made)
+    }
+}
+
+impl Poller for SocketPoller {
+    fn watch(
+        &self,
+        source: Source<'_>,
+        token: u64,
+        interest: Interest,
+    ) -> Result<(), TransportError> {
+        let Source::Descriptor(descriptor) = source else {
+            return Err(TransportError::Other);
+        };
+        self.poller
+            .watch(descriptor, token, interest)
+            .map_err(|error| fact(&error))
+    }
+
+    fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest) {
+        if let Source::Descriptor(descriptor) = source {
+            let _not_watched = self.poller.rewatch(descriptor, token, interest);
+        }
+    }
+
+    fn forget(&self, source: Source<'_>) {
+        if let Source::Descriptor(descriptor) = source {
+            let _not_watched = self.poller.forget(descriptor);
+        }
+    }
+
+    fn wait(&self, timeout: Option<Duration>) -> Option<Event> {
+        self.poller
+            .wait(timeout)
+            .ok()
+            .flatten()
+            .filter(|event| event.token != WOKEN)
+    }
+
+    fn wake(&self) {
+        self.wake.notify();
+    }
+
+    fn close(&self) {
+        self.close.notify();
+    }
+}

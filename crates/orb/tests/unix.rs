@@ -1,0 +1,101 @@
+//! Unix sockets beside TCP: servers, callers and references that carry both.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use deckwatch_orb::transport::{Endpoint, TransportError};
+use deckwatch_orb::{BuildError, Counter, Orb};
+use support::{
+    CallError, Refused, Server, call, call_back, call_octets, call_refuse, client_of, note, noted,
+    socket_path,
+};
+
+#[test]
+fn every_kind_of_call_goes_over_a_unix_socket() {
+    let path = socket_path();
+    let server = Server::at(&format!("unix:{path}"));
+    let (client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let large = vec![7; 3 << 20];
+    assert_eq!(call_octets(&bench, &large), Ok(large));
+    assert_eq!(
+        call_refuse(&bench, 5),
+        Err(CallError::Refused(Refused { code: 5 }))
+    );
+    for value in 0..100 {
+        note(&bench, value).unwrap();
+    }
+    while noted(&bench).unwrap() < 100 {
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        *server.bench.order.lock().unwrap(),
+        (0..100).collect::<Vec<_>>()
+    );
+    // A servant that calls back goes the other way over a socket of its own.
+    let other = Server::at(&format!("unix:{}", socket_path()));
+    let peer = client.string_to_object(&other.text).unwrap().unwrap();
+    assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
+    // One connection for two-ways, one for one-ways.
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
+}
+
+#[test]
+fn the_file_has_its_permissions_goes_at_shutdown_and_is_replaced_where_a_dead_process_left_it() {
+    let path = socket_path();
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let orb = Orb::builder()
+        .unix_permissions(0o640)
+        .listen(&format!("unix:{path}"))
+        .unwrap();
+    let server = Server::with(orb.build().unwrap());
+    let mode = Path::new(&path).metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let (_orb, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    server.orb.shutdown();
+    assert!(!Path::new(&path).exists());
+}
+
+#[test]
+fn a_path_in_use_one_too_long_and_one_without_its_folder_are_told_apart() {
+    let path = socket_path();
+    let _server = Server::at(&format!("unix:{path}"));
+    let long = format!("/tmp/{}", "x".repeat(103));
+    for (path, expected) in [
+        (path.as_str(), TransportError::InUse),
+        (long.as_str(), TransportError::PathTooLong),
+        ("/tmp/no such folder/socket", TransportError::FolderMissing),
+    ] {
+        let builder = Orb::builder().listen(&format!("unix:{path}")).unwrap();
+        match builder.build() {
+            Err(BuildError::CannotListen { error, .. }) => assert_eq!(error, expected, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_reference_to_tcp_and_unix_is_called_over_unix_first_and_over_tcp_from_elsewhere() {
+    let path = socket_path();
+    let both = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .listen(&format!("unix:{path}"))
+        .unwrap();
+    let server = Server::with(both.build().unwrap());
+    let (_near, bench) = client_of(&server);
+    assert!(matches!(
+        server.orb.endpoints()[..],
+        [Endpoint::Tcp { .. }, Endpoint::Unix { .. }]
+    ));
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    // Its file gone, the same reference leads on over TCP.
+    std::fs::remove_file(&path).unwrap();
+    let (far, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    assert_eq!(far.counters().read(Counter::ConnectFailures), 1);
+    assert_eq!(far.counters().read(Counter::ConnectionsMade), 1);
+}

@@ -1,0 +1,266 @@
+//! Unix stream sockets at a path of the file system: connecting with a deadline, and listening where an earlier process may
+//! have left its file behind.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{self, FileType, FlockOperation, Mode};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::stream::{StreamSocket, monotonic_ns};
+
+/// Octets of the longest path of a socket: the kernel's address has room for them and a null.
+pub const PATH_SIZE_MAX: usize = 107;
+
+/// How long a start waits for another one that makes a socket in the same folder.
+const FOLDER_WAIT: Duration = Duration::from_secs(2);
+
+/// Connects to the socket at `path`, giving up at `deadline_ns` where its backlog is full.
+///
+/// # Errors
+/// `TimedOut` at the deadline, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else what the kernel answers.
+pub fn connect(path: &Path, deadline_ns: Option<u64>) -> io::Result<StreamSocket> {
+    let address = address(path)?;
+    let fd = socket(SocketFlags::CLOEXEC)?;
+    loop {
+        if let Some(deadline_ns) = deadline_ns {
+            let remaining_ns = deadline_ns.saturating_sub(monotonic_ns());
+            if remaining_ns < 1_000 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let remaining = Duration::from_nanos(remaining_ns);
+            sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(remaining))?;
+        }
+        match net::connect(&fd, &address) {
+            Ok(()) => return Ok(StreamSocket::adopt(fd)),
+            // The send timeout has passed, or a signal has come.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The name of this host (or of its namespace), by which others tell whether a path of a socket is one of theirs.
+#[must_use]
+pub fn host_name() -> String {
+    let names = rustix::system::uname();
+    names.nodename().to_string_lossy().into_owned()
+}
+
+fn address(path: &Path) -> io::Result<SocketAddrUnix> {
+    if path.as_os_str().len() > PATH_SIZE_MAX {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    Ok(SocketAddrUnix::new(path)?)
+}
+
+fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    let made = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(made)
+}
+
+/// A unix socket that listens and never blocks. Its file goes with it.
+#[derive(Debug)]
+pub struct UnixListener {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// Device and number of the file it made: what stands at the path later may be another's.
+    file: (u64, u64),
+}
+
+impl UnixListener {
+    /// Listens at `path` with room for `backlog` connections that wait to be accepted. A socket file that nobody listens at
+    /// any more is replaced; any other file stays. `permissions` are those of the file, else those of the process's mask.
+    ///
+    /// # Errors
+    /// `AddrInUse` where somebody listens or another file stands, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else
+    /// what the kernel answers.
+    pub fn listen(path: &Path, backlog: i32, permissions: Option<u32>) -> io::Result<Self> {
+        let address = address(path)?;
+        let fd = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        // Else two that start at once could both take the file for left behind, and one remove the other's.
+        let _alone = lock_folder(path)?;
+        match net::bind(&fd, &address) {
+            Err(Errno::ADDRINUSE) if is_left_behind(path, &address) => {
+                fs::unlink(path)?;
+                net::bind(&fd, &address)?;
+            }
+            bound => bound?,
+        }
+        let made = fs::stat(path)?;
+        let listener = Self {
+            fd,
+            path: path.to_owned(),
+            file: (made.st_dev, made.st_ino),
+        };
+        if let Some(permissions) = permissions {
+            fs::chmod(path, Mode::from_raw_mode(permissions))?;
+        }
+        // Nobody can connect before this.
+        net::listen(&listener.fd, backlog)?;
+        Ok(listener)
+    }
+
+    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    ///
+    /// # Errors
+    /// What the kernel answers; see [`crate::stream::is_exhaustion`].
+    pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
+        match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
+            Ok(fd) => Ok(Some(StreamSocket::adopt(fd))),
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for UnixListener {
+    fn drop(&mut self) {
+        let stands = fs::stat(&self.path).map(|file| (file.st_dev, file.st_ino));
+        if stands == Ok(self.file) {
+            let _removed_by_another = fs::unlink(&self.path);
+        }
+    }
+}
+
+/// Whether a socket file stands at `path` that nobody listens at.
+fn is_left_behind(path: &Path, address: &SocketAddrUnix) -> bool {
+    let is_socket =
+        fs::lstat(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
+    let refused = || {
+        let probe = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        let answer = net::connect(&probe, address);
+        Ok::<_, io::Error>(answer == Err(Errno::CONNREFUSED))
+    };
+    is_socket && refused().unwrap_or(false)
+}
+
+/// A lock on the folder of `path`, for as long as it is kept; none where the folder cannot be opened for reading.
+fn lock_folder(path: &Path) -> io::Result<Option<File>> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(folder) = File::open(parent.unwrap_or(Path::new("."))) else {
+        return Ok(None);
+    };
+    let give_up_ns = monotonic_ns() + FOLDER_WAIT.as_nanos() as u64;
+    loop {
+        match fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(folder)),
+            Err(Errno::AGAIN | Errno::INTR) if monotonic_ns() < give_up_ns => {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            Err(Errno::AGAIN | Errno::INTR) => return Err(io::ErrorKind::AddrInUse.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A path of this test's own in the folder for temporary files.
+    fn place(test: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("deckwatch-os-{test}-{}", std::process::id()))
+    }
+
+    fn accept(listener: &UnixListener) -> StreamSocket {
+        loop {
+            if let Some(stream) = listener.accept().unwrap() {
+                return stream;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn octets_go_both_ways_and_the_file_goes_with_the_listener() {
+        let path = place("both-ways");
+        let listener = UnixListener::listen(&path, 8, Some(0o600)).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let near = connect(&path, Some(monotonic_ns() + 5_000_000_000)).unwrap();
+        let far = accept(&listener);
+        let mut octets = [0; 8];
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            from.write_all(b"abc", None).unwrap();
+            assert_eq!(to.read(&mut octets, None).unwrap(), 3);
+        }
+        near.shutdown();
+        assert_eq!(far.read(&mut octets, None).unwrap(), 0);
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_left_behind_is_replaced_and_one_in_use_is_not() {
+        let path = place("left-behind");
+        let left = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let in_use = UnixListener::listen(&path, 8, None).unwrap_err();
+        assert_eq!(in_use.kind(), io::ErrorKind::AddrInUse);
+        drop(left);
+        assert!(path.exists());
+        let listener = UnixListener::listen(&path, 8, None).unwrap();
+        connect(&path, None).unwrap();
+        let in_use = UnixListener::listen(&path, 8, None).unwrap_err();
+        assert_eq!(in_use.kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_or_another_s_stays() {
+        let path = place("stays");
+        std::fs::write(&path, "precious").unwrap();
+        let in_use = UnixListener::listen(&path, 8, None).unwrap_err();
+        assert_eq!(in_use.kind(), io::ErrorKind::AddrInUse);
+        std::fs::remove_file(&path).unwrap();
+        let listener = UnixListener::listen(&path, 8, None).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        drop(listener);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_refused_at_either_end() {
+        let path = PathBuf::from("/").join("x".repeat(PATH_SIZE_MAX));
+        assert_eq!(
+            connect(&path, None).unwrap_err().kind(),
+            io::ErrorKind::InvalidFilename
+        );
+        assert_eq!(
+            UnixListener::listen(&path, 8, None).unwrap_err().kind(),
+            io::ErrorKind::InvalidFilename
+        );
+    }
+
+    #[test]
+    fn a_full_backlog_is_waited_for_until_the_deadline() {
+        let path = place("backlog");
+        let listener = UnixListener::listen(&path, 0, None).unwrap();
+        let _waits = connect(&path, None).unwrap();
+        let deadline_ns = monotonic_ns() + 5_000_000;
+        let error = connect(&path, Some(deadline_ns)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(monotonic_ns() >= deadline_ns - 1_000);
+        drop(listener);
+    }
+}

@@ -190,9 +190,18 @@ pub(crate) fn close_connection(buffer: &mut Vec<u8>) {
 }
 
 /// The answer to what cannot be read.
-pub(crate) fn message_error(buffer: &mut Vec<u8>) {
+pub(crate) fn message_error(buffer: &mut Vec<u8>, version: Version) {
     buffer.clear();
-    write_message_error(buffer, Version::V1_0);
+    write_message_error(buffer, version);
+}
+
+/// The version a message error is written in: the highest of ours for a peer that has a higher one (clause 9.4.1), else the one
+/// that every peer can read.
+pub(crate) const fn version_of_complaint(fault: ProtocolError) -> Version {
+    match fault {
+        ProtocolError::VersionUnsupported { .. } => Version::V1_2,
+        _ => Version::V1_0,
+    }
 }
 
 /// What a request needs of one profile of a reference.

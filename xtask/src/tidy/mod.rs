@@ -1,5 +1,6 @@
-//! What the compiler does not check: floors, sizes, words, headers. Each breach names its file and line and what to do.
+//! What the compiler does not check: floors, sizes, words, headers, clauses. Each breach names its file and line and what to do.
 
+mod clauses;
 mod floors;
 mod sizes;
 mod words;
@@ -78,6 +79,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut breaches = floors::check(root, &sources)?;
     breaches.extend(sizes::check(root, &sources)?);
     breaches.extend(words::check(&sources));
+    breaches.extend(clauses::check(root, &sources)?);
     for breach in &breaches {
         eprintln!("{breach}");
     }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use deckwatch_cdr::{CharSet, Reader};
-use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response};
+use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response, Version};
 
 use super::{Lane, ServerConnection};
 use crate::adapter::{Elsewhere, Found, ManagerState, ObjectKey, PoaManager};
@@ -62,7 +62,7 @@ impl Lane {
             }
             _ => {
                 self.counters.count(Counter::ProtocolErrors);
-                self.say_message_error(connection);
+                self.say_message_error(connection, Version::V1_0);
                 Err(())
             }
         }
@@ -262,8 +262,8 @@ impl Lane {
         self.slab.take_back(buffer);
     }
 
-    pub(super) fn say_message_error(&self, connection: &ServerConnection) {
-        self.write_with(connection, wire::message_error);
+    pub(super) fn say_message_error(&self, connection: &ServerConnection, version: Version) {
+        self.write_with(connection, |buffer| wire::message_error(buffer, version));
     }
 
     /// Tells the client that the connection closes and that nothing unanswered has been served.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use deckwatch_giop::ProtocolError;
+use deckwatch_giop::{ProtocolError, Version};
 use deckwatch_sync::{PiMutexGuard, SlotKey};
 
 use super::{Lane, ServerConnection, token_of};
@@ -122,7 +122,7 @@ impl Lane {
     /// The unfinished messages of all connections hold as much as they may.
     pub(super) fn refuse_memory(&self, connection: &ServerConnection) -> Left {
         self.counters.count(Counter::InboundExhausted);
-        self.say_message_error(connection);
+        self.say_message_error(connection, Version::V1_0);
         Left::Ended
     }
 
@@ -186,7 +186,7 @@ impl Lane {
     /// Counts what was wrong and says so to the client; nothing after it can be read.
     fn refuse_connection(&self, connection: &ServerConnection, fault: ProtocolError) -> Left {
         self.counters.count(wire::counter_of(fault));
-        self.say_message_error(connection);
+        self.say_message_error(connection, wire::version_of_complaint(fault));
         Left::Ended
     }
 
@@ -245,7 +245,7 @@ impl Lane {
             }
             Kind::TwoWay | Kind::Fragmented | Kind::Misplaced => {
                 self.counters.count(Counter::ProtocolErrors);
-                self.say_message_error(connection);
+                self.say_message_error(connection, Version::V1_0);
                 Err(Left::Ended)
             }
         }

@@ -1,0 +1,192 @@
+//! What the conformance suite shares: a world of one server over any transport and lane shape, raw connections to it, and
+//! servers of the tests' own that answer our client with given octets.
+//!
+//! The octets on one side are always made by hand ([`octets`], [`message`], [`ior`]): client and server of ours cannot agree on
+//! the same mistake.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(
+    unused_imports,
+    unused_macros,
+    reason = "each test file uses its own part"
+)]
+
+pub(crate) mod ior;
+pub(crate) mod message;
+pub(crate) mod octets;
+pub(crate) mod servant;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::{ObjectRef, Orb, OrbBuilder, Poa, Servant};
+
+pub(crate) use message::{Address, FORMS, Received, Request, message};
+pub(crate) use octets::{Cursor, ORDERS, Octets, Order};
+pub(crate) use servant::Probe;
+pub(crate) use wire::{Peer, Wire};
+
+/// What a test runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// TCP on loopback.
+    Tcp,
+}
+
+/// The threads of the server's lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// One, which accepts, reads and serves.
+    OneThread,
+    /// As many as an ORB has where nothing is said, and more as they are needed.
+    Many,
+}
+
+/// Makes tests over every transport of functions that take an [`Over`].
+macro_rules! over_each {
+    ($($(#[$meta:meta])* fn $name:ident($over:ident) $body:block)*) => { $(
+        $(#[$meta])*
+        fn $name($over: $crate::common::Over) $body
+
+        mod $name {
+            #[test]
+            fn tcp() {
+                super::$name($crate::common::Over::Tcp);
+            }
+        }
+    )* };
+}
+pub(crate) use over_each;
+
+/// Makes tests over every transport and lane shape of functions that take a [`World`].
+macro_rules! in_each_world {
+    ($($(#[$meta:meta])* fn $name:ident($world:ident) $body:block)*) => { $(
+        $(#[$meta])*
+        fn $name($world: &$crate::common::World) $body
+
+        mod $name {
+            use $crate::common::{Lanes, Over, World};
+
+            #[test]
+            fn tcp_one_thread() {
+                super::$name(&World::new(Over::Tcp, Lanes::OneThread));
+            }
+
+            #[test]
+            fn tcp_many_threads() {
+                super::$name(&World::new(Over::Tcp, Lanes::Many));
+            }
+        }
+    )* };
+}
+pub(crate) use in_each_world;
+
+/// The longest that anything of a test may take on a loaded machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server with one [`Probe`].
+pub(crate) struct World {
+    pub(crate) over: Over,
+    pub(crate) orb: Orb,
+    pub(crate) root: Poa,
+    pub(crate) probe: Arc<Probe>,
+    pub(crate) object: ObjectRef,
+    /// The object's key.
+    pub(crate) key: Vec<u8>,
+}
+
+impl World {
+    pub(crate) fn new(over: Over, lanes: Lanes) -> Self {
+        Self::with(
+            over,
+            match lanes {
+                Lanes::OneThread => Orb::builder().threads(1).dynamic_threads(0),
+                Lanes::Many => Orb::builder(),
+            },
+        )
+    }
+
+    pub(crate) fn with(over: Over, builder: OrbBuilder) -> Self {
+        let orb = listening(over, builder);
+        let root = orb.root_poa().expect("it listens");
+        root.the_poa_manager().activate().expect("a fresh manager");
+        let probe = Arc::new(Probe::default());
+        let servant: Arc<dyn Servant> = probe.clone();
+        let object = root
+            .servant_to_reference(&servant)
+            .expect("implicit activation");
+        let key = object.object_key().expect("an IIOP profile").to_vec();
+        Self {
+            over,
+            orb,
+            root,
+            probe,
+            object,
+            key,
+        }
+    }
+
+    /// A raw connection to the server.
+    pub(crate) fn dial(&self) -> Wire {
+        Wire::to(&self.orb)
+    }
+
+    /// The object as a client of ours sees it.
+    pub(crate) fn seen_by(&self, client: &Orb) -> ObjectRef {
+        let text = self.orb.object_to_string(&self.object);
+        client
+            .string_to_object(&text)
+            .expect("a reference")
+            .expect("not nil")
+    }
+
+    /// A request for the probe.
+    pub(crate) fn request(&self, form: (u8, Order), operation: &str) -> Request {
+        Request::new(form, &self.key, operation)
+    }
+
+    /// The object's IIOP profile, as it stands in its reference.
+    pub(crate) fn profile(&self) -> (u32, Vec<u8>) {
+        let ior = ior::Ior::of_text(&self.orb.object_to_string(&self.object));
+        let found = ior
+            .profiles
+            .into_iter()
+            .find(|(tag, _)| *tag == ior::TAG_INTERNET_IOP);
+        found.expect("an IIOP profile")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.probe.gate.open();
+        self.orb.shutdown();
+    }
+}
+
+/// An ORB that listens where nobody else does.
+pub(crate) fn listening(over: Over, builder: OrbBuilder) -> Orb {
+    let Over::Tcp = over;
+    builder
+        .listen("127.0.0.1:0")
+        .and_then(OrbBuilder::build)
+        .expect("a free port")
+}
+
+/// A client whose calls end, whatever happens.
+pub(crate) fn client() -> Orb {
+    Orb::builder()
+        .round_trip_timeout(PATIENCE)
+        .build()
+        .expect("a client needs nothing")
+}
+
+/// Waits for what another thread brings about.
+#[track_caller]
+pub(crate) fn wait_for(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < PATIENCE, "it does not come");
+        std::thread::yield_now();
+    }
+}

@@ -65,6 +65,8 @@ pub mod minor {
     pub const BAD_SCHEMA_SPECIFIC: u32 = omg(9);
     /// BAD_PARAM: a string is no reference for another reason.
     pub const BAD_REFERENCE_STRING: u32 = omg(10);
+    /// BAD_PARAM: a list of policies has two of one kind.
+    pub const POLICY_TWICE: u32 = omg(30);
     /// MARSHAL: wide characters in a request of GIOP 1.0.
     pub const WIDE_IN_GIOP_1_0_REQUEST: u32 = omg(5);
     /// MARSHAL: wide characters in a reply of GIOP 1.0.

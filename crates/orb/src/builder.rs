@@ -10,6 +10,7 @@ use crate::limits::{
     LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
 };
 use crate::orb::{Orb, OrbCore};
+use crate::policy::{Overrides, Policy, SyncScope};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 
 /// Collects what an ORB is to be, then makes it.
@@ -20,8 +21,7 @@ pub struct OrbBuilder {
     pub(crate) published_host: Option<String>,
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) shape: LaneShape,
-    pub(crate) round_trip: Option<Duration>,
-    pub(crate) connect: Option<Duration>,
+    pub(crate) policies: Overrides,
     pub(crate) thread_start: Option<ThreadStart>,
 }
 
@@ -91,8 +91,7 @@ impl Default for OrbBuilder {
                 inbound_size_max: INBOUND_SIZE_MAX,
                 arrival_timeout: ARRIVAL_TIMEOUT,
             },
-            round_trip: None,
-            connect: None,
+            policies: Overrides::default(),
             thread_start: None,
         }
     }
@@ -106,7 +105,8 @@ impl OrbBuilder {
     /// * `-ORBUnixPermissions MODE`: those of unix sockets, octal;
     /// * `-ORBPublishedHost HOST`: the host that references carry;
     /// * `-ORBServerThreads COUNT`: threads that serve;
-    /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`.
+    /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`;
+    /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for.
     ///
     /// # Errors
     /// [`BuildError`] for an option that is not known or whose value cannot be read.
@@ -161,6 +161,11 @@ impl OrbBuilder {
             )),
             "-ORBRoundTripTimeout" => Ok(self.round_trip_timeout(milliseconds()?)),
             "-ORBConnectTimeout" => Ok(self.connect_timeout(milliseconds()?)),
+            "-ORBSyncScope" => {
+                let scope = parse_sync_scope(value)
+                    .ok_or_else(|| malformed("none, transport, server or target"))?;
+                Ok(self.policy(Policy::SyncScope(scope)))
+            }
             _ => Err(BuildError::UnknownOption(option.to_owned())),
         }
     }
@@ -245,14 +250,19 @@ impl OrbBuilder {
     }
 
     /// The longest a call may take unless its reference says otherwise; none by default.
-    pub fn round_trip_timeout(mut self, limit: Duration) -> Self {
-        self.round_trip = Some(limit);
-        self
+    pub fn round_trip_timeout(self, limit: Duration) -> Self {
+        self.policy(Policy::RelativeRoundtripTimeout(limit))
     }
 
     /// The longest a connection may take to make unless its reference says otherwise.
-    pub fn connect_timeout(mut self, limit: Duration) -> Self {
-        self.connect = Some(limit);
+    pub fn connect_timeout(self, limit: Duration) -> Self {
+        self.policy(Policy::ConnectionTimeout(limit))
+    }
+
+    /// A policy of all calls of the ORB; [`Orb::policy_manager`] changes it later.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        let one = Overrides::one(policy);
+        self.policies = one.over(self.policies);
         self
     }
 
@@ -298,6 +308,16 @@ impl fmt::Debug for OrbBuilder {
             .field("shape", &self.shape)
             .finish_non_exhaustive()
     }
+}
+
+fn parse_sync_scope(text: &str) -> Option<SyncScope> {
+    Some(match text {
+        "none" => SyncScope::None,
+        "transport" => SyncScope::WithTransport,
+        "server" => SyncScope::WithServer,
+        "target" => SyncScope::WithTarget,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
 mod exchange;
+mod forward;
+mod oneway;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +17,9 @@ use crate::counters::{Counter, Counters};
 use crate::limits::{CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
 
-pub(crate) use exchange::{Call, Reply, follow_forwards};
+pub(crate) use exchange::{Call, Reply};
+pub(crate) use forward::follow_forwards;
+pub(crate) use oneway::{send_oneway, send_oneway_unasked};
 
 /// Everything that goes out of one ORB.
 pub(crate) struct Client {
@@ -35,6 +39,8 @@ pub(crate) struct Binding {
     endpoint: Endpoint,
     idle: Pool<ClientConnection>,
     oneway: PiMutex<Option<ClientConnection>>,
+    /// Held once by each connection besides: tells whether any is open.
+    open: Arc<()>,
 }
 
 /// A connection that we have made.
@@ -46,6 +52,7 @@ pub(crate) struct ClientConnection {
     code_sets_said: bool,
     /// It has served a call before.
     is_used: bool,
+    _open: Arc<()>,
 }
 
 impl Client {
@@ -78,6 +85,7 @@ impl Client {
             endpoint: key.0.clone(),
             idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
             oneway: PiMutex::new(None),
+            open: Arc::default(),
         });
         bindings.insert(key, Arc::clone(&binding));
         binding
@@ -108,6 +116,7 @@ impl Client {
             last_used,
             code_sets_said: false,
             is_used: false,
+            _open: Arc::clone(&binding.open),
         })
     }
 

@@ -81,6 +81,8 @@ counters! {
     RequestsSent => "requests_sent",
     /// One-ways sent.
     OnewaysSent => "oneways_sent",
+    /// One-ways with SYNC_NONE that could not be sent.
+    OnewaysLost => "oneways_lost",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",
     /// Calls begun again on a fresh connection because the cached one had been closed.

@@ -45,6 +45,7 @@ mod initial;
 mod lane;
 pub mod limits;
 mod orb;
+mod policy;
 mod raise;
 mod reference;
 mod servant;
@@ -61,5 +62,9 @@ pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{Completion, Ior, SystemException, SystemExceptionKind, minor};
 pub use deckwatch_sync::SlotKey;
 pub use orb::Orb;
+pub use policy::{
+    Policy, PolicyCurrent, PolicyErrorCode, PolicyManager, PolicyType, RebindMode, SetOverrideType,
+    SyncScope,
+};
 pub use reference::ObjectRef;
 pub use servant::{Servant, ServerRequest};

@@ -13,6 +13,7 @@ use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
+use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException, wire};
@@ -25,6 +26,7 @@ pub(crate) struct OrbCore {
     this: Weak<Self>,
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
+    pub(crate) policies: AtOrb,
     adapter: Arc<Adapter>,
     lane: OnceLock<Arc<Lane>>,
     root: OnceLock<Poa>,
@@ -38,8 +40,6 @@ struct Settings {
     endpoints: Vec<Endpoint>,
     published_host: Option<String>,
     shape: LaneShape,
-    round_trip: Option<Duration>,
-    connect: Option<Duration>,
     thread_start: Option<ThreadStart>,
 }
 
@@ -69,6 +69,7 @@ impl OrbCore {
                 builder.shape.buffer_size,
             ),
             initial: RwLock::new(initial),
+            policies: AtOrb::new(builder.policies),
             // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
             adapter: Arc::new(Adapter::new(
                 RandomState::new().hash_one(std::process::id()),
@@ -80,18 +81,12 @@ impl OrbCore {
                 endpoints: builder.endpoints,
                 published_host: builder.published_host,
                 shape: builder.shape,
-                round_trip: builder.round_trip,
-                connect: builder.connect,
                 thread_start: builder.thread_start,
             },
             starting: Mutex::new(()),
             end: Mutex::new(false),
             ended: Condvar::new(),
         })
-    }
-
-    pub(crate) fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
-        (self.settings.round_trip, self.settings.connect)
     }
 
     /// The lane, made and started when first asked for.
@@ -243,6 +238,18 @@ impl Orb {
     #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.0.published()
+    }
+
+    /// The policies of all calls of this ORB; `ORBPolicyManager` among the standard's initial references.
+    #[must_use]
+    pub fn policy_manager(&self) -> PolicyManager {
+        PolicyManager(Arc::clone(&self.0))
+    }
+
+    /// The policies of the calling thread's calls through this ORB; `PolicyCurrent` among the standard's initial references.
+    #[must_use]
+    pub fn policy_current(&self) -> PolicyCurrent {
+        PolicyCurrent(Arc::downgrade(&self.0))
     }
 
     /// The counters of this ORB.

@@ -19,10 +19,12 @@ raises! {
     initialize => Initialize;
     intf_repos => IntfRepos;
     inv_objref => InvObjref;
+    inv_policy => InvPolicy;
     no_implement => NoImplement;
     no_resources => NoResources;
     obj_adapter => ObjAdapter;
     object_not_exist => ObjectNotExist;
+    rebind => Rebind;
     timeout => Timeout;
     transient => Transient;
     unknown => Unknown;

@@ -9,12 +9,13 @@ use deckwatch_cdr::{
     DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Write,
     WriteReference, Writer,
 };
-use deckwatch_giop::{Ior, ReplyStatus};
+use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
-use crate::client::{Binding, Call, Reply, follow_forwards};
+use crate::client::{Binding, Call, Reply, follow_forwards, send_oneway, send_oneway_unasked};
 use crate::limits::TARGETS_MAX;
 use crate::orb::OrbCore;
+use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
 use crate::transport::Endpoint;
 use crate::wire::{self, Profile};
 use crate::{Completion, SystemException, current, minor};
@@ -34,8 +35,9 @@ pub(crate) struct Inner {
     /// Where requests go after a location forward; looked at only while the flag is up.
     forward: PiMutex<Option<Arc<[Target]>>>,
     is_forwarded: AtomicBool,
-    round_trip: Option<Duration>,
-    connect: Option<Duration>,
+    /// A call through it has reached a server.
+    is_bound: AtomicBool,
+    overrides: Overrides,
 }
 
 /// One address at which an object can be asked, and the connections to it.
@@ -47,7 +49,6 @@ pub(crate) struct Target {
 
 impl ObjectRef {
     pub(crate) fn new(ior: Ior, orb: Option<Arc<OrbCore>>) -> Self {
-        let (round_trip, connect) = orb.as_ref().map_or((None, None), |orb| orb.timeouts());
         let of = OnceLock::new();
         if let Some(orb) = orb {
             let _first = of.set(orb);
@@ -59,37 +60,78 @@ impl ObjectRef {
             targets: OnceLock::new(),
             forward: PiMutex::new(None),
             is_forwarded: AtomicBool::new(false),
-            round_trip,
-            connect,
+            is_bound: AtomicBool::new(false),
+            overrides: Overrides::default(),
         }))
     }
 
-    fn with(&self, change: impl FnOnce(&mut Inner)) -> Self {
-        let mut inner = Inner {
+    fn with(&self, overrides: Overrides) -> Self {
+        Self(Arc::new(Inner {
             ior: self.0.ior.clone(),
             orb: self.0.orb.clone(),
             place: self.0.place.clone(),
             targets: self.0.targets.clone(),
             forward: PiMutex::new(None),
             is_forwarded: AtomicBool::new(false),
-            round_trip: self.0.round_trip,
-            connect: self.0.connect,
-        };
-        change(&mut inner);
-        Self(Arc::new(inner))
+            is_bound: AtomicBool::new(false),
+            overrides,
+        }))
     }
 
-    /// The same object, with another limit on the time from call to reply (RelativeRoundtripTimeoutPolicy);
-    /// `None`: no limit. It raises TIMEOUT.
+    /// The same object by a new reference with these policies; they count before the thread's and the ORB's.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
+    pub fn set_policy_overrides(
+        &self,
+        policies: &[Policy],
+        how: SetOverrideType,
+    ) -> Result<Self, SystemException> {
+        Ok(self.with(self.0.overrides.changed(policies, how)?))
+    }
+
+    /// The policies set for this reference, of these kinds, all where none is named.
+    #[must_use]
+    pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
+        self.0.overrides.list(kinds)
+    }
+
+    /// The policy of this kind that a call from this thread would have: the reference's, the thread's, the ORB's or the
+    /// default, in this order. `None`: no limit.
+    ///
+    /// # Errors
+    /// INV_POLICY for a kind that is not known; BAD_INV_ORDER for a reference that belongs to no ORB.
+    pub fn client_policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
+        self.in_force(self.0.orb()?).in_force(kind)
+    }
+
+    /// As [`ObjectRef::client_policy`]: none of the policies known here is of concern to the server too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
+        self.client_policy(kind)
+    }
+
+    fn in_force(&self, orb: &Arc<OrbCore>) -> Overrides {
+        let outer = policy::at_thread(Arc::as_ptr(orb)).over(orb.policies.read());
+        self.0.overrides.over(outer)
+    }
+
+    /// The same object, with another limit on the time from call to reply: [`Policy::RelativeRoundtripTimeout`] in one
+    /// word. `None`: no limit.
     #[must_use]
     pub fn with_round_trip_timeout(&self, limit: Option<Duration>) -> Self {
-        self.with(|inner| inner.round_trip = limit)
+        let limit = limit.unwrap_or(Duration::MAX);
+        self.with(Overrides::one(Policy::RelativeRoundtripTimeout(limit)).over(self.0.overrides))
     }
 
-    /// The same object, with another limit on the time to connect; `None`: the ORB's own. It raises TRANSIENT.
+    /// The same object, with another limit on the time to connect: [`Policy::ConnectionTimeout`] in one word. `None`:
+    /// [`crate::limits::CONNECT_TIMEOUT`].
     #[must_use]
     pub fn with_connect_timeout(&self, limit: Option<Duration>) -> Self {
-        self.with(|inner| inner.connect = limit)
+        let limit = limit.unwrap_or(Duration::MAX);
+        self.with(Overrides::one(Policy::ConnectionTimeout(limit)).over(self.0.overrides))
     }
 
     /// The reference as it travels.
@@ -182,7 +224,7 @@ impl ObjectRef {
     ) -> Result<T, E> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let call = self.call(operation, &arguments);
+        let call = self.call(orb, operation, &arguments);
         let reply = follow_forwards(&orb.client, &self.0, &call)?;
         let outcome = match reply.status() {
             ReplyStatus::NoException => {
@@ -194,10 +236,12 @@ impl ObjectRef {
         outcome
     }
 
-    /// Calls a one-way operation: returns when the request has been handed to the transport.
+    /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
+    /// been handed to the transport.
     ///
     /// # Errors
-    /// The system exception that stood in the way. None says that the request has been served.
+    /// The system exception that stood in the way. Only with [`SyncScope::WithTarget`] its absence says that the request
+    /// has been served.
     pub fn invoke_oneway(
         &self,
         operation: &str,
@@ -205,23 +249,39 @@ impl ObjectRef {
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let call = self.call(operation, &arguments);
-        match self.0.forwarded() {
-            Some(targets) => orb.client.call_oneway(&targets, &call),
-            None => orb.client.call_oneway(self.0.targets()?, &call),
+        let mut call = self.call(orb, operation, &arguments);
+        call.is_oneway = true;
+        call.response = Response::Nothing;
+        match call.policies.sync_scope() {
+            SyncScope::None => return send_oneway_unasked(&orb.client, &self.0, &call),
+            SyncScope::WithTransport => return send_oneway(&orb.client, &self.0, &call),
+            SyncScope::WithServer => call.response = Response::Receipt,
+            SyncScope::WithTarget => call.response = Response::Outcome,
+        }
+        let reply = follow_forwards(&orb.client, &self.0, &call)?;
+        let status = reply.status();
+        reply.give_back(&orb.client);
+        match status {
+            ReplyStatus::NoException => Ok(()),
+            _ => Err(raise::unknown(
+                minor::UNKNOWN_USER_EXCEPTION,
+                Completion::Yes,
+            )),
         }
     }
 
     fn call<'c>(
         &self,
+        orb: &Arc<OrbCore>,
         operation: &'c str,
         arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Call<'c> {
         Call {
             operation,
             arguments,
-            round_trip: self.0.round_trip,
-            connect: self.0.connect,
+            response: Response::Outcome,
+            is_oneway: false,
+            policies: self.in_force(orb),
         }
     }
 }
@@ -287,6 +347,17 @@ impl Inner {
             return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
         }
         Ok(targets)
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        self.is_bound.load(Ordering::Relaxed)
+    }
+
+    /// A server has been reached: from here on rebinding is what the policy says.
+    pub(crate) fn bind(&self) {
+        if !self.is_bound() {
+            self.is_bound.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn forwarded(&self) -> Option<Arc<[Target]>> {

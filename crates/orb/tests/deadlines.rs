@@ -2,31 +2,13 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use deckwatch_orb::{Completion, Counter, ObjectRef, Orb, SystemExceptionKind as Kind};
+use deckwatch_orb::{Completion, Counter, Orb, SystemExceptionKind as Kind};
+use support::fake::{fake_server, ior_octets, read_request, reply, try_read_message};
 use support::{Server, call, client_of, note};
-
-/// A server of the test's own, for one connection.
-fn fake_server(serve: impl FnOnce(TcpStream) + Send + 'static) -> (Orb, ObjectRef) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("corbaloc:iiop:1.2@{}/Fake", listener.local_addr().unwrap());
-    std::thread::spawn(move || serve(listener.accept().unwrap().0));
-    let orb = Orb::builder().build().unwrap();
-    let reference = orb.string_to_object(&url).unwrap().unwrap();
-    (orb, reference)
-}
-
-fn read_request(stream: &mut TcpStream) -> Vec<u8> {
-    let mut header = [0; 12];
-    stream.read_exact(&mut header).unwrap();
-    let size = u32::from_le_bytes(header[8..].try_into().unwrap());
-    let mut body = vec![0; size as usize];
-    stream.read_exact(&mut body).unwrap();
-    body
-}
 
 #[test]
 fn a_call_is_interrupted_at_its_deadline_and_the_server_serves_on() {
@@ -167,31 +149,11 @@ fn forwards_that_lead_in_a_circle_are_given_up() {
     );
     let orb = Orb::builder().build().unwrap();
     let reference = orb.string_to_object(&url).unwrap().unwrap();
-    let mut body = Vec::new();
-    deckwatch_cdr::Write::write(
-        reference.ior(),
-        &mut deckwatch_cdr::Writer::new(&mut body).with_order(deckwatch_cdr::ByteOrder::Little),
-    )
-    .unwrap();
+    let body = ior_octets(&reference);
     std::thread::spawn(move || {
         let mut stream = listener.accept().unwrap().0;
-        loop {
-            let mut header = [0; 12];
-            if stream.read_exact(&mut header).is_err() {
-                return;
-            }
-            let mut request = vec![0; u32::from_le_bytes(header[8..].try_into().unwrap()) as usize];
-            stream.read_exact(&mut request).unwrap();
-            let size = u32::try_from(12 + body.len()).unwrap();
-            let head = [
-                b"GIOP\x01\x02\x01\x01",
-                &size.to_le_bytes()[..],
-                &request[..4],
-                &[3, 0, 0, 0, 0, 0, 0, 0],
-            ];
-            stream
-                .write_all(&[&head.concat()[..], &body].concat())
-                .unwrap();
+        while let Some(request) = try_read_message(&mut stream) {
+            reply(&mut stream, &request, 3, &body);
         }
     });
     let raised = call(&reference, "ping").unwrap_err();

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use deckwatch_cdr::{EncodeError, Parse, Reader, Writer};
 use deckwatch_giop::{Ior, ReplyStatus, Response};
@@ -10,19 +9,49 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 use super::{Binding, Client, ClientConnection};
 use crate::connection::{Inbound, OverBudget};
 use crate::counters::Counter;
-use crate::limits::{CONNECT_TIMEOUT, FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT};
+use crate::limits::CONNECT_TIMEOUT;
+use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::transport::{Instant64, TransportError};
 use crate::wire::{self, Profile, ReplyHead};
-use crate::{Completion, SystemException, SystemExceptionKind, minor};
+use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
 /// What is asked, of whomever.
 pub(crate) struct Call<'c> {
     pub(crate) operation: &'c str,
     pub(crate) arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-    pub(crate) round_trip: Option<Duration>,
-    pub(crate) connect: Option<Duration>,
+    /// What is waited for.
+    pub(crate) response: Response,
+    /// It keeps its place among the one-ways to its server.
+    pub(crate) is_oneway: bool,
+    /// The policies in force.
+    pub(crate) policies: Overrides,
+}
+
+/// Until when a call may take, and until when its request must have gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadlines {
+    pub(crate) reply: Option<Instant64>,
+    pub(crate) request: Option<Instant64>,
+}
+
+impl Deadlines {
+    pub(crate) fn of(policies: &Overrides, now: Instant64) -> Self {
+        let reply = policies.round_trip().map(|wait| now.after(wait));
+        let sent = policies.request().map(|wait| now.after(wait));
+        Self {
+            reply,
+            request: earlier(reply, sent),
+        }
+    }
+}
+
+fn earlier(one: Option<Instant64>, other: Option<Instant64>) -> Option<Instant64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
@@ -53,14 +82,14 @@ pub(crate) enum Attempt {
 }
 
 /// Why an attempt failed, and whether another may be made.
-struct Failure {
-    exception: SystemException,
+pub(super) struct Failure {
+    pub(super) exception: SystemException,
     /// The server has certainly not served the request, and an other connection or address may do.
-    may_retry: bool,
+    pub(super) may_retry: bool,
 }
 
 impl Failure {
-    fn last(exception: SystemException) -> Self {
+    pub(super) fn last(exception: SystemException) -> Self {
         Self {
             exception,
             may_retry: false,
@@ -69,17 +98,24 @@ impl Failure {
 }
 
 impl Client {
-    /// Calls one of `targets` and waits for the reply, until `deadline`.
-    fn call(
+    /// Calls one of `targets` and waits for the reply. `is_bound`: one of them has been called before.
+    pub(super) fn call(
         &self,
         targets: &[Target],
         call: &Call<'_>,
+        is_bound: bool,
         now: Instant64,
-        deadline: Option<Instant64>,
+        deadlines: Deadlines,
     ) -> Result<Attempt, SystemException> {
+        let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            match self.call_target(target, call, now, deadline) {
+            let attempt = if call.is_oneway {
+                self.call_in_order(target, call, may_reconnect, now, deadlines)
+            } else {
+                self.call_target(target, call, may_reconnect, now, deadlines)
+            };
+            match attempt {
                 Ok(attempt) => return Ok(attempt),
                 Err(failure) if failure.may_retry => last = failure.exception,
                 Err(failure) => return Err(failure.exception),
@@ -93,29 +129,36 @@ impl Client {
         &self,
         target: &Target,
         call: &Call<'_>,
+        may_reconnect: bool,
         now: Instant64,
-        deadline: Option<Instant64>,
+        deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
         if let Some(connection) = self.take_idle(&target.binding, now) {
-            match self.exchange(connection, target, call, deadline) {
+            match self.exchange(connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
                 done => return done,
             }
         }
-        let connection = self.connect_for(&target.binding, call, deadline)?;
-        self.exchange(connection, target, call, deadline)
+        let connection =
+            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        self.exchange(connection, target, call, deadlines)
     }
 
-    fn connect_for(
+    /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
+    pub(super) fn connect_for(
         &self,
         binding: &Binding,
         call: &Call<'_>,
+        may_reconnect: bool,
         deadline: Option<Instant64>,
     ) -> Result<ClientConnection, Failure> {
+        if !may_reconnect && Arc::strong_count(&binding.open) == 1 {
+            return Err(Failure::last(raise::rebind(minor::NONE, Completion::No)));
+        }
         let within = self
             .transport
             .now()
-            .after(call.connect.unwrap_or(CONNECT_TIMEOUT));
+            .after(call.policies.connection().unwrap_or(CONNECT_TIMEOUT));
         let until = deadline.map_or(within, |deadline| deadline.min(within));
         self.connect(binding, until).map_err(|error| match error {
             TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
@@ -137,24 +180,28 @@ impl Client {
         mut connection: ClientConnection,
         target: &Target,
         call: &Call<'_>,
-        deadline: Option<Instant64>,
+        deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
-        let request_id = connection.next_request_id();
         self.counters.count(Counter::RequestsSent);
-        self.send(
-            &mut connection,
-            target,
-            call,
-            (request_id, Response::Outcome),
-            deadline,
-        )?;
+        let (reply, is_clean) = self.ask(&mut connection, target, call, deadlines)?;
+        if is_clean {
+            self.give_back(&target.binding, connection, self.transport.now());
+        }
+        self.interpret(reply).map_err(Failure::last)
+    }
+
+    /// One request and its reply; whether the connection can be used again.
+    pub(super) fn ask(
+        &self,
+        connection: &mut ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        deadlines: Deadlines,
+    ) -> Result<(Reply, bool), Failure> {
+        let request_id = self.send(connection, target, call, deadlines.request)?;
         let mut inbound = Inbound::new(self.message_size_max, None);
-        let received = self.receive(
-            &connection,
-            &mut inbound,
-            (request_id, &target.profile),
-            deadline,
-        );
+        let asked = (request_id, &target.profile);
+        let received = self.receive(connection, &mut inbound, asked, deadlines.reply);
         let reply = match received {
             Ok(reply) => reply,
             Err(failure) => {
@@ -163,25 +210,23 @@ impl Client {
             }
         };
         // A connection with octets nobody asked for is not used again.
-        if !inbound.is_within_message() {
-            self.give_back(&target.binding, connection, self.transport.now());
-        }
-        self.interpret(reply).map_err(Failure::last)
+        Ok((reply, !inbound.is_within_message()))
     }
 
-    fn send(
+    /// Sends a request whole; its number.
+    pub(super) fn send(
         &self,
         connection: &mut ClientConnection,
         target: &Target,
         call: &Call<'_>,
-        (id, response): (u32, Response),
         deadline: Option<Instant64>,
-    ) -> Result<(), Failure> {
+    ) -> Result<u32, Failure> {
+        let id = connection.next_request_id();
         let mut buffer = self.slab.lend_empty();
         let says_code_sets = target.profile.knows_code_sets() && !connection.code_sets_said;
         let head = wire::RequestHead {
             id,
-            response,
+            response: call.response,
             operation: call.operation,
             says_code_sets,
         };
@@ -201,7 +246,7 @@ impl Client {
         };
         self.slab.take_back(buffer);
         connection.code_sets_said |= sent.is_ok();
-        sent
+        sent.map(|()| id)
     }
 
     /// A message that was not written whole has not been served.
@@ -216,7 +261,7 @@ impl Client {
         }
     }
 
-    fn timed_out(&self, completed: Completion) -> SystemException {
+    pub(super) fn timed_out(&self, completed: Completion) -> SystemException {
         self.counters.count(Counter::Timeouts);
         raise::timeout(0, completed)
     }
@@ -318,7 +363,7 @@ impl Client {
         Failure::last(raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe))
     }
 
-    fn interpret(&self, reply: Reply) -> Result<Attempt, SystemException> {
+    pub(super) fn interpret(&self, reply: Reply) -> Result<Attempt, SystemException> {
         let understood = match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => {
                 return Ok(Attempt::Replied(reply));
@@ -335,104 +380,4 @@ impl Client {
         reply.give_back(self);
         understood
     }
-
-    /// Sends a one-way to the first of `targets` that can be reached, behind those sent there before.
-    pub(crate) fn call_oneway(
-        &self,
-        targets: &[Target],
-        call: &Call<'_>,
-    ) -> Result<(), SystemException> {
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            match self.oneway_target(target, call) {
-                Ok(()) => return Ok(()),
-                Err(failure) if failure.may_retry => last = failure.exception,
-                Err(failure) => return Err(failure.exception),
-            }
-        }
-        Err(last)
-    }
-
-    fn oneway_target(&self, target: &Target, call: &Call<'_>) -> Result<(), Failure> {
-        let mut kept = target.binding.oneway.lock("client.oneway");
-        let now = self.transport.now();
-        let deadline = now.after(call.round_trip.unwrap_or(ONEWAY_WRITE_TIMEOUT));
-        self.counters.count(Counter::OnewaysSent);
-        if let Some(mut connection) = kept
-            .take()
-            .filter(|connection| self.is_fresh(connection, now))
-        {
-            let request_id = connection.next_request_id();
-            match self.send(
-                &mut connection,
-                target,
-                call,
-                (request_id, Response::Nothing),
-                Some(deadline),
-            ) {
-                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                done => {
-                    connection.last_used = now;
-                    // After a deadline a part of the message may have gone: nothing can follow it.
-                    *kept = done.is_ok().then_some(connection);
-                    return done;
-                }
-            }
-        }
-        let mut connection =
-            self.connect_for(&target.binding, call, call.round_trip.map(|_| deadline))?;
-        let request_id = connection.next_request_id();
-        self.send(
-            &mut connection,
-            target,
-            call,
-            (request_id, Response::Nothing),
-            Some(deadline),
-        )?;
-        *kept = Some(connection);
-        Ok(())
-    }
-}
-
-/// Follows forwards from `origin` until a server replies.
-pub(crate) fn follow_forwards(
-    client: &Client,
-    origin: &crate::reference::Inner,
-    call: &Call<'_>,
-) -> Result<Reply, SystemException> {
-    let now = client.transport.now();
-    let deadline = call.round_trip.map(|wait| now.after(wait));
-    let mut forwarded: Option<Arc<[Target]>> = origin.forwarded();
-    for _ in 0..FORWARDS_MAX {
-        let targets = match &forwarded {
-            Some(targets) => targets,
-            None => origin.targets()?,
-        };
-        match client.call(targets, call, now, deadline) {
-            Ok(Attempt::Replied(reply)) => return Ok(reply),
-            Ok(Attempt::Forwarded(ior)) => {
-                let targets = origin.resolve(&ior)?;
-                origin.remember(Some(Arc::clone(&targets)));
-                forwarded = Some(targets);
-            }
-            // Where the forwarded-to has gone, the origin is asked again.
-            Err(exception) if forwarded.is_some() && may_be_elsewhere(exception) => {
-                origin.remember(None);
-                forwarded = None;
-            }
-            Err(exception) => return Err(exception),
-        }
-    }
-    Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
-}
-
-/// Whether an exception may come of asking at a place that the object has left; any other is the object's own answer.
-fn may_be_elsewhere(exception: SystemException) -> bool {
-    let is_of_the_way = matches!(
-        exception.kind,
-        SystemExceptionKind::Transient
-            | SystemExceptionKind::CommFailure
-            | SystemExceptionKind::ObjectNotExist
-    );
-    is_of_the_way && exception.completed == Completion::No
 }

@@ -30,6 +30,8 @@ pub(super) fn depth_here(_lane: &Lane) -> usize {
 enum Outcome {
     /// The reply, if one is expected, stands in the buffer.
     Replied,
+    /// The caller knew that the request had come before it was served; it waits for nothing more.
+    Receipted,
     /// The reply is this exception.
     Raise(SystemException),
     /// The caller shall ask elsewhere.
@@ -93,19 +95,12 @@ impl Lane {
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         DEPTH.set(DEPTH.get() + 1);
         let mut reply = self.slab.lend_empty();
-        if request.response == Response::Receipt {
-            // The caller wants to know that the request has come, not what comes of it.
-            let receipt =
-                ServerRequest::new(request, &[], &mut reply, self.shape.message_size_max).finish();
-            debug_assert!(
-                receipt.is_ok(),
-                "a reply without results can always be written"
-            );
-            self.write(connection, &reply);
-        }
-        let outcome = agreed.map_or_else(Outcome::Raise, |()| self.upcall(request, &mut reply));
+        let outcome = agreed.map_or_else(Outcome::Raise, |()| {
+            self.upcall(connection, request, &mut reply)
+        });
+        let is_answered = matches!(outcome, Outcome::Receipted);
         match outcome {
-            Outcome::Replied => {}
+            Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
                 self.counters.count(Counter::SystemExceptions);
                 wire::exception_reply(&mut reply, request, exception);
@@ -116,22 +111,30 @@ impl Lane {
                 }
             }
         }
-        if request.response == Response::Outcome {
-            self.counters.count(Counter::Requests);
+        self.counters.count(match request.response {
+            Response::Outcome => Counter::Requests,
+            _ => Counter::Oneways,
+        });
+        if request.response.is_expected() && !is_answered {
             self.write(connection, &reply);
-        } else {
-            self.counters.count(Counter::Oneways);
         }
         self.slab.take_back(reply);
         DEPTH.set(DEPTH.get() - 1);
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn upcall(&self, request: &Request<'_>, reply: &mut Vec<u8>) -> Outcome {
+    fn upcall(
+        &self,
+        connection: &ServerConnection,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Outcome {
         let key = request.target.object_key().map_err(SystemException::from);
         match key.and_then(|key| self.find(key)) {
-            Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(request, reply, elsewhere),
-            Ok(found) => self.upcall_at(request, reply, &found),
+            Ok(Found::Elsewhere(elsewhere)) => {
+                self.upcall_elsewhere(connection, request, reply, elsewhere)
+            }
+            Ok(found) => self.upcall_at(connection, request, reply, &found),
             Err(exception) => self.refuse(exception),
         }
     }
@@ -139,6 +142,7 @@ impl Lane {
     /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
     fn upcall_elsewhere(
         &self,
+        connection: &ServerConnection,
         request: &Request<'_>,
         reply: &mut Vec<u8>,
         elsewhere: Elsewhere,
@@ -147,7 +151,7 @@ impl Lane {
             elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
         });
         let outcome = own.map(|key| match self.find(key) {
-            Ok(found) => self.upcall_at(request, reply, &found),
+            Ok(found) => self.upcall_at(connection, request, reply, &found),
             Err(exception) => self.refuse(exception),
         });
         outcome.unwrap_or(Outcome::Forward(elsewhere.target))
@@ -162,7 +166,13 @@ impl Lane {
         Outcome::Raise(exception)
     }
 
-    fn upcall_at(&self, request: &Request<'_>, reply: &mut Vec<u8>, found: &Found<'_>) -> Outcome {
+    fn upcall_at(
+        &self,
+        connection: &ServerConnection,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+        found: &Found<'_>,
+    ) -> Outcome {
         let (Some(servant), Some(adapter)) = (found.servant(), found.adapter()) else {
             return self.refuse(raise::object_not_exist(raise::NO_OBJECT, Completion::No));
         };
@@ -174,6 +184,9 @@ impl Lane {
             return outcome;
         }
         current::enter(&self.orb);
+        if request.response == Response::Receipt {
+            self.say_receipt(connection, request, reply);
+        }
         let mut upcall = ServerRequest::new(
             request,
             found.object_id(),
@@ -183,16 +196,33 @@ impl Lane {
         let _turn = adapter
             .is_single_threaded()
             .then(|| adapter.serial.lock("adapter.single_thread"));
-        match catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut upcall))) {
+        let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut upcall)));
+        if served.is_err() {
+            self.counters.count(Counter::ServantPanics);
+        }
+        match served {
+            _ if request.response == Response::Receipt => Outcome::Receipted,
             Ok(Ok(())) => upcall
                 .finish()
                 .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
             Ok(Err(exception)) => Outcome::Raise(exception),
-            Err(_) => {
-                self.counters.count(Counter::ServantPanics);
-                Outcome::Raise(raise::unknown(0, Completion::Maybe))
-            }
+            Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
         }
+    }
+
+    /// SYNC_WITH_SERVER: the caller is told that the request has come and will be served, not what comes of it.
+    fn say_receipt(
+        &self,
+        connection: &ServerConnection,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+    ) {
+        let receipt = ServerRequest::new(request, &[], reply, self.shape.message_size_max).finish();
+        debug_assert!(
+            receipt.is_ok(),
+            "a reply without results can always be written"
+        );
+        self.write(connection, reply);
     }
 
     /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.

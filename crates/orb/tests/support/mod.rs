@@ -7,6 +7,7 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod fake;
 pub mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

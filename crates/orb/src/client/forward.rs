@@ -1,0 +1,62 @@
+//! Where a call goes: to the reference's own addresses, or to those that a server has named instead.
+
+use std::sync::Arc;
+
+use super::Client;
+use super::exchange::{Attempt, Call, Deadlines, Reply};
+use crate::limits::FORWARDS_MAX;
+use crate::policy::RebindMode;
+use crate::reference::{Inner, Target};
+use crate::{Completion, SystemException, SystemExceptionKind, minor};
+use crate::{raise, raise::own};
+
+/// Calls the object of `origin` and follows forwards until a server replies.
+pub(crate) fn follow_forwards(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<Reply, SystemException> {
+    let now = client.transport.now();
+    let deadlines = Deadlines::of(&call.policies, now);
+    let is_bound = origin.is_bound();
+    let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
+    let mut forwarded: Option<Arc<[Target]>> = origin.forwarded();
+    for _ in 0..FORWARDS_MAX {
+        let targets = match &forwarded {
+            Some(targets) => targets,
+            None => origin.targets()?,
+        };
+        match client.call(targets, call, is_bound, now, deadlines) {
+            Ok(Attempt::Replied(reply)) => {
+                origin.bind();
+                return Ok(reply);
+            }
+            Ok(Attempt::Forwarded(_)) if !may_rebind => {
+                return Err(raise::rebind(minor::NONE, Completion::No));
+            }
+            Ok(Attempt::Forwarded(ior)) => {
+                let targets = origin.resolve(&ior)?;
+                origin.remember(Some(Arc::clone(&targets)));
+                forwarded = Some(targets);
+            }
+            // Where the forwarded-to has gone, the origin is asked again.
+            Err(exception) if forwarded.is_some() && may_rebind && may_be_elsewhere(exception) => {
+                origin.remember(None);
+                forwarded = None;
+            }
+            Err(exception) => return Err(exception),
+        }
+    }
+    Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+}
+
+/// Whether an exception may come of asking at a place that the object has left; any other is the object's own answer.
+pub(super) fn may_be_elsewhere(exception: SystemException) -> bool {
+    let is_of_the_way = matches!(
+        exception.kind,
+        SystemExceptionKind::Transient
+            | SystemExceptionKind::CommFailure
+            | SystemExceptionKind::ObjectNotExist
+    );
+    is_of_the_way && exception.completed == Completion::No
+}

@@ -1,0 +1,133 @@
+//! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
+
+use super::Client;
+use super::exchange::{Attempt, Call, Deadlines, Failure};
+use super::forward::may_be_elsewhere;
+use crate::counters::Counter;
+use crate::limits::ONEWAY_WRITE_TIMEOUT;
+use crate::policy::RebindMode;
+use crate::reference::{Inner, Target};
+use crate::transport::Instant64;
+use crate::{Completion, SystemException, SystemExceptionKind as Kind, minor, raise};
+
+/// As [`send_oneway`] for a caller that does not want to know whether the request could be sent; what it has itself
+/// done wrong it is told all the same.
+pub(crate) fn send_oneway_unasked(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<(), SystemException> {
+    let lost = |exception: &SystemException| {
+        matches!(
+            exception.kind,
+            Kind::Transient | Kind::CommFailure | Kind::Timeout | Kind::NoResources
+        )
+    };
+    match send_oneway(client, origin, call) {
+        Err(exception) if lost(&exception) => {
+            client.counters.count(Counter::OnewaysLost);
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// Hands a one-way to the transport: at the place a forward has named while that can be reached, else at the reference's own.
+pub(crate) fn send_oneway(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<(), SystemException> {
+    let is_bound = origin.is_bound();
+    if let Some(targets) = origin.forwarded() {
+        let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
+        match client.send_to_first(&targets, call, is_bound) {
+            Err(exception) if may_rebind && may_be_elsewhere(exception) => origin.remember(None),
+            done => return done,
+        }
+    }
+    client.send_to_first(origin.targets()?, call, is_bound)?;
+    origin.bind();
+    Ok(())
+}
+
+impl Client {
+    /// Sends a one-way to the first of `targets` that can be reached, behind those sent there before.
+    fn send_to_first(
+        &self,
+        targets: &[Target],
+        call: &Call<'_>,
+        is_bound: bool,
+    ) -> Result<(), SystemException> {
+        let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
+        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
+        for target in targets {
+            match self.send_in_order(target, call, may_reconnect) {
+                Ok(()) => return Ok(()),
+                Err(failure) if failure.may_retry => last = failure.exception,
+                Err(failure) => return Err(failure.exception),
+            }
+        }
+        Err(last)
+    }
+
+    fn send_in_order(
+        &self,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+    ) -> Result<(), Failure> {
+        let mut kept = target.binding.oneway.lock("client.oneway");
+        let now = self.transport.now();
+        let limit = Deadlines::of(&call.policies, now).request;
+        let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
+        self.counters.count(Counter::OnewaysSent);
+        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+        if let Some(mut connection) = cached {
+            match self.send(&mut connection, target, call, deadline) {
+                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
+                done => {
+                    connection.last_used = now;
+                    // After a deadline a part of the message may have gone: nothing can follow it.
+                    *kept = done.is_ok().then_some(connection);
+                    return done.map(drop);
+                }
+            }
+        }
+        let mut connection = self.connect_for(&target.binding, call, may_reconnect, limit)?;
+        self.send(&mut connection, target, call, deadline)?;
+        *kept = Some(connection);
+        Ok(())
+    }
+
+    /// A one-way whose receipt or outcome is waited for: behind those sent before it, and those made meanwhile wait.
+    pub(super) fn call_in_order(
+        &self,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        now: Instant64,
+        deadlines: Deadlines,
+    ) -> Result<Attempt, Failure> {
+        let mut kept = target.binding.oneway.lock("client.oneway");
+        self.counters.count(Counter::OnewaysSent);
+        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+        if let Some(mut connection) = cached {
+            match self.ask(&mut connection, target, call, deadlines) {
+                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
+                Err(failure) => return Err(failure),
+                Ok((reply, is_clean)) => {
+                    connection.last_used = self.transport.now();
+                    *kept = is_clean.then_some(connection);
+                    return self.interpret(reply).map_err(Failure::last);
+                }
+            }
+        }
+        let mut connection =
+            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        let (reply, is_clean) = self.ask(&mut connection, target, call, deadlines)?;
+        connection.last_used = self.transport.now();
+        *kept = is_clean.then_some(connection);
+        self.interpret(reply).map_err(Failure::last)
+    }
+}

@@ -1,0 +1,410 @@
+//! Policies that a client sets for its calls (CORBA 3.3 part 1, clauses 8.9 and 17.2: module Messaging).
+//!
+//! They are set for the whole ORB, for the calls of a thread, or for a reference; what is set closer to the call wins.
+//! Putting them together takes no memory and no lock: a call reads one word a policy from each of the three levels.
+
+mod level;
+
+use std::time::Duration;
+
+use deckwatch_cdr::Any;
+
+use crate::{Completion, SystemException, minor, raise};
+
+pub(crate) use level::{AtOrb, at_thread};
+pub use level::{PolicyCurrent, PolicyManager};
+
+/// A policy with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Messaging::RebindPolicy.
+    Rebind(RebindMode),
+    /// Messaging::SyncScopePolicy.
+    SyncScope(SyncScope),
+    /// Messaging::RelativeRequestTimeoutPolicy: within this the request is with the server's host, or TIMEOUT is raised.
+    /// [`Duration::MAX`]: no limit.
+    RelativeRequestTimeout(Duration),
+    /// Messaging::RelativeRoundtripTimeoutPolicy: within this the reply has come, or TIMEOUT is raised.
+    /// [`Duration::MAX`]: no limit.
+    RelativeRoundtripTimeout(Duration),
+    /// The longest that one address is tried; then the next one, or TRANSIENT. Not the standard's: TAO's by number.
+    ConnectionTimeout(Duration),
+}
+
+/// The number by which the standard knows a kind of policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolicyType(pub u32);
+
+/// What the ORB may do without a word when a reference that has been used leads elsewhere, or to a connection that has closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum RebindMode {
+    /// It follows and connects again.
+    #[default]
+    Transparent = 0,
+    /// It connects again; where it is forwarded it raises REBIND.
+    NoRebind = 1,
+    /// It raises REBIND for both. [`crate::ObjectRef::validate_connection`] binds anew.
+    NoReconnect = 2,
+}
+
+/// What a one-way call waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(i16)]
+pub enum SyncScope {
+    /// Nothing; whether the request could be sent is not told.
+    None = 0,
+    /// The transport has taken the request.
+    #[default]
+    WithTransport = 1,
+    /// The server has it and knows the object; the servant has not begun. GIOP before 1.2 cannot ask for this: as `WithTarget` there.
+    WithServer = 2,
+    /// The servant has finished; its system exceptions are raised.
+    WithTarget = 3,
+}
+
+/// Whether overrides replace those that were there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOverrideType {
+    /// They replace all.
+    SetOverride,
+    /// They replace those of their own kinds.
+    AddOverride,
+}
+
+/// Why a policy could not be made (CORBA::PolicyError).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i16)]
+pub enum PolicyErrorCode {
+    /// No policy has this number.
+    BadPolicy = 0,
+    /// The standard has it; this ORB does not.
+    UnsupportedPolicy = 1,
+    /// The value is of a wrong type.
+    BadPolicyType = 2,
+    /// The value is not one of those it may have.
+    BadPolicyValue = 3,
+}
+
+impl PolicyType {
+    /// Messaging::REBIND_POLICY_TYPE.
+    pub const REBIND: Self = Self(23);
+    /// Messaging::SYNC_SCOPE_POLICY_TYPE.
+    pub const SYNC_SCOPE: Self = Self(24);
+    /// Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE.
+    pub const RELATIVE_REQ_TIMEOUT: Self = Self(31);
+    /// Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE.
+    pub const RELATIVE_RT_TIMEOUT: Self = Self(32);
+    /// TAO::CONNECTION_TIMEOUT_POLICY_TYPE.
+    pub const CONNECTION_TIMEOUT: Self = Self(0x5441_0008);
+
+    /// The other policies of the module Messaging.
+    const UNSUPPORTED: [u32; 9] = [25, 26, 27, 28, 29, 30, 33, 34, 35];
+}
+
+/// Nanoseconds in one unit of TimeBase::TimeT.
+const TIME_T_NS: u64 = 100;
+
+impl Policy {
+    /// A policy from its number and its value as the standard has it (what `ORB::create_policy` takes): a short for rebind mode
+    /// and sync scope, a TimeBase::TimeT (100 ns) for the timeouts.
+    ///
+    /// # Errors
+    /// [`PolicyErrorCode`].
+    pub fn create(policy_type: PolicyType, value: &Any) -> Result<Self, PolicyErrorCode> {
+        let short = || {
+            value
+                .extract::<i16>()
+                .map_err(|_| PolicyErrorCode::BadPolicyType)
+        };
+        let time = || {
+            let units = value
+                .extract::<u64>()
+                .map_err(|_| PolicyErrorCode::BadPolicyType)?;
+            Ok(units
+                .checked_mul(TIME_T_NS)
+                .map_or(Duration::MAX, Duration::from_nanos))
+        };
+        match policy_type {
+            PolicyType::REBIND => rebind_mode(short()?).map(Self::Rebind),
+            PolicyType::SYNC_SCOPE => sync_scope(short()?).map(Self::SyncScope),
+            PolicyType::RELATIVE_REQ_TIMEOUT => time().map(Self::RelativeRequestTimeout),
+            PolicyType::RELATIVE_RT_TIMEOUT => time().map(Self::RelativeRoundtripTimeout),
+            PolicyType::CONNECTION_TIMEOUT => time().map(Self::ConnectionTimeout),
+            PolicyType(other) if PolicyType::UNSUPPORTED.contains(&other) => {
+                Err(PolicyErrorCode::UnsupportedPolicy)
+            }
+            _ => Err(PolicyErrorCode::BadPolicy),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn policy_type(&self) -> PolicyType {
+        PLACES[self.place()]
+    }
+
+    const fn place(&self) -> usize {
+        match self {
+            Self::Rebind(_) => REBIND,
+            Self::SyncScope(_) => SYNC_SCOPE,
+            Self::RelativeRequestTimeout(_) => REQUEST,
+            Self::RelativeRoundtripTimeout(_) => ROUND_TRIP,
+            Self::ConnectionTimeout(_) => CONNECTION,
+        }
+    }
+
+    /// Its value as a word that is never 0.
+    fn word(self) -> u64 {
+        match self {
+            Self::Rebind(mode) => mode as u64 + 1,
+            Self::SyncScope(scope) => scope as u64 + 1,
+            Self::RelativeRequestTimeout(limit)
+            | Self::RelativeRoundtripTimeout(limit)
+            | Self::ConnectionTimeout(limit) => {
+                u64::try_from(limit.as_nanos()).map_or(u64::MAX, |ns| ns.saturating_add(1))
+            }
+        }
+    }
+}
+
+fn rebind_mode(number: i16) -> Result<RebindMode, PolicyErrorCode> {
+    match number {
+        0 => Ok(RebindMode::Transparent),
+        1 => Ok(RebindMode::NoRebind),
+        2 => Ok(RebindMode::NoReconnect),
+        _ => Err(PolicyErrorCode::BadPolicyValue),
+    }
+}
+
+fn sync_scope(number: i16) -> Result<SyncScope, PolicyErrorCode> {
+    match number {
+        0 => Ok(SyncScope::None),
+        1 => Ok(SyncScope::WithTransport),
+        2 => Ok(SyncScope::WithServer),
+        3 => Ok(SyncScope::WithTarget),
+        _ => Err(PolicyErrorCode::BadPolicyValue),
+    }
+}
+
+const REBIND: usize = 0;
+const SYNC_SCOPE: usize = 1;
+const REQUEST: usize = 2;
+const ROUND_TRIP: usize = 3;
+const CONNECTION: usize = 4;
+const COUNT: usize = 5;
+
+/// The kinds of policies in the order of their words.
+const PLACES: [PolicyType; COUNT] = [
+    PolicyType::REBIND,
+    PolicyType::SYNC_SCOPE,
+    PolicyType::RELATIVE_REQ_TIMEOUT,
+    PolicyType::RELATIVE_RT_TIMEOUT,
+    PolicyType::CONNECTION_TIMEOUT,
+];
+
+/// The overrides of one level, or those in force: a word a policy, 0 where it is not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overrides([u64; COUNT]);
+
+impl Overrides {
+    /// One override.
+    pub(crate) fn one(policy: Policy) -> Self {
+        let mut set = Self::default();
+        set.0[policy.place()] = policy.word();
+        set
+    }
+
+    /// These policies on top of those that are set, or in their place.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
+    pub(crate) fn changed(
+        self,
+        policies: &[Policy],
+        how: SetOverrideType,
+    ) -> Result<Self, SystemException> {
+        let mut given = Self::default();
+        for policy in policies {
+            let word = &mut given.0[policy.place()];
+            if *word != 0 {
+                return Err(raise::bad_param(minor::POLICY_TWICE, Completion::No));
+            }
+            *word = policy.word();
+        }
+        Ok(match how {
+            SetOverrideType::SetOverride => given,
+            SetOverrideType::AddOverride => given.over(self),
+        })
+    }
+
+    /// These where they are set, else those of the level below.
+    pub(crate) fn over(self, below: Self) -> Self {
+        let mut both = below;
+        for (place, word) in self.0.into_iter().enumerate() {
+            if word != 0 {
+                both.0[place] = word;
+            }
+        }
+        both
+    }
+
+    fn limit(&self, place: usize) -> Option<Duration> {
+        match self.0[place] {
+            0 | u64::MAX => None,
+            word => Some(Duration::from_nanos(word - 1)),
+        }
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.limit(ROUND_TRIP)
+    }
+
+    pub(crate) fn request(&self) -> Option<Duration> {
+        self.limit(REQUEST)
+    }
+
+    pub(crate) fn connection(&self) -> Option<Duration> {
+        self.limit(CONNECTION)
+    }
+
+    pub(crate) fn rebind(&self) -> RebindMode {
+        match self.0[REBIND] {
+            0 | 1 => RebindMode::Transparent,
+            2 => RebindMode::NoRebind,
+            _ => RebindMode::NoReconnect,
+        }
+    }
+
+    pub(crate) fn sync_scope(&self) -> SyncScope {
+        match self.0[SYNC_SCOPE] {
+            0 | 2 => SyncScope::WithTransport,
+            1 => SyncScope::None,
+            3 => SyncScope::WithServer,
+            _ => SyncScope::WithTarget,
+        }
+    }
+
+    /// The policies that are set, of these kinds, or all where none is named.
+    pub(crate) fn list(&self, kinds: &[PolicyType]) -> Vec<Policy> {
+        let asked = |kind: &PolicyType| kinds.is_empty() || kinds.contains(kind);
+        let places = PLACES.iter().enumerate().filter(|(_, kind)| asked(kind));
+        places.filter_map(|(place, _)| self.policy(place)).collect()
+    }
+
+    /// The policy of this kind that is in force, with the ORB's default where none is set; `None` where that is no limit.
+    ///
+    /// # Errors
+    /// INV_POLICY for a kind that is not known.
+    pub(crate) fn in_force(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
+        let place = PLACES.iter().position(|known| *known == kind);
+        let place = place.ok_or(raise::inv_policy(minor::NONE, Completion::No))?;
+        Ok(self.policy(place).or_else(|| match place {
+            REBIND => Some(Policy::Rebind(RebindMode::default())),
+            SYNC_SCOPE => Some(Policy::SyncScope(SyncScope::default())),
+            CONNECTION => Some(Policy::ConnectionTimeout(crate::limits::CONNECT_TIMEOUT)),
+            _ => None,
+        }))
+    }
+
+    fn policy(&self, place: usize) -> Option<Policy> {
+        if self.0[place] == 0 {
+            return None;
+        }
+        let limit = self.limit(place).unwrap_or(Duration::MAX);
+        Some(match place {
+            REBIND => Policy::Rebind(self.rebind()),
+            SYNC_SCOPE => Policy::SyncScope(self.sync_scope()),
+            REQUEST => Policy::RelativeRequestTimeout(limit),
+            ROUND_TRIP => Policy::RelativeRoundtripTimeout(limit),
+            _ => Policy::ConnectionTimeout(limit),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: [Policy; COUNT] = [
+        Policy::Rebind(RebindMode::NoReconnect),
+        Policy::SyncScope(SyncScope::None),
+        Policy::RelativeRequestTimeout(Duration::from_millis(7)),
+        Policy::RelativeRoundtripTimeout(Duration::ZERO),
+        Policy::ConnectionTimeout(Duration::MAX),
+    ];
+
+    #[test]
+    fn every_policy_comes_back_as_it_was_set() {
+        let set = Overrides::default()
+            .changed(&EVERY, SetOverrideType::SetOverride)
+            .unwrap();
+        assert_eq!(set.list(&[]), EVERY);
+        for policy in EVERY {
+            assert_eq!(set.list(&[policy.policy_type()]), [policy]);
+            assert_eq!(set.in_force(policy.policy_type()), Ok(Some(policy)));
+        }
+        assert_eq!(set.connection(), None);
+        assert_eq!(set.round_trip(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_set_closer_to_the_call_wins_and_the_rest_shows_through() {
+        let orb = Overrides::default()
+            .changed(&EVERY, SetOverrideType::SetOverride)
+            .unwrap();
+        let closer = Policy::SyncScope(SyncScope::WithTarget);
+        let thread = Overrides::default()
+            .changed(&[closer], SetOverrideType::AddOverride)
+            .unwrap();
+        let both = thread.over(orb);
+        assert_eq!(both.sync_scope(), SyncScope::WithTarget);
+        assert_eq!(both.rebind(), RebindMode::NoReconnect);
+        let added = orb
+            .changed(&[closer], SetOverrideType::AddOverride)
+            .unwrap();
+        assert_eq!(added, both);
+        let replaced = orb
+            .changed(&[closer], SetOverrideType::SetOverride)
+            .unwrap();
+        assert_eq!(replaced, thread);
+    }
+
+    #[test]
+    fn two_policies_of_one_kind_are_refused_with_the_standard_minor() {
+        let twice = [Policy::SyncScope(SyncScope::None); 2];
+        let refused = Overrides::default().changed(&twice, SetOverrideType::AddOverride);
+        assert_eq!(
+            refused,
+            Err(raise::bad_param(minor::omg(30), Completion::No))
+        );
+    }
+
+    #[test]
+    fn policies_are_made_from_the_standard_values_and_others_are_told_apart() {
+        let any = |value: i16| Any::from_value(&value).unwrap();
+        let time = Any::from_value(&10_000_u64).unwrap();
+        let created = Policy::create(PolicyType(24), &any(2));
+        assert_eq!(created, Ok(Policy::SyncScope(SyncScope::WithServer)));
+        let created = Policy::create(PolicyType(32), &time);
+        let limit = Duration::from_millis(1);
+        assert_eq!(created, Ok(Policy::RelativeRoundtripTimeout(limit)));
+        for (number, value, code) in [
+            (23, any(3), PolicyErrorCode::BadPolicyValue),
+            (24, any(-1), PolicyErrorCode::BadPolicyValue),
+            (24, time.clone(), PolicyErrorCode::BadPolicyType),
+            (32, any(1), PolicyErrorCode::BadPolicyType),
+            (28, time.clone(), PolicyErrorCode::UnsupportedPolicy),
+            (4_711, time, PolicyErrorCode::BadPolicy),
+        ] {
+            assert_eq!(Policy::create(PolicyType(number), &value), Err(code));
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_is_inv_policy() {
+        let asked = Overrides::default().in_force(PolicyType(4_711));
+        assert_eq!(asked, Err(raise::inv_policy(0, Completion::No)));
+    }
+}

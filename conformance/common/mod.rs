@@ -18,6 +18,7 @@ pub(crate) mod servant;
 pub(crate) mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use deckwatch_orb::{ObjectRef, Orb, OrbBuilder, Poa, Servant};
@@ -32,6 +33,8 @@ pub(crate) use wire::{Peer, Wire};
 pub(crate) enum Over {
     /// TCP on loopback.
     Tcp,
+    /// A unix socket.
+    Unix,
 }
 
 /// The threads of the server's lane.
@@ -53,6 +56,11 @@ macro_rules! over_each {
             #[test]
             fn tcp() {
                 super::$name($crate::common::Over::Tcp);
+            }
+
+            #[test]
+            fn unix() {
+                super::$name($crate::common::Over::Unix);
             }
         }
     )* };
@@ -76,6 +84,16 @@ macro_rules! in_each_world {
             #[test]
             fn tcp_many_threads() {
                 super::$name(&World::new(Over::Tcp, Lanes::Many));
+            }
+
+            #[test]
+            fn unix_one_thread() {
+                super::$name(&World::new(Over::Unix, Lanes::OneThread));
+            }
+
+            #[test]
+            fn unix_many_threads() {
+                super::$name(&World::new(Over::Unix, Lanes::Many));
             }
         }
     )* };
@@ -166,11 +184,25 @@ impl Drop for World {
 
 /// An ORB that listens where nobody else does.
 pub(crate) fn listening(over: Over, builder: OrbBuilder) -> Orb {
-    let Over::Tcp = over;
+    let endpoint = match over {
+        Over::Tcp => "127.0.0.1:0".to_owned(),
+        Over::Unix => format!("unix:{}", fresh_path()),
+    };
     builder
-        .listen("127.0.0.1:0")
+        .listen(&endpoint)
         .and_then(OrbBuilder::build)
-        .expect("a free port")
+        .expect("a free endpoint")
+}
+
+/// A path for a unix socket that nobody else has.
+pub(crate) fn fresh_path() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("deckwatch-conformance-{}-{count}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    path.to_str()
+        .expect("a folder with a plain name")
+        .to_owned()
 }
 
 /// A client whose calls end, whatever happens.

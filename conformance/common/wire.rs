@@ -2,20 +2,28 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 
+use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb};
 
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use super::message::Received;
-use super::octets::Order;
-use super::{Over, PATIENCE};
+use super::octets::{Octets, Order};
+use super::{Over, PATIENCE, fresh_path};
 
 trait Socket: Read + Write + Send {
     fn end(&self);
 }
 
 impl Socket for TcpStream {
+    fn end(&self) {
+        let _gone = self.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+impl Socket for UnixStream {
     fn end(&self) {
         let _gone = self.shutdown(std::net::Shutdown::Write);
     }
@@ -31,12 +39,22 @@ impl Wire {
         Self(Box::new(stream))
     }
 
+    fn of_unix(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        Self(Box::new(stream))
+    }
+
     /// To the first endpoint of a server of ours.
     pub(crate) fn to(orb: &Orb) -> Self {
-        let endpoint = &orb.endpoints()[0];
-        Self::of_tcp(
-            TcpStream::connect((endpoint.host.as_str(), endpoint.port)).expect("it listens"),
-        )
+        match &orb.endpoints()[0] {
+            Endpoint::Tcp { host, port } => {
+                Self::of_tcp(TcpStream::connect((host.as_str(), *port)).expect("it listens"))
+            }
+            Endpoint::Unix { path, .. } => {
+                Self::of_unix(UnixStream::connect(path).expect("it listens"))
+            }
+            other => panic!("no test speaks to {other}"),
+        }
     }
 
     /// Sends octets; a server may have closed already.
@@ -95,34 +113,55 @@ impl Wire {
 
 /// A server of the test's own: its script is given each connection in turn, one after the other.
 pub(crate) struct Peer {
-    host: String,
-    port: u16,
+    address: Address,
     heard: Receiver<Received>,
 }
 
+/// Where a peer listens.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    Tcp(u16),
+    Unix(String),
+}
+
+/// omniORB's component for a unix socket: the name of the host, then the path. The profile around it has port 0.
+const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
+
+type Connections = Box<dyn Iterator<Item = Wire> + Send>;
+
+fn listen(over: Over) -> (Address, Connections) {
+    match over {
+        Over::Tcp => {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let port = listener.local_addr().expect("an address").port();
+            let accept = move || Some(Wire::of_tcp(listener.accept().ok()?.0));
+            (Address::Tcp(port), Box::new(std::iter::from_fn(accept)))
+        }
+        Over::Unix => {
+            let path = fresh_path();
+            let listener = UnixListener::bind(&path).expect("a free path");
+            let accept = move || Some(Wire::of_unix(listener.accept().ok()?.0));
+            (Address::Unix(path), Box::new(std::iter::from_fn(accept)))
+        }
+    }
+}
+
 impl Peer {
-    /// Plays `script` with connection 0, 1 and so on. What it passes to the sender is what the test gets by [`Peer::heard`].
+    /// Plays `script` with connection 0, 1 and so on. What it passes on is what the test gets by [`Peer::heard`].
     pub(crate) fn start(
         over: Over,
         mut script: impl FnMut(usize, &mut Wire, &mut dyn FnMut(Received)) + Send + 'static,
     ) -> Self {
-        let Over::Tcp = over;
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
+        let (address, connections) = listen(over);
         let (sender, heard) = channel();
         std::thread::spawn(move || {
-            for (index, stream) in listener.incoming().flatten().enumerate() {
-                let mut wire = Wire::of_tcp(stream);
+            for (index, mut wire) in connections.enumerate() {
                 script(index, &mut wire, &mut |message| {
                     let _test_is_over = sender.send(message);
                 });
             }
         });
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port,
-            heard,
-        }
+        Self { address, heard }
     }
 
     /// Answers every request by `answer` of its message, and the test hears the requests.
@@ -154,6 +193,22 @@ impl Peer {
         self.heard.try_iter().count()
     }
 
+    /// The minor versions in which it can be called: profiles of 1.0 have no components, and a unix socket is one.
+    pub(crate) fn minors(&self) -> std::ops::Range<u8> {
+        match self.address {
+            Address::Tcp(_) => 0..3,
+            Address::Unix(_) => 1..3,
+        }
+    }
+
+    /// The port of a peer over TCP.
+    pub(crate) fn port(&self) -> u16 {
+        match self.address {
+            Address::Tcp(port) => port,
+            Address::Unix(_) => 0,
+        }
+    }
+
     /// A profile that leads to it.
     pub(crate) fn profile(
         &self,
@@ -161,11 +216,20 @@ impl Peer {
         key: &[u8],
         components: &[(u32, Vec<u8>)],
     ) -> (u32, Vec<u8>) {
-        let address = (self.host.as_str(), self.port);
-        (
-            TAG_INTERNET_IOP,
-            iiop_profile(Order::Big, minor, address, key, components),
-        )
+        let mut components = components.to_vec();
+        if let Address::Unix(path) = &self.address {
+            let host = Orb::builder()
+                .build()
+                .expect("a client")
+                .transport()
+                .host_name();
+            let mut octets = Octets::encapsulation(Order::Big);
+            octets.string(&host).string(path);
+            components.push((TAG_OMNIORB_UNIX_TRANS, octets.octets));
+        }
+        let address = ("127.0.0.1", self.port());
+        let profile = iiop_profile(Order::Big, minor, address, key, &components);
+        (TAG_INTERNET_IOP, profile)
     }
 
     /// A reference to an object of it.
@@ -183,5 +247,13 @@ impl Peer {
             .string_to_object(&text)
             .expect("a reference")
             .expect("not nil")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.address {
+            let _gone = std::fs::remove_file(path);
+        }
     }
 }

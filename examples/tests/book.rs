@@ -1,0 +1,64 @@
+//! What the book quotes stands in the examples: a block of code that begins with "```LANGUAGE FILE" is a part of that file.
+
+use std::path::Path;
+
+/// Lines without the white space around them, so that a quotation may be indented as it reads best.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).collect()
+}
+
+struct Quotation<'b> {
+    line: usize,
+    file: &'b str,
+    text: Vec<&'b str>,
+}
+
+fn quotations(book: &str) -> Vec<Quotation<'_>> {
+    let mut found: Vec<Quotation<'_>> = Vec::new();
+    let mut inside = false;
+    for (number, line) in book.lines().enumerate() {
+        match line.strip_prefix("```") {
+            Some(info) if !inside => {
+                inside = true;
+                let file = info.split_once(' ').map_or("", |(_, file)| file);
+                found.push(Quotation {
+                    line: number + 1,
+                    file,
+                    text: Vec::new(),
+                });
+            }
+            Some(_) => inside = false,
+            None if inside => found.last_mut().unwrap().text.push(line.trim()),
+            None => {}
+        }
+    }
+    found.retain(|quotation| !quotation.file.is_empty());
+    found
+}
+
+#[test]
+fn the_book_quotes_the_examples_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let book = std::fs::read_to_string(root.join("docs/book/corba-in-rust.md")).unwrap();
+    let quotations = quotations(&book);
+    assert!(quotations.len() >= 5, "{} quotations", quotations.len());
+    for Quotation { line, file, text } in quotations {
+        let source = std::fs::read_to_string(root.join(file)).unwrap();
+        let source = lines(&source);
+        assert!(
+            source.windows(text.len()).any(|window| window == text),
+            "docs/book/corba-in-rust.md:{line}: {file} does not say so any more"
+        );
+    }
+}
+
+#[test]
+fn every_example_stands_in_the_books_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let book = std::fs::read_to_string(root.join("../docs/book/corba-in-rust.md")).unwrap();
+    for program in std::fs::read_dir(root.join("src/bin")).unwrap() {
+        let program = program.unwrap().path();
+        let name = program.file_stem().unwrap().to_str().unwrap();
+        assert!(book.contains(&format!("| `{name}` |")), "{name}");
+    }
+}

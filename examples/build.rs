@@ -1,7 +1,15 @@
 //! Generates the Rust of every example's interface.
 
 fn main() {
-    for example in ["any", "callback", "echo", "exceptions", "factory", "pump"] {
+    for example in [
+        "any",
+        "callback",
+        "echo",
+        "exceptions",
+        "factory",
+        "log",
+        "pump",
+    ] {
         deckwatch_idl::build::Builder::new()
             .file(format!("{}/idl/{example}.idl", env!("CARGO_MANIFEST_DIR")))
             .compile();

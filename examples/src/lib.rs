@@ -47,6 +47,29 @@ pub fn run(
     }
 }
 
+/// An object of another key at the server of `object`; asked of nobody whether it is there.
+///
+/// # Errors
+/// Where `object` has no address.
+pub fn same_server(orb: &Orb, object: &ObjectRef, key: &str) -> Outcome<ObjectRef> {
+    let profile = object
+        .ior()
+        .iiop_profiles()
+        .next()
+        .ok_or("a reference without an address")??;
+    let (host, port) = profile
+        .addresses()
+        .next()
+        .ok_or("a profile without an address")?;
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host
+    };
+    let other = orb.string_to_object(&format!("corbaloc::{host}:{port}/{key}"))?;
+    Ok(other.ok_or("a nil reference")?)
+}
+
 /// This program once more, as the server; ended when dropped.
 struct Server {
     process: Child,

@@ -49,4 +49,6 @@ macro_rules! examples {
     };
 }
 
-examples!(any, callback, echo, exceptions, factory, naming, timeouts);
+examples!(
+    any, callback, echo, exceptions, factory, naming, oneway, timeouts
+);

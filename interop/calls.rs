@@ -1,7 +1,5 @@
 //! The echo interface between this ORB and omniORB, each as client and as server, in each version of GIOP; and what a
 //! dissector of neither thinks of the octets.
-//!
-//! A [`gap`] that begins to pass fails its test, so that `gaps.toml` stays true.
 
 mod common;
 #[allow(
@@ -14,30 +12,43 @@ mod echo;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Running, capture, finish, omniorb_program, root, run, scratch};
+use common::{Running, capture, finish, omniorb_program, run, scratch};
 use deckwatch_giop::Ior;
-use deckwatch_orb::{Counter, Orb, SystemExceptionKind};
-use serde::Deserialize;
+use deckwatch_orb::{Counter, Orb, OrbBuilder, SystemExceptionKind};
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 
 /// Structs in one message: 64 kB, several of omniORB's fragments.
 const MANY: i16 = 2_000;
+/// The same for their programs.
+const MANY_TEXT: &str = "2000";
 
-/// Structs that go well in a version: see the gap `giop-1.1-aligned-fragments`.
-fn structs(version: &str) -> &'static str {
-    if version == "1.1" { "200" } else { "2000" }
+/// Structs that are sent where tshark looks on: it takes the first four octets of each fragment of GIOP 1.1 for a request id, which it does not
+/// have, and joins by it what does not belong together.
+fn structs_in_sight(version: &str) -> i16 {
+    if version == "1.1" { 200 } else { MANY }
 }
+
+/// Octets of a fragment of ours, where we are told to divide what we send.
+const FRAGMENT_SIZE: usize = 2_048;
 
 /// An ORB of ours that serves echo objects, its reference, and its port.
 fn our_server() -> (Orb, String, u16) {
-    let (orb, reference) = our_server_at("127.0.0.1:0");
+    serve_with(Orb::builder())
+}
+
+fn serve_with(builder: OrbBuilder) -> (Orb, String, u16) {
+    let (orb, reference) = serve_at(builder, "127.0.0.1:0");
     let port = orb.endpoints()[0].port().expect("TCP");
     (orb, reference, port)
 }
 
 fn our_server_at(endpoint: &str) -> (Orb, String) {
-    let orb = Orb::builder()
+    serve_at(Orb::builder(), endpoint)
+}
+
+fn serve_at(builder: OrbBuilder, endpoint: &str) -> (Orb, String) {
+    let orb = builder
         .listen(endpoint)
         .expect("an endpoint")
         .build()
@@ -82,29 +93,6 @@ fn their_client(program: &Path, version: &str, arguments: &[&str]) -> Result<Str
     }
 }
 
-/// What is known not to work, by the name that stands in `gaps.toml`. Fails where it is not listed there, and where it works.
-fn gap(name: &str, outcome: &Result<String, String>) {
-    #[derive(Deserialize)]
-    struct Gaps {
-        gap: Vec<Gap>,
-    }
-    #[derive(Deserialize)]
-    struct Gap {
-        name: String,
-        reason: String,
-    }
-    let text = std::fs::read_to_string(root().join("interop/gaps.toml")).expect("gaps.toml");
-    let gaps: Gaps = toml::from_str(&text).expect("gaps.toml has gaps");
-    let listed = gaps.gap.iter().find(|gap| gap.name == name);
-    let listed = listed
-        .unwrap_or_else(|| panic!("gaps.toml does not list {name}, and it fails: {outcome:?}"));
-    assert!(!listed.reason.trim().is_empty(), "{name} has no reason");
-    assert!(
-        outcome.is_err(),
-        "{name} works now: take it out of gaps.toml"
-    );
-}
-
 /// Both programs of omniORB, or a counted skip.
 fn their_programs(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let idl = ["deckwatch/echo.idl"];
@@ -128,16 +116,13 @@ fn omniorb_calls_us_and_we_call_omniorb_in_every_version_and_tshark_finds_nothin
     let caller = Orb::builder().build().expect("an ORB");
     for version in VERSIONS {
         for target in [&reference, &corbaloc] {
-            let outcome = their_client(&client, version, &[target, structs(version)]);
+            let structs = structs_in_sight(version).to_string();
+            let outcome = their_client(&client, version, &[target, &structs]);
             outcome.unwrap_or_else(|said| panic!("omniORB calls us by GIOP {version}: {said}"));
         }
         let (_process, theirs) = their_server(&server, version);
-        echo::call(
-            &caller,
-            &theirs,
-            structs(version).parse().expect("a number"),
-        )
-        .unwrap_or_else(|error| panic!("we call omniORB by GIOP {version}: {error}"));
+        echo::call(&caller, &theirs, structs_in_sight(version))
+            .unwrap_or_else(|error| panic!("we call omniORB by GIOP {version}: {error}"));
         ports.push(port_of(&theirs));
     }
     caller.shutdown();
@@ -161,7 +146,7 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     let (ours, reference) = our_server_at(&format!("unix:{}", our_path.display()));
     // A profile of IIOP 1.0 has no components, where the socket stands.
     for version in &VERSIONS[1..] {
-        their_client(&client, version, &[&reference, structs(version)])
+        their_client(&client, version, &[&reference, MANY_TEXT])
             .unwrap_or_else(|said| panic!("omniORB calls us by GIOP {version}: {said}"));
     }
     assert_ne!(ours.counters().read(Counter::Requests), 0);
@@ -184,24 +169,24 @@ fn port_of(ior: &str) -> u16 {
 }
 
 #[test]
-fn the_gaps_of_giop_1_1_are_those_that_are_listed() {
-    let folder = scratch("echo-gaps");
+fn omniorb_and_we_read_each_others_fragments_of_giop_1_1_and_1_2() {
+    let folder = scratch("echo-fragments");
     let Some((client, server)) = their_programs(&folder) else {
         return;
     };
-    let (ours, reference, _) = our_server();
-    gap(
-        "giop-1.1-aligned-fragments",
-        &their_client(&client, "1.1", &[&reference, "2000"]),
-    );
-    let (_process, theirs) = their_server(&server, "1.1");
-    let caller = Orb::builder().build().expect("an ORB");
-    gap(
-        "giop-1.1-aligned-fragments",
-        &echo::call(&caller, &theirs, MANY)
-            .map(|()| String::new())
-            .map_err(|error| error.to_string()),
-    );
+    let (ours, reference, _) = serve_with(Orb::builder().fragment_size(FRAGMENT_SIZE));
+    let caller = Orb::builder()
+        .fragment_size(FRAGMENT_SIZE)
+        .build()
+        .expect("an ORB");
+    for version in ["1.1", "1.2"] {
+        their_client(&client, version, &[&reference, MANY_TEXT])
+            .unwrap_or_else(|said| panic!("omniORB reads our replies by GIOP {version}: {said}"));
+        let (_process, theirs) = their_server(&server, version);
+        echo::call(&caller, &theirs, MANY).unwrap_or_else(|error| {
+            panic!("omniORB reads our requests by GIOP {version}: {error}")
+        });
+    }
     caller.shutdown();
     ours.shutdown();
     std::fs::remove_dir_all(folder).expect("the folder goes");

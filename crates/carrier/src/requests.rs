@@ -23,7 +23,7 @@ impl Requests {
     pub(crate) fn take(&mut self, message: &[u8], see: &mut dyn FnMut(&Request<'_>)) {
         match self.assembly.accept(message) {
             Ok(Some(whole)) => {
-                if let Ok(Message::Request(request)) = Message::parse(whole) {
+                if let Ok(Message::Request(request)) = Message::parse_joined(&whole) {
                     see(&request);
                 }
             }

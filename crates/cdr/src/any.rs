@@ -63,6 +63,15 @@ impl Any {
         Ok(Self::from_octets(type_code, octets, codec))
     }
 
+    /// A value that stands in several fragments, written anew as one piece.
+    #[cold]
+    fn joined(type_code: TypeCode, mut at_value: Reader<'_>) -> Result<Self, DecodeError> {
+        let copied = Self::build(type_code, |type_code, w| {
+            copy_value(type_code, &mut at_value, w)
+        });
+        copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))
+    }
+
     fn from_octets(type_code: TypeCode, octets: Vec<u8>, codec: Codec) -> Self {
         Self {
             type_code,
@@ -136,6 +145,7 @@ impl Write for Any {
         if w.order() == self.order
             && w.codec() == self.codec
             && w.phase() == usize::from(self.phase)
+            && w.stands_together(self.octets.len())
         {
             return w.write_octets(&self.octets);
         }
@@ -149,8 +159,11 @@ impl<'a> Parse<'a> for Any {
     /// Walks over the value, so that one which is malformed is refused here.
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
-        let (start, phase) = (r.position(), r.phase());
+        let (at_value, start, phase) = (*r, r.position(), r.phase());
         r.nested(|r| skip_value(&type_code, r))?;
+        if r.bytes().len() != at_value.bytes().len() {
+            return Self::joined(type_code, at_value);
+        }
         let octets = &r.bytes()[start..r.position().max(start)];
         Ok(Self {
             type_code,

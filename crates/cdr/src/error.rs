@@ -104,6 +104,8 @@ facts! {
     ValueTooLarge => "a value has more parts than the limit",
     /// An object reference is malformed.
     ReferenceMalformed => "an object reference is malformed",
+    /// A value of at most eight octets begins in one fragment of GIOP 1.1 and ends in another.
+    ValueDivided => "a value is divided between two fragments",
 }
 
 /// Why a value cannot be written.

@@ -19,7 +19,7 @@ macro_rules! number {
                     return Ok(());
                 }
                 w.align(size_of::<Self>())?;
-                if w.order().is_native() {
+                if w.order().is_native() && w.stands_together(size_of_val(slice)) {
                     return w.write_octets(slice.as_bytes());
                 }
                 w.windowed(size_of_val(slice), |w| slice.iter().try_for_each(|element| element.write(w)))
@@ -41,8 +41,12 @@ macro_rules! number {
                     return Ok(Vec::new());
                 }
                 const SIZE: usize = size_of::<$type>();
-                r.align(SIZE);
-                let octets = r.read_octets(count.saturating_mul(SIZE))?.as_chunks::<SIZE>().0;
+                let Some(octets) = r.lend_run(SIZE, count) else {
+                    let (elements, there) = parse_each(*r, count)?;
+                    *r = there;
+                    return Ok(elements);
+                };
+                let octets = octets.as_chunks::<SIZE>().0;
                 Ok(if r.order().is_native() {
                     octets.iter().map(|octets| Self::from_ne_bytes(*octets)).collect()
                 } else {
@@ -52,6 +56,20 @@ macro_rules! number {
             }
         }
     )* };
+}
+
+/// Numbers that do not stand together: in fragments of GIOP 1.1, or not there at all.
+#[cold]
+#[inline(never)]
+fn parse_each<'a, T: Parse<'a>>(
+    mut r: Reader<'a>,
+    count: usize,
+) -> Result<(Vec<T>, Reader<'a>), DecodeError> {
+    let mut elements = Vec::with_capacity(r.admissible::<T>(count)?);
+    for _ in 0..count {
+        elements.push(T::parse(&mut r)?);
+    }
+    Ok((elements, r))
 }
 
 number! {

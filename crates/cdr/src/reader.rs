@@ -1,7 +1,8 @@
 //! A cursor over CDR octets (CORBA 3.3 part 2, clause 9.3).
 
+use crate::divided::phase_of;
 use crate::limits::NESTING_MAX;
-use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Parse};
+use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse};
 
 /// Reads CDR from a slice. Positions, and the offsets of errors, count from the start of that slice; alignment counts from
 /// an origin that is the start of the slice unless set otherwise. Cheap to copy: a copy is a place to come back to.
@@ -14,6 +15,8 @@ pub struct Reader<'a> {
     order: ByteOrder,
     codec: Codec,
     depth_left: u8,
+    /// The message where it came in fragments that are aligned each for itself; `bytes` then ends with the fragment this is in.
+    divided: Option<&'a Divided<'a>>,
 }
 
 impl<'a> Reader<'a> {
@@ -28,7 +31,46 @@ impl<'a> Reader<'a> {
             order,
             codec: Codec::DEFAULT,
             depth_left: NESTING_MAX,
+            divided: None,
         }
+    }
+
+    /// A reader at `position` of a message that came in fragments of GIOP 1.1; alignment counts from the header of each.
+    #[must_use]
+    pub fn of_divided(divided: &'a Divided<'a>, order: ByteOrder, position: usize) -> Self {
+        let mut reader = Self {
+            divided: Some(divided),
+            ..Self::new(divided.first(), order)
+        };
+        while position > reader.bytes.len()
+            && let Some(next) = reader.in_next_fragment()
+        {
+            reader = next;
+        }
+        reader.at_position(position)
+    }
+
+    /// Whether the message came in fragments that are aligned each for itself.
+    #[must_use]
+    #[inline]
+    pub const fn is_divided(&self) -> bool {
+        self.divided.is_some()
+    }
+
+    /// This reader at the start of the next fragment; none where this is the last.
+    pub(crate) fn in_next_fragment(self) -> Option<Self> {
+        let start = self.bytes.len();
+        Some(Self {
+            bytes: self.divided?.after(start)?,
+            position: start,
+            phase: phase_of(start),
+            ..self
+        })
+    }
+
+    /// The whole slice, with the fragments that follow.
+    pub(crate) fn whole(&self) -> &'a [u8] {
+        self.divided.map_or(self.bytes, Divided::octets)
     }
 
     /// This reader with other code sets or another GIOP version.
@@ -91,7 +133,7 @@ impl<'a> Reader<'a> {
         self.position.wrapping_add(self.phase as usize) & 7
     }
 
-    /// The whole slice.
+    /// The whole slice; of a message that came in fragments of GIOP 1.1, its octets up to the end of the fragment this is in.
     #[must_use]
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
@@ -101,8 +143,14 @@ impl<'a> Reader<'a> {
     /// Octets not yet read.
     #[must_use]
     #[inline]
-    pub const fn remaining(&self) -> usize {
-        self.bytes.len().saturating_sub(self.position)
+    pub fn remaining(&self) -> usize {
+        self.whole().len().saturating_sub(self.position)
+    }
+
+    /// Whether at least `size` octets are not yet read.
+    #[inline]
+    fn holds(&self, size: usize) -> bool {
+        size <= self.bytes.len().saturating_sub(self.position) || size <= self.remaining()
     }
 
     /// An error at the present position.
@@ -115,12 +163,15 @@ impl<'a> Reader<'a> {
     /// Skips padding up to a multiple of `alignment` (1, 2, 4 or 8). Padding past the end of the slice is an error only for
     /// the value after it, so a body that ends in padding is whole.
     #[inline]
-    pub const fn align(&mut self, alignment: usize) {
+    pub fn align(&mut self, alignment: usize) {
         self.position = self.aligned(alignment);
+        if self.position >= self.bytes.len() && self.divided.is_some() {
+            *self = self.aligned_beyond(alignment);
+        }
     }
 
     #[inline]
-    const fn aligned(&self, alignment: usize) -> usize {
+    pub(crate) const fn aligned(&self, alignment: usize) -> usize {
         let from_origin = self.position.wrapping_add(self.phase as usize);
         self.position
             .wrapping_add(from_origin.wrapping_neg() & (alignment - 1))
@@ -135,8 +186,29 @@ impl<'a> Reader<'a> {
                 self.position = start + N;
                 Ok(*octets)
             }
-            None => Err(self.error(DecodeFact::Truncated)),
+            None => {
+                let (octets, there) = self.read_aligned_beyond()?;
+                *self = there;
+                Ok(octets)
+            }
         }
+    }
+
+    #[cold]
+    fn read_aligned_beyond<const N: usize>(self) -> Result<([u8; N], Self), DecodeError> {
+        let there = self.beyond(N, N)?;
+        let octets = there.bytes[there.position..].first_chunk::<N>();
+        let octets = octets.ok_or_else(|| self.error(DecodeFact::Truncated))?;
+        Ok((*octets, there.at_position(there.position + N)))
+    }
+
+    /// Lends `count` values of `size` octets each, after aligning, where they stand together.
+    #[inline]
+    pub(crate) fn lend_run(&mut self, size: usize, count: usize) -> Option<&'a [u8]> {
+        let start = self.aligned(size.min(8));
+        let octets = self.bytes.get(start..)?.get(..count.saturating_mul(size))?;
+        self.position = start + octets.len();
+        Some(octets)
     }
 
     /// Reads an octet.
@@ -173,7 +245,11 @@ impl<'a> Reader<'a> {
                 self.position += count;
                 Ok(octets)
             }
-            None => Err(self.error(DecodeFact::LengthExceedsMessage)),
+            None => {
+                let (octets, there) = self.octets_beyond(count)?;
+                *self = there;
+                Ok(octets)
+            }
         }
     }
 
@@ -185,7 +261,7 @@ impl<'a> Reader<'a> {
     pub fn read_count(&mut self, size_min: usize) -> Result<usize, DecodeError> {
         let count = self.read_u32()? as usize;
         match count.checked_mul(size_min.max(1)) {
-            Some(size) if size <= self.remaining() => Ok(count),
+            Some(size) if self.holds(size) => Ok(count),
             _ => Err(DecodeError::new(
                 DecodeFact::LengthExceedsMessage,
                 self.position - 4,
@@ -200,7 +276,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn admissible<T: Parse<'a>>(&self, count: usize) -> Result<usize, DecodeError> {
         match count.checked_mul(T::SIZE_MIN.max(1)) {
-            Some(size) if size <= self.remaining() => Ok(count),
+            Some(size) if self.holds(size) => Ok(count),
             _ => Err(self.error(DecodeFact::LengthExceedsMessage)),
         }
     }
@@ -251,7 +327,8 @@ impl<'a> Reader<'a> {
             None => return Err(self.error(DecodeFact::NestingTooDeep)),
         }
         let value = read(&mut inner)?;
-        self.position = inner.position;
+        inner.depth_left = self.depth_left;
+        *self = inner;
         Ok(value)
     }
 
@@ -267,6 +344,7 @@ impl<'a> Reader<'a> {
         let inner = Self {
             bytes: &self.bytes[..self.position],
             position: start,
+            divided: None,
             ..*self
         };
         inner.into_encapsulation()

@@ -87,15 +87,19 @@ impl Sink for Writer<'_> {
             return Ok(());
         }
         self.align(size.min(8))?;
-        if size == 1 || self.order() == r.order() {
+        let is_swapped = size != 1 && self.order() != r.order();
+        if !is_swapped && (size == 1 || self.stands_together(octets.len())) {
             return self.write_octets(octets);
         }
         octets.chunks_exact(size).try_for_each(|number| {
-            let mut swapped = [0; 16];
-            let swapped = &mut swapped[..size];
-            swapped.copy_from_slice(number);
-            swapped.reverse();
-            self.write_octets(swapped)
+            let mut kept = [0; 16];
+            let kept = &mut kept[..size];
+            kept.copy_from_slice(number);
+            if is_swapped {
+                kept.reverse();
+            }
+            self.align(size.min(8))?;
+            self.write_octets(kept)
         })
     }
     fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
@@ -242,9 +246,12 @@ fn elements(
         && let Some(size) = number_size(*kind)
         && count > 0
     {
-        r.align(size.min(8));
-        let octets = r.read_octets(count.saturating_mul(size))?;
-        return Ok(sink.numbers(size, octets, r)?);
+        if let Some(octets) = r.lend_run(size, count) {
+            return Ok(sink.numbers(size, octets, r)?);
+        }
+        if !r.is_divided() {
+            return Err(r.error(DecodeFact::LengthExceedsMessage).into());
+        }
     }
     // An array of a type that takes more than there is fails at once, not after as many steps.
     if arena.size_min(element).saturating_mul(count) > r.remaining() {
@@ -255,11 +262,7 @@ fn elements(
 
 fn simple(kind: Kind, r: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Fault> {
     if let Some(size) = number_size(kind) {
-        r.align(size.min(8));
-        let octets = r.read_octets(size).map_err(|error| DecodeError {
-            fact: DecodeFact::Truncated,
-            ..error
-        })?;
+        let octets = read_number(size, r)?;
         return Ok(sink.numbers(size, octets, r)?);
     }
     match kind {
@@ -275,6 +278,18 @@ fn simple(kind: Kind, r: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Fa
         Kind::Principal => Ok(sink.put(r.read_octet_sequence()?)?),
         _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
     }
+}
+
+/// The octets of a number. One of more than eight may be divided between fragments.
+fn read_number<'a>(size: usize, r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    if size <= 8 && r.is_divided() {
+        *r = r.beyond(size, size)?;
+    }
+    r.align(size.min(8));
+    r.read_octets(size).map_err(|error| DecodeError {
+        fact: DecodeFact::Truncated,
+        ..error
+    })
 }
 
 /// An object reference: a type id, and profiles of a tag and octets each.

@@ -1,5 +1,6 @@
 //! Appends CDR octets to a caller's buffer (CORBA 3.3 part 2, clause 9.3).
 
+use crate::divided::HEADER_SIZE;
 use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP};
 use crate::{ByteOrder, Codec, EncodeError};
 
@@ -18,6 +19,17 @@ pub struct Writer<'b> {
     order: ByteOrder,
     codec: Codec,
     windowed: bool,
+    /// In a message that is to be divided for GIOP 1.1; `end_max` is then where the present fragment ends, and `origin` where its header would begin.
+    fragments: Option<Fragments>,
+}
+
+/// How a message is to be divided.
+#[derive(Clone, Copy, Debug)]
+struct Fragments {
+    /// Octets of a fragment with its header; a multiple of 8, so that no aligned value is divided.
+    size: usize,
+    /// Largest index the buffer may end at.
+    end_max: usize,
 }
 
 impl<'b> Writer<'b> {
@@ -35,6 +47,7 @@ impl<'b> Writer<'b> {
             order: ByteOrder::NATIVE,
             codec: Codec::DEFAULT,
             windowed: false,
+            fragments: None,
         }
     }
 
@@ -68,6 +81,39 @@ impl<'b> Writer<'b> {
     pub const fn with_limit(mut self, octets: usize) -> Self {
         self.end_max = octets;
         self
+    }
+
+    /// This writer aligning what it writes as fragments of GIOP 1.1 are aligned: for a message that begins at the origin and is to be divided into
+    /// parts of `size` octets with their headers (rounded down to a multiple of 8). Told after origin and limit.
+    #[must_use]
+    #[cold]
+    pub fn with_fragments(mut self, size: usize) -> Self {
+        let size = size & !7;
+        if size > HEADER_SIZE {
+            let end_max = self.end_max;
+            self.fragments = Some(Fragments { size, end_max });
+            self.end_max = self.origin.saturating_add(size).min(end_max);
+            self.follow_fragments();
+        }
+        self
+    }
+
+    /// Goes on to the fragment that the position stands in, or at the end of.
+    #[cold]
+    fn follow_fragments(&mut self) {
+        let Some(Fragments { size, end_max }) = self.fragments else {
+            return;
+        };
+        while self.position > self.end_max && self.end_max < end_max {
+            self.origin = self.end_max - HEADER_SIZE;
+            self.end_max = self.origin.saturating_add(size).min(end_max);
+        }
+    }
+
+    /// Whether `size` octets written now stand in one fragment.
+    #[inline]
+    pub(crate) const fn stands_together(&self, size: usize) -> bool {
+        self.fragments.is_none() || size <= self.end_max.saturating_sub(self.position)
     }
 
     /// Byte order of multi-octet values.
@@ -109,6 +155,7 @@ impl<'b> Writer<'b> {
             order: self.order,
             codec: self.codec,
             windowed: self.windowed,
+            fragments: self.fragments,
         }
     }
 
@@ -125,17 +172,31 @@ impl<'b> Writer<'b> {
     /// [`EncodeError::MessageTooLarge`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), EncodeError> {
-        let start = self.aligned(alignment);
-        if start > self.buffer.len() {
-            self.grow(start)?;
+        let mut start = self.aligned(alignment);
+        if start >= self.end_max && self.fragments.is_some() {
+            start = self.room_beyond(alignment, 0)?;
+        } else if start > self.buffer.len() {
+            grow(self.buffer, start, self.end_max, self.windowed)?;
         }
         self.position = start;
         Ok(())
     }
 
+    /// Where the next aligned value of `size` octets begins when the present fragment has no room for it, with room made there.
     #[inline]
-    fn grow(&mut self, end: usize) -> Result<(), EncodeError> {
-        grow(self.buffer, end, self.end_max, self.windowed)
+    fn room_beyond(&mut self, alignment: usize, size: usize) -> Result<usize, EncodeError> {
+        let Some(fragments) = self.fragments else {
+            return Err(EncodeError::MessageTooLarge);
+        };
+        self.origin = next_fragment(self.buffer, fragments, self.end_max)?;
+        self.position = self.end_max;
+        self.end_max = self
+            .origin
+            .saturating_add(fragments.size)
+            .min(fragments.end_max);
+        let start = self.aligned(alignment);
+        grow(self.buffer, start + size, self.end_max, self.windowed)?;
+        Ok(start)
     }
 
     /// Writes `N` octets after aligning to `N`.
@@ -144,10 +205,10 @@ impl<'b> Writer<'b> {
         &mut self,
         octets: [u8; N],
     ) -> Result<(), EncodeError> {
-        let start = self.aligned(N);
+        let mut start = self.aligned(N);
         let end = start.wrapping_add(N);
-        if end > self.buffer.len() {
-            self.grow(end)?;
+        if end > self.buffer.len() && grow(self.buffer, end, self.end_max, self.windowed).is_err() {
+            start = self.room_beyond(N, N)?;
         }
         if let Some(slot) = self
             .buffer
@@ -156,7 +217,7 @@ impl<'b> Writer<'b> {
         {
             *slot = octets;
         }
-        self.position = end;
+        self.position = start + N;
         Ok(())
     }
 
@@ -168,17 +229,33 @@ impl<'b> Writer<'b> {
     pub fn write_octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         let end = self.position.saturating_add(octets.len());
         if end > self.end_max {
-            return Err(EncodeError::MessageTooLarge);
+            return self.write_octets_beyond(octets);
         }
         if self.position == self.buffer.len() {
             self.buffer.extend_from_slice(octets);
         } else {
             if end > self.buffer.len() {
-                self.grow(end)?;
+                grow(self.buffer, end, self.end_max, self.windowed)?;
             }
             self.buffer[self.position..end].copy_from_slice(octets);
         }
         self.position = end;
+        Ok(())
+    }
+
+    /// Octets run from one fragment into the next.
+    #[cold]
+    #[inline(never)]
+    fn write_octets_beyond(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
+        let fragments = self.fragments.ok_or(EncodeError::MessageTooLarge)?;
+        let end = self.position.saturating_add(octets.len());
+        if end > fragments.end_max {
+            return Err(EncodeError::MessageTooLarge);
+        }
+        self.buffer.truncate(self.position);
+        self.buffer.extend_from_slice(octets);
+        self.position = end;
+        self.follow_fragments();
         Ok(())
     }
 
@@ -292,9 +369,8 @@ impl<'b> Writer<'b> {
         let mut inner = self.reborrow();
         inner.windowed = true;
         let result = write(&mut inner);
-        let position = inner.position;
-        self.buffer.truncate(position);
-        self.position = position;
+        (self.position, self.origin, self.end_max) = (inner.position, inner.origin, inner.end_max);
+        self.buffer.truncate(self.position);
         result
     }
 
@@ -310,14 +386,36 @@ impl<'b> Writer<'b> {
         self.write_u32(0)?;
         let start = self.position;
         let mut inner = self.reborrow().with_origin(start);
+        // What it holds is octets to all around it.
+        if let Some(fragments) = inner.fragments.take() {
+            inner.end_max = fragments.end_max;
+        }
         inner.write_u8(inner.order.flag())?;
         let result = write(&mut inner);
         self.position = inner.position;
+        self.follow_fragments();
         result?;
         let len = u32::try_from(self.position - start).map_err(|_| EncodeError::LengthTooLarge)?;
         self.patch_u32(start - 4, len);
         Ok(())
     }
+}
+
+/// The origin of the fragment behind the one that ends at `end`, after padding up to there.
+#[cold]
+#[inline(never)]
+fn next_fragment(
+    buffer: &mut Vec<u8>,
+    fragments: Fragments,
+    end: usize,
+) -> Result<usize, EncodeError> {
+    if end >= fragments.end_max {
+        return Err(EncodeError::MessageTooLarge);
+    }
+    if buffer.len() < end {
+        buffer.resize(end, 0);
+    }
+    Ok(end - HEADER_SIZE)
 }
 
 /// Makes the buffer reach `end`, and some octets further inside a window. Takes no writer, so that one can be kept in registers.

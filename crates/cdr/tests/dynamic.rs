@@ -1,14 +1,17 @@
 //! TypeCodes, Any and dynamic values: round trips, forwarding, hostile octets.
 
+mod support;
+
 use deckwatch_cdr::typecode::{Case, Kind, Member};
 use deckwatch_cdr::value::{
-    MemberPath, Reference, Value, copy_value, read_value, read_value_into, skip_value, write_value,
+    MemberPath, Value, copy_value, read_value, read_value_into, skip_value, write_value,
 };
 use deckwatch_cdr::{
-    Any, BoundedString, ByteOrder, Char, CharSet, Codec, DecodeFact, EncodeError, Parse, Reader,
+    Any, BoundedString, ByteOrder, CharSet, Codec, DecodeFact, EncodeError, Parse, Reader,
     TypeCode, Typed, Version, Write, Writer,
 };
 use proptest::prelude::*;
+use support::typed_values;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 const UTF8: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
@@ -30,120 +33,6 @@ fn reader(octets: &[u8], order: ByteOrder, phase: usize) -> Reader<'_> {
     Reader::new(octets, order)
         .at_position(phase)
         .with_codec(UTF8)
-}
-
-/// A type and a value of it.
-fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
-    let leaf = prop_oneof![
-        any::<bool>().prop_map(|v| (TypeCode::boolean(), Value::Boolean(v))),
-        any::<u8>().prop_map(|v| (TypeCode::octet(), Value::Octet(v))),
-        any::<u8>().prop_map(|v| (TypeCode::char(), Value::Char(Char(v)))),
-        any::<i16>().prop_map(|v| (TypeCode::short(), Value::Short(v))),
-        any::<u32>().prop_map(|v| (TypeCode::ulong(), Value::ULong(v))),
-        any::<i64>().prop_map(|v| (TypeCode::longlong(), Value::LongLong(v))),
-        any::<i32>().prop_map(|v| (TypeCode::double(), Value::Double(v.into()))),
-        any::<u128>().prop_map(|v| (
-            TypeCode::longdouble(),
-            Value::LongDouble(deckwatch_cdr::LongDouble(v))
-        )),
-        any::<char>().prop_map(|v| (TypeCode::wchar(), Value::WChar(v))),
-        "[^\0]{0,6}".prop_map(|v| (TypeCode::string(0), Value::String(v))),
-        "[^\0]{0,6}".prop_map(|v| (TypeCode::wstring(20), Value::WString(v))),
-        (-999_i128..1000).prop_map(|v| (TypeCode::fixed(3, 1), Value::Fixed(v))),
-        (0_u32..3).prop_map(|v| (
-            TypeCode::enumeration("IDL:E:1.0", "E", &["a", "b", "c"]),
-            Value::Enum(v)
-        )),
-        any::<Vec<u8>>()
-            .prop_map(|v| (TypeCode::sequence(&TypeCode::octet(), 0), Value::Octets(v))),
-        any::<[u8; 3]>().prop_map(|v| (
-            TypeCode::array(&TypeCode::char(), 3),
-            Value::Octets(v.to_vec())
-        )),
-        any::<Vec<u8>>().prop_map(|v| {
-            let reference = Reference {
-                type_id: "IDL:X:1.0".to_owned(),
-                profiles: vec![(7, v)],
-            };
-            (
-                TypeCode::interface("IDL:X:1.0", "X"),
-                Value::Reference(reference),
-            )
-        }),
-    ];
-    leaf.prop_recursive(3, 24, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 1..4).prop_map(structure),
-            (inner.clone(), 1_usize..4).prop_map(|((code, value), len)| elements(
-                &TypeCode::array(&code, len as u32),
-                &value,
-                len
-            )),
-            (inner.clone(), 0_usize..4).prop_map(|((code, value), len)| elements(
-                &TypeCode::sequence(&code, 4),
-                &value,
-                len
-            )),
-            inner
-                .clone()
-                .prop_map(|(code, value)| (TypeCode::alias("IDL:A:1.0", "A", &code), value)),
-            inner.clone().prop_map(|(code, value)| (
-                TypeCode::any(),
-                Value::Any(Any::from_dynamic(&code, &value).unwrap())
-            )),
-            inner
-                .clone()
-                .prop_map(|(code, _)| (TypeCode::meta(), Value::TypeCode(code))),
-            (inner, any::<bool>()).prop_map(|((code, value), first)| union(&code, value, first)),
-        ]
-    })
-}
-
-fn structure(parts: Vec<(TypeCode, Value)>) -> (TypeCode, Value) {
-    let members: Vec<_> = parts
-        .iter()
-        .map(|(type_code, _)| Member {
-            name: "m",
-            type_code,
-        })
-        .collect();
-    let code = TypeCode::structure("IDL:S:1.0", "S", &members);
-    (
-        code,
-        Value::Struct(parts.into_iter().map(|(_, value)| value).collect()),
-    )
-}
-
-fn elements(code: &TypeCode, value: &Value, len: usize) -> (TypeCode, Value) {
-    let value = match value {
-        Value::Octet(octet) | Value::Char(Char(octet)) => Value::Octets(vec![*octet; len]),
-        other => Value::Elements(vec![other.clone(); len]),
-    };
-    (code.clone(), value)
-}
-
-fn union(code: &TypeCode, value: Value, first: bool) -> (TypeCode, Value) {
-    let cases = [
-        Case {
-            label: Some(1),
-            name: "one",
-            type_code: code,
-        },
-        Case {
-            label: Some(2),
-            name: "two",
-            type_code: &TypeCode::short(),
-        },
-    ];
-    let code = TypeCode::union("IDL:U:1.0", "U", &TypeCode::ushort(), &cases);
-    (
-        code,
-        if first {
-            Value::Union(1, Some(Box::new(value)))
-        } else {
-            Value::Union(9, None)
-        },
-    )
 }
 
 proptest! {

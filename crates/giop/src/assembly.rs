@@ -1,21 +1,24 @@
 //! Joining the fragments of messages (CORBA 3.3 part 2, clause 9.4.9).
 
 use crate::limits::{FRAGMENTED_MESSAGES_MAX, FRAGMENTED_SIZE_MAX};
-use crate::{ByteOrder, Frame, HEADER_SIZE, Header, MessageKind, ProtocolError, Version};
-use deckwatch_cdr::{Parse, Reader};
+use crate::{
+    ByteOrder, Frame, HEADER_SIZE, Header, MessageKind, ProtocolError, ServiceContexts, Version,
+};
+use deckwatch_cdr::{Divided, Parse, Reader};
 
 /// Header and request id of a fragment of GIOP 1.2.
 pub(crate) const FRAGMENT_HEADER_SIZE: usize = HEADER_SIZE + 4;
 
 /// The unfinished messages of one connection. What they hold together is bounded, and their buffers are used again.
 ///
-/// In GIOP 1.1 fragments have no request id: they continue the one message that is unfinished. Its octets are joined as they come, so
-/// that alignment counts from the whole message's start.
+/// In GIOP 1.1 fragments have no request id: they continue the one message that is unfinished. Each is aligned from its own header, so
+/// that where they ended is kept with the joined octets.
 #[derive(Debug)]
 pub struct Assembly {
     trains: Vec<Train>,
-    /// The message given out last; its buffer is kept for the next train.
+    /// The message given out last; its buffers are kept for the next train.
     done: Vec<u8>,
+    done_ends: Vec<u32>,
     size_max: usize,
 }
 
@@ -26,6 +29,25 @@ struct Train {
     /// None in GIOP 1.1.
     id: Option<u32>,
     octets: Vec<u8>,
+    /// Where each fragment that holds anything ended; none in GIOP 1.2.
+    ends: Vec<u32>,
+}
+
+impl Train {
+    fn held(&self) -> usize {
+        self.octets.len() + self.ends.len() * size_of::<u32>()
+    }
+
+    /// The number of the request, as far as it has come.
+    fn request_id(&self) -> Option<u32> {
+        if self.id.is_some() {
+            return self.id;
+        }
+        let joined = Divided::new(&self.octets, &self.ends);
+        let mut r = Reader::of_divided(&joined, self.order, HEADER_SIZE);
+        ServiceContexts::parse(&mut r).ok()?;
+        r.read_u32().ok()
+    }
 }
 
 impl Default for Assembly {
@@ -42,6 +64,7 @@ impl Assembly {
         Self {
             trains: Vec::new(),
             done: Vec::new(),
+            done_ends: Vec::new(),
             size_max,
         }
     }
@@ -52,7 +75,10 @@ impl Assembly {
     /// # Errors
     /// [`ProtocolError::FragmentUnexpected`], [`ProtocolError::FragmentsMixed`], [`ProtocolError::FragmentsTooMany`],
     /// [`ProtocolError::MessageTooLarge`], and what is wrong with the header. The connection is to be closed after any.
-    pub fn accept<'m>(&'m mut self, message: &'m [u8]) -> Result<Option<&'m [u8]>, ProtocolError> {
+    pub fn accept<'m>(
+        &'m mut self,
+        message: &'m [u8],
+    ) -> Result<Option<Divided<'m>>, ProtocolError> {
         let header = match Frame::parse(message, usize::MAX)? {
             Frame::Message(header, size) if size == message.len() => header,
             _ => return Err(ProtocolError::SizeMismatch),
@@ -60,27 +86,28 @@ impl Assembly {
         match (header.kind, header.more_fragments) {
             (MessageKind::Fragment, _) => self.continue_train(header, message),
             (_, true) => self.begin_train(header, message).map(|()| None),
-            (_, false) => Ok(Some(message)),
+            (_, false) => Ok(Some(Divided::new(message, &[]))),
         }
     }
 
     /// Forgets the unfinished message of a request that was cancelled. Whether there was one.
     pub fn cancel(&mut self, id: u32) -> bool {
         let before = self.trains.len();
-        self.trains.retain(|train| train.id != Some(id));
+        self.trains.retain(|train| train.request_id() != Some(id));
         self.trains.len() < before
     }
 
     /// Octets that the unfinished messages hold together.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.trains.iter().map(|train| train.octets.len()).sum()
+        self.trains.iter().map(Train::held).sum()
     }
 
     /// Gives the buffer of the message given out last to the allocator where it is larger than `retained_max` octets.
     pub fn shrink(&mut self, retained_max: usize) {
         if self.done.capacity() > retained_max {
             self.done = Vec::new();
+            self.done_ends = Vec::new();
         }
     }
 
@@ -102,11 +129,17 @@ impl Assembly {
         let mut octets = std::mem::take(&mut self.done);
         octets.clear();
         octets.extend_from_slice(message);
+        let mut ends = std::mem::take(&mut self.done_ends);
+        ends.clear();
+        if id.is_none() {
+            ends.push(octets.len() as u32);
+        }
         self.trains.push(Train {
             version: header.version,
             order: header.order,
             id,
             octets,
+            ends,
         });
         Ok(())
     }
@@ -115,7 +148,7 @@ impl Assembly {
         &mut self,
         header: Header,
         message: &[u8],
-    ) -> Result<Option<&[u8]>, ProtocolError> {
+    ) -> Result<Option<Divided<'_>>, ProtocolError> {
         let id = request_id(&header, message)?;
         let place = self
             .trains
@@ -127,18 +160,25 @@ impl Assembly {
         } else {
             HEADER_SIZE
         }..];
-        self.check_room(data.len())?;
+        self.check_room(data.len() + size_of::<u32>())?;
         let train = &mut self.trains[place];
         if (train.version, train.order) != (header.version, header.order) {
             return Err(ProtocolError::FragmentsMixed);
         }
         train.octets.extend_from_slice(data);
+        if id.is_none() && !data.is_empty() {
+            train.ends.push(train.octets.len() as u32);
+        }
         if header.more_fragments {
             return Ok(None);
         }
-        self.done = self.trains.swap_remove(place).octets;
+        Train {
+            octets: self.done,
+            ends: self.done_ends,
+            ..
+        } = self.trains.swap_remove(place);
         Header::state_whole(&mut self.done)?;
-        Ok(Some(&self.done))
+        Ok(Some(Divided::new(&self.done, &self.done_ends)))
     }
 
     fn check_room(&self, more: usize) -> Result<(), ProtocolError> {

@@ -26,6 +26,8 @@ impl Part<'_> {
 pub struct Parts<'m> {
     header: Header,
     id: [u8; 4],
+    /// Octets of the header of each part but the first.
+    fragment_header: usize,
     rest: &'m [u8],
     data_max: usize,
     is_first: bool,
@@ -34,8 +36,8 @@ pub struct Parts<'m> {
 
 impl<'m> Parts<'m> {
     /// Divides a whole message into parts of at most `size_max` octets, headers included (at least [`FRAGMENT_SIZE_MIN`]). A message that fits, or that
-    /// cannot be divided, is one part. Messages of GIOP 1.1 are not divided: a fragment of 1.1 may not break a value in two, and only
-    /// who knows the values could tell where.
+    /// cannot be divided, is one part. One of GIOP 1.1 must have been written for parts of this size ([`crate::Format::fragment_size`]): a
+    /// fragment of 1.1 is aligned from its own header and breaks no value in two.
     ///
     /// # Errors
     /// [`ProtocolError::SizeMismatch`] where this is not exactly one message, and what is wrong with its header.
@@ -45,13 +47,17 @@ impl<'m> Parts<'m> {
             _ => return Err(ProtocolError::SizeMismatch),
         };
         let rest = &message[HEADER_SIZE..];
-        let divisible = header.version == Version::V1_2
-            && header.kind.is_fragmentable(header.version)
+        let divisible = header.kind.is_fragmentable(header.version)
             && header.kind != MessageKind::Fragment
             && !header.more_fragments;
-        // All parts but the last end at a multiple of 8 of the whole message, as 1.2 wants.
+        let fragment_header = if header.version == Version::V1_2 {
+            FRAGMENT_HEADER_SIZE
+        } else {
+            HEADER_SIZE
+        };
+        // All parts but the last end at a multiple of 8: in 1.2 of the whole message, in 1.1 of themselves.
         let data_max = if divisible {
-            (size_max.max(FRAGMENT_SIZE_MIN) - FRAGMENT_HEADER_SIZE) & !7
+            size_of_part(size_max) - fragment_header
         } else {
             usize::MAX
         };
@@ -59,6 +65,7 @@ impl<'m> Parts<'m> {
         Ok(Self {
             header,
             id,
+            fragment_header,
             rest,
             data_max,
             is_first: true,
@@ -77,12 +84,12 @@ impl<'m> Iterator for Parts<'m> {
         let header_len = if self.is_first {
             HEADER_SIZE
         } else {
-            FRAGMENT_HEADER_SIZE
+            self.fragment_header
         };
         // The first part's header is shorter by the request id, which is in its data: 12 + 4 is a multiple of 8.
         let room = if self.is_first {
             self.data_max
-                .saturating_add(FRAGMENT_HEADER_SIZE - HEADER_SIZE)
+                .saturating_add(self.fragment_header - HEADER_SIZE)
         } else {
             self.data_max
         };
@@ -114,4 +121,9 @@ impl<'m> Iterator for Parts<'m> {
             data,
         })
     }
+}
+
+/// Octets of a part with its header.
+pub(crate) fn size_of_part(size_max: usize) -> usize {
+    size_max.max(FRAGMENT_SIZE_MIN) & !7
 }

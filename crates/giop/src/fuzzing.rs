@@ -3,7 +3,7 @@
 use crate::ior::code_sets::CodeSetContext;
 use crate::ior::{IiopProfileRef, profile_tag};
 use crate::{Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id};
-use deckwatch_cdr::{Parse, Reader};
+use deckwatch_cdr::{Divided, Parse, Reader};
 
 /// Most octets of a message in a fuzzed stream.
 const SIZE_MAX: usize = 1 << 16;
@@ -20,11 +20,11 @@ pub fn stream(mut octets: &[u8]) {
         match assembly.accept(message) {
             Ok(Some(whole)) => {
                 assert!(
-                    whole.len() <= SIZE_MAX,
+                    whole.octets().len() <= SIZE_MAX,
                     "a joined message stays within the limit"
                 );
-                look_at(whole);
-                divide(whole);
+                look_at(&whole);
+                divide(whole.octets());
             }
             Ok(None) => {}
             Err(_) => return,
@@ -32,8 +32,8 @@ pub fn stream(mut octets: &[u8]) {
     }
 }
 
-fn look_at(message: &[u8]) {
-    let Ok(message) = Message::parse(message) else {
+fn look_at(message: &Divided<'_>) {
+    let Ok(message) = Message::parse_joined(message) else {
         return;
     };
     let mut body = match message {
@@ -87,7 +87,10 @@ fn divide(message: &[u8]) {
         let part = [part.header(), part.data].concat();
         match assembly.accept(&part) {
             Ok(Some(whole)) => {
-                return assert!(whole == message, "the parts of a message are the message");
+                return assert!(
+                    whole.octets() == message,
+                    "the parts of a message are the message"
+                );
             }
             Ok(None) => {}
             Err(error) => panic!("a part of ours was refused: {error}"),

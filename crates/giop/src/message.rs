@@ -1,10 +1,10 @@
 //! A message of any kind, borrowed from its octets.
 
 use crate::{
-    ByteOrder, Codec, Frame, HEADER_SIZE, LocateReply, LocateRequest, MessageKind, ProtocolError,
-    Reply, Request, Version,
+    ByteOrder, Codec, Frame, HEADER_SIZE, Header, LocateReply, LocateRequest, MessageKind,
+    ProtocolError, Reply, Request, Version,
 };
-use deckwatch_cdr::Reader;
+use deckwatch_cdr::{Divided, Reader};
 
 /// A message.
 #[derive(Clone, Copy, Debug)]
@@ -56,16 +56,36 @@ impl<'a> Message<'a> {
             Frame::Message(header, size) if size == octets.len() => header,
             _ => return Err(ProtocolError::SizeMismatch),
         };
-        let codec = Codec::DEFAULT.with_version(header.version);
-        let mut r = Reader::new(octets, header.order)
-            .at_position(HEADER_SIZE)
-            .with_codec(codec);
+        let r = Reader::new(octets, header.order).at_position(HEADER_SIZE);
+        Self::of(&header, r)
+    }
+
+    /// Reads a message that [`crate::Assembly`] joined.
+    ///
+    /// # Errors
+    /// As [`Message::parse`].
+    pub fn parse_joined(joined: &'a Divided<'a>) -> Result<Self, ProtocolError> {
+        if joined.ends().is_empty() {
+            return Self::parse(joined.octets());
+        }
+        let header = match Frame::parse(joined.octets(), usize::MAX)? {
+            Frame::Message(header, size) if size == joined.octets().len() => header,
+            _ => return Err(ProtocolError::SizeMismatch),
+        };
+        Self::of(
+            &header,
+            Reader::of_divided(joined, header.order, HEADER_SIZE),
+        )
+    }
+
+    fn of(header: &Header, r: Reader<'a>) -> Result<Self, ProtocolError> {
+        let mut r = r.with_codec(Codec::DEFAULT.with_version(header.version));
         Ok(match header.kind {
-            MessageKind::Request => Self::Request(Request::parse(&header, r)?),
-            MessageKind::Reply => Self::Reply(Reply::parse(&header, r)?),
+            MessageKind::Request => Self::Request(Request::parse(header, r)?),
+            MessageKind::Reply => Self::Reply(Reply::parse(header, r)?),
             MessageKind::CancelRequest => Self::CancelRequest { id: r.read_u32()? },
-            MessageKind::LocateRequest => Self::LocateRequest(LocateRequest::parse(&header, r)?),
-            MessageKind::LocateReply => Self::LocateReply(LocateReply::parse(&header, r)?),
+            MessageKind::LocateRequest => Self::LocateRequest(LocateRequest::parse(header, r)?),
+            MessageKind::LocateReply => Self::LocateReply(LocateReply::parse(header, r)?),
             MessageKind::CloseConnection => Self::CloseConnection,
             MessageKind::MessageError => Self::MessageError,
             MessageKind::Fragment => {

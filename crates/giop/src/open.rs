@@ -1,5 +1,6 @@
 //! A message being written, and the messages that consist of little more than a header.
 
+use crate::fragment::size_of_part;
 use crate::limits::MESSAGE_SIZE_MAX;
 use crate::{ByteOrder, Codec, HEADER_SIZE, Header, MessageKind, Version};
 use deckwatch_cdr::{EncodeError, Writer};
@@ -13,6 +14,8 @@ pub struct Format {
     pub order: ByteOrder,
     /// Most octets of a message with its header.
     pub size_max: usize,
+    /// What [`crate::Parts`] will be told, where the message may be divided: values in fragments of GIOP 1.1 are aligned for it as they are written.
+    pub fragment_size: Option<usize>,
 }
 
 impl Default for Format {
@@ -22,6 +25,7 @@ impl Default for Format {
             codec: Codec::DEFAULT,
             order: ByteOrder::NATIVE,
             size_max: MESSAGE_SIZE_MAX,
+            fragment_size: None,
         }
     }
 }
@@ -35,6 +39,7 @@ pub struct OpenMessage {
     header_end: usize,
     body: usize,
     format: Format,
+    is_divided_in_1_1: bool,
 }
 
 impl OpenMessage {
@@ -59,6 +64,8 @@ impl OpenMessage {
             header_end: start,
             body: start,
             format,
+            is_divided_in_1_1: format.codec.version == Version::V1_1
+                && kind.is_fragmentable(Version::V1_1),
         };
         let mut w = open.writer(buffer);
         let result = w
@@ -81,11 +88,15 @@ impl OpenMessage {
     #[must_use]
     #[inline]
     pub fn writer<'b>(&self, buffer: &'b mut Vec<u8>) -> Writer<'b> {
-        Writer::new(buffer)
+        let writer = Writer::new(buffer)
             .with_origin(self.start)
             .with_order(self.format.order)
             .with_codec(self.format.codec)
-            .with_limit(self.start.saturating_add(self.format.size_max))
+            .with_limit(self.start.saturating_add(self.format.size_max));
+        match self.format.fragment_size {
+            Some(size) if self.is_divided_in_1_1 => writer.with_fragments(size_of_part(size)),
+            _ => writer,
+        }
     }
 
     /// Where in the buffer the message begins.

@@ -36,7 +36,12 @@ fn messages(name: &str) -> (Vec<Vec<u8>>, usize) {
             panic!("{path} ends within a message")
         };
         let (message, next) = rest.split_at(size);
-        messages.extend(assembly.accept(message).unwrap().map(<[u8]>::to_vec));
+        messages.extend(
+            assembly
+                .accept(message)
+                .unwrap()
+                .map(|whole| whole.octets().to_vec()),
+        );
         rest = next;
         frames += 1;
     }

@@ -1,5 +1,6 @@
 //! Messages divided and joined again, and trains of fragments that lie.
 
+use deckwatch_cdr::{Parse, Write};
 use deckwatch_giop::limits::FRAGMENTED_MESSAGES_MAX;
 use deckwatch_giop::*;
 use proptest::prelude::*;
@@ -71,7 +72,8 @@ proptest! {
                 prop_assert!(part.len() % 8 == 0 || train.len() == 0);
                 prop_assert!(matches!(Frame::parse(&part, 1000), Ok(Frame::Message(_, size)) if size == part.len()));
                 if let Some(whole) = assembly.accept(&part).unwrap() {
-                    prop_assert_eq!(whole, &message[..]);
+                    prop_assert_eq!(whole.octets(), &message[..]);
+                    prop_assert_eq!(whole.ends(), &[] as &[u32]);
                     joined += 1;
                 }
             }
@@ -89,8 +91,8 @@ proptest! {
                 _ => fragment(Version::V1_1, id, more, &vec![1; len]),
             };
             if let Ok(Some(whole)) = assembly.accept(&message) {
-                prop_assert!(whole.len() <= 500);
-                prop_assert!(Message::parse(whole).is_ok());
+                prop_assert!(whole.octets().len() <= 500);
+                prop_assert!(Message::parse_joined(&whole).is_ok());
             }
         }
     }
@@ -108,12 +110,115 @@ fn fragments_of_giop_1_1_continue_the_one_unfinished_message() {
         assembly.accept(&fragment(Version::V1_1, 0, true, b"abc")),
         Ok(None)
     );
+    let last = fragment(Version::V1_1, 0, false, b"def");
+    let joined = assembly.accept(&last).unwrap().unwrap();
+    assert_eq!(joined.octets(), whole);
+    let end = whole.len() as u32;
+    assert_eq!(joined.ends(), [end - 6, end - 3, end]);
+}
+
+/// A request of GIOP 1.1 whose values are aligned for parts of `fragment_size` octets.
+fn request_1_1(
+    fragment_size: usize,
+    order: ByteOrder,
+    values: &[(u8, f64, u16, String)],
+) -> Vec<u8> {
+    let format = Format {
+        codec: Codec::DEFAULT.with_version(Version::V1_1),
+        order,
+        fragment_size: Some(fragment_size),
+        ..Format::default()
+    };
+    let mut buffer = Vec::new();
+    let context = ServiceContext {
+        id: context_id::CODE_SETS,
+        data: &[0; 12],
+    };
+    let header = RequestHeader {
+        id: 7,
+        response: Response::Outcome,
+        target: Target::Key(b"a key that is longer than the smallest fragment"),
+        operation: "op",
+        contexts: &[context],
+    };
+    let open = header.begin(&mut buffer, format).unwrap();
+    let mut w = open.writer(&mut buffer);
+    for (octet, number, short, text) in values {
+        octet.write(&mut w).unwrap();
+        number.write(&mut w).unwrap();
+        short.write(&mut w).unwrap();
+        text.write(&mut w).unwrap();
+    }
+    open.finish(&mut buffer).unwrap();
+    buffer
+}
+
+proptest! {
+    #[test]
+    fn values_in_fragments_of_giop_1_1_are_aligned_from_their_fragment(values in prop::collection::vec((any::<u8>(), -1e9_f64..1e9, any::<u16>(), "[a-z]{0,40}"), 0..12), size_max in 0_usize..200, big: bool) {
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        let message = request_1_1(size_max, order, &values);
+        let parts = parts(&message, size_max);
+        prop_assert!(parts[..parts.len() - 1].iter().all(|part| part.len() % 8 == 0));
+        let mut assembly = Assembly::default();
+        let mut joined = None;
+        for part in &parts {
+            prop_assert!(part.len() <= size_max.max(limits::FRAGMENT_SIZE_MIN));
+            if let Some(whole) = assembly.accept(part).unwrap() {
+                joined = Some((whole.octets().to_vec(), whole.ends().to_vec()));
+            }
+        }
+        let (octets, ends) = joined.unwrap();
+        let joined = deckwatch_cdr::Divided::new(&octets, &ends);
+        let Ok(Message::Request(request)) = Message::parse_joined(&joined) else { panic!("a request") };
+        prop_assert_eq!((request.id, request.operation, request.contexts.len()), (7, &b"op"[..], 1));
+        prop_assert_eq!(request.contexts.find(context_id::CODE_SETS), Some(&[0; 12][..]));
+        let mut r = request.body;
+        for (octet, number, short, text) in &values {
+            prop_assert_eq!(u8::parse(&mut r), Ok(*octet));
+            prop_assert_eq!(f64::parse(&mut r), Ok(*number));
+            prop_assert_eq!(u16::parse(&mut r), Ok(*short));
+            let parsed = String::parse(&mut r);
+            prop_assert_eq!(parsed.as_ref(), Ok(text));
+        }
+        prop_assert_eq!(r.finish(), Ok(()));
+    }
+}
+
+#[test]
+fn a_cancel_request_ends_the_train_of_giop_1_1_that_it_names() {
+    let whole = request_1_1(32, ByteOrder::NATIVE, &[]);
+    let parts = parts(&whole, 32);
+    let mut assembly = Assembly::default();
+    // The first part does not hold the request's number yet.
+    assert_eq!(assembly.accept(&parts[0]), Ok(None));
+    assert!(!assembly.cancel(7));
+    assert_eq!(assembly.accept(&parts[1]), Ok(None));
+    assert!(!assembly.cancel(8) && assembly.cancel(7));
     assert_eq!(
-        assembly.accept(&fragment(Version::V1_1, 0, false, b"def")),
-        Ok(Some(&whole[..]))
+        assembly.accept(&parts[2]),
+        Err(ProtocolError::FragmentUnexpected)
     );
-    // Messages of 1.1 are not divided by us.
-    assert_eq!(parts(&whole, 32).len(), 1);
+}
+
+#[test]
+fn fragments_without_data_take_no_memory() {
+    for version in [Version::V1_1, Version::V1_2] {
+        let first = unfinished(request(version, ByteOrder::NATIVE, 1, &[7; 40]));
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.accept(&first), Ok(None));
+        let held = assembly.held();
+        for _ in 0..1000 {
+            assert_eq!(assembly.accept(&fragment(version, 1, true, b"")), Ok(None));
+        }
+        assert_eq!(assembly.held(), held);
+        assert!(
+            assembly
+                .accept(&fragment(version, 1, false, b""))
+                .unwrap()
+                .is_some()
+        );
+    }
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
-    ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, INBOUND_SIZE_MAX,
-    LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
+    ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, FRAGMENT_SIZE_MIN,
+    INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy, SyncScope};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
+use crate::wire::Sizes;
 
 /// Collects what an ORB is to be, then makes it.
 #[must_use]
@@ -86,7 +87,10 @@ impl Default for OrbBuilder {
                 threads: LANE_THREADS,
                 threads_dynamic: LANE_THREADS_DYNAMIC_MAX,
                 connections_max: CONNECTIONS_MAX,
-                message_size_max: MESSAGE_SIZE_MAX,
+                sizes: Sizes {
+                    message_max: MESSAGE_SIZE_MAX,
+                    fragment: None,
+                },
                 buffer_size: BUFFER_SIZE,
                 inbound_size_max: INBOUND_SIZE_MAX,
                 arrival_timeout: ARRIVAL_TIMEOUT,
@@ -105,6 +109,7 @@ impl OrbBuilder {
     /// * `-ORBUnixPermissions MODE`: those of unix sockets, octal;
     /// * `-ORBPublishedHost HOST`: the host that references carry;
     /// * `-ORBServerThreads COUNT`: threads that serve;
+    /// * `-ORBFragmentSize OCTETS`: larger messages go out as fragments of this size;
     /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for.
     ///
@@ -160,6 +165,10 @@ impl OrbBuilder {
                     .map_err(|_| malformed("a number of threads"))?,
             )),
             "-ORBRoundTripTimeout" => Ok(self.round_trip_timeout(milliseconds()?)),
+            "-ORBFragmentSize" => {
+                let octets = value.parse().map_err(|_| malformed("a number of octets"))?;
+                Ok(self.fragment_size(octets))
+            }
             "-ORBConnectTimeout" => Ok(self.connect_timeout(milliseconds()?)),
             "-ORBSyncScope" => {
                 let scope = parse_sync_scope(value)
@@ -225,7 +234,14 @@ impl OrbBuilder {
 
     /// Octets of the largest message taken or sent.
     pub fn message_size_max(mut self, octets: usize) -> Self {
-        self.shape.message_size_max = octets;
+        self.shape.sizes.message_max = octets;
+        self
+    }
+
+    /// Sends larger messages of GIOP 1.1 and 1.2 as fragments of at most so many octets (at least 1,024, rounded down to a multiple of 8); without this
+    /// word every message is sent whole. Fragments are read in any case.
+    pub fn fragment_size(mut self, octets: usize) -> Self {
+        self.shape.sizes.fragment = Some(octets.max(FRAGMENT_SIZE_MIN));
         self
     }
 

@@ -16,6 +16,7 @@ use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::limits::{CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
+use crate::wire::Sizes;
 
 pub(crate) use exchange::{Call, Reply};
 pub(crate) use forward::follow_forwards;
@@ -26,7 +27,7 @@ pub(crate) struct Client {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) slab: Slab,
-    pub(crate) message_size_max: usize,
+    pub(crate) sizes: Sizes,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
 }
@@ -59,14 +60,14 @@ impl Client {
     pub(crate) fn new(
         transport: Arc<dyn Transport>,
         counters: Arc<Counters>,
-        message_size_max: usize,
+        sizes: Sizes,
         buffer_size: usize,
     ) -> Self {
         Self {
             transport,
             counters,
             slab: Slab::new(buffer_size),
-            message_size_max,
+            sizes,
             bindings: PiMutex::default(),
         }
     }

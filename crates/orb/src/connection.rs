@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use deckwatch_sync::Pool;
 
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
+use deckwatch_cdr::Divided;
 use deckwatch_giop::{Assembly, ProtocolError};
 
 use crate::transport::Instant64;
@@ -110,6 +111,21 @@ impl Budget {
 /// Unfinished messages hold as much as they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverBudget;
+
+/// A whole message in a buffer of its own.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) place: Range<usize>,
+    /// Where its fragments ended, in GIOP 1.1.
+    pub(crate) ends: Vec<u32>,
+}
+
+impl Arrived {
+    pub(crate) fn message(&self) -> Divided<'_> {
+        Divided::new(&self.buffer[self.place.clone()], &self.ends)
+    }
+}
 
 /// Octets between the socket and the parser.
 #[derive(Debug)]
@@ -266,7 +282,7 @@ impl Inbound {
         &mut self,
         place: Range<usize>,
         slab: &Slab,
-    ) -> Result<Option<Vec<u8>>, ProtocolError> {
+    ) -> Result<Option<Arrived>, ProtocolError> {
         let fragment = self
             .buffer
             .as_ref()
@@ -276,8 +292,12 @@ impl Inbound {
             .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
         let whole = assembly.accept(fragment)?.map(|whole| {
             let mut buffer = slab.lend_empty();
-            buffer.extend_from_slice(whole);
-            buffer
+            buffer.extend_from_slice(whole.octets());
+            Arrived {
+                place: 0..buffer.len(),
+                buffer,
+                ends: whole.ends().to_vec(),
+            }
         });
         assembly.shrink(BUFFER_RETAINED_MAX);
         if whole.is_some() {
@@ -294,7 +314,7 @@ impl Inbound {
     }
 
     /// Gives the buffer away, so that others may read while the message polled last is served; what came after it stays.
-    pub(crate) fn detach(&mut self, slab: &Slab) -> Vec<u8> {
+    pub(crate) fn detach(&mut self, place: Range<usize>, slab: &Slab) -> Arrived {
         let buffer = self.buffer.take().unwrap_or_default();
         let rest = &buffer[self.consumed.min(buffer.len())..self.filled.min(buffer.len())];
         if !rest.is_empty() {
@@ -309,7 +329,11 @@ impl Inbound {
         self.consumed = 0;
         // What is being served is bounded by the threads that serve.
         let _gives = self.charge(self.cost(0, slab).min(self.charged));
-        buffer
+        Arrived {
+            buffer,
+            place,
+            ends: Vec::new(),
+        }
     }
 
     /// Gives the buffer back, whatever waits in it.
@@ -393,8 +417,8 @@ mod tests {
         );
         let place = inbound.poll_message().unwrap().unwrap();
         assert!(inbound.has_more());
-        let buffer = inbound.detach(&slab);
-        assert_eq!(buffer[place], message(3));
+        let arrived = inbound.detach(place, &slab);
+        assert_eq!(arrived.message().octets(), message(3));
         let place = inbound.poll_message().unwrap().unwrap();
         assert_eq!(inbound.message(place), message(5));
         assert!(!inbound.has_more());

@@ -27,6 +27,7 @@ use crate::orb::OrbCore;
 use crate::transport::{
     Endpoint, Event, Instant64, Listener, Poller, Stream, Transport, TransportError,
 };
+use crate::wire::Sizes;
 use follow::Seat;
 
 /// What a lane may use.
@@ -37,7 +38,7 @@ pub(crate) struct LaneShape {
     /// Threads it may add while all serve.
     pub(crate) threads_dynamic: usize,
     pub(crate) connections_max: usize,
-    pub(crate) message_size_max: usize,
+    pub(crate) sizes: Sizes,
     /// What buffers begin with.
     pub(crate) buffer_size: usize,
     /// Octets that all unfinished messages may hold beyond their first buffers.

@@ -14,6 +14,9 @@ pub const BUFFERS_MAX: usize = 128;
 /// Octets of one GIOP message, whole or put together from fragments, unless the builder says otherwise.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
+/// Fewest octets of a fragment that the builder takes: less would be more headers than octets, and a packet carries more.
+pub const FRAGMENT_SIZE_MIN: usize = 1024;
+
 /// Octets that the unfinished messages of all connections of a lane hold together beyond their first buffers, unless the
 /// builder says otherwise: sixteen of the largest. Who needs more then is closed, so that a flood of half-sent messages
 /// cannot take the memory of the host.

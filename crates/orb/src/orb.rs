@@ -65,7 +65,7 @@ impl OrbCore {
             client: Client::new(
                 builder.transport,
                 counters,
-                builder.shape.message_size_max,
+                builder.shape.sizes,
                 builder.shape.buffer_size,
             ),
             initial: RwLock::new(initial),

@@ -228,7 +228,7 @@ impl ObjectRef {
         let reply = follow_forwards(&orb.client, &self.0, &call)?;
         let outcome = match reply.status() {
             ReplyStatus::NoException => {
-                results(&mut reply.body()).map_err(|error| E::from(misread(error)))
+                results(&mut reply.body(&reply.message())).map_err(|error| E::from(misread(error)))
             }
             _ => Err(read_user_exception(&reply, exceptions)),
         };
@@ -290,7 +290,8 @@ fn read_user_exception<E: From<SystemException>>(
     reply: &Reply,
     exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
 ) -> E {
-    let mut body = reply.body();
+    let message = reply.message();
+    let mut body = reply.body(&message);
     let id = match body.read_string_octets() {
         Ok(id) => id,
         Err(error) => return misread(error).into(),

@@ -3,7 +3,7 @@
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
 use deckwatch_giop::{OpenMessage, ReplyStatus, Request};
 
-use crate::wire;
+use crate::wire::{self, Sizes};
 use crate::{Completion, SystemException};
 
 /// An object's implementation, as generated skeletons give it.
@@ -26,7 +26,7 @@ pub struct ServerRequest<'r> {
     reply: &'r mut Vec<u8>,
     /// What has been begun in `reply`.
     open: Option<OpenMessage>,
-    size_max: usize,
+    sizes: Sizes,
 }
 
 impl<'r> ServerRequest<'r> {
@@ -34,14 +34,14 @@ impl<'r> ServerRequest<'r> {
         request: &'r Request<'r>,
         object_id: &'r [u8],
         reply: &'r mut Vec<u8>,
-        size_max: usize,
+        sizes: Sizes,
     ) -> Self {
         Self {
             request,
             object_id,
             reply,
             open: None,
-            size_max,
+            sizes,
         }
     }
 
@@ -107,7 +107,7 @@ impl<'r> ServerRequest<'r> {
     }
 
     fn begin(&mut self, status: ReplyStatus) -> Result<Writer<'_>, EncodeError> {
-        let open = wire::begin_reply(self.reply, self.request, status, self.size_max)?;
+        let open = wire::begin_reply(self.reply, self.request, status, self.sizes)?;
         self.open = Some(open);
         Ok(open.writer(self.reply))
     }

@@ -1,17 +1,18 @@
 //! What connection, lane and caller say to each other in GIOP, on top of the messages of the crate `giop`.
 
-use deckwatch_cdr::{ByteOrder, CharSet, EncodeError, Reader, Writer};
+use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader, Writer};
 use deckwatch_giop::ior::{
     IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo,
     component_tag, unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReplyHeader, LocateStatus, Message,
-    MessageKind, OpenMessage, ProtocolError, Reply, ReplyHeader, ReplyStatus, Request,
+    MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus, Request,
     RequestHeader, Response, ServiceContext, SystemException, Target, Version, context_id,
     write_close_connection, write_message_error,
 };
 
+use crate::connection::Slab;
 use crate::counters::Counter;
 use crate::raise;
 use crate::transport::Endpoint;
@@ -59,6 +60,62 @@ pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
 
 fn header(message: &[u8]) -> Option<Header> {
     Header::parse(message.first_chunk::<HEADER_SIZE>()?).ok()
+}
+
+/// How large messages may be and go out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Octets of the largest taken or sent.
+    pub(crate) message_max: usize,
+    /// Octets of the parts in which larger ones are sent.
+    pub(crate) fragment: Option<usize>,
+}
+
+impl Sizes {
+    /// Whether a message goes out in parts.
+    #[inline]
+    pub(crate) fn divides(self, message: &[u8]) -> bool {
+        self.fragment.is_some_and(|size| message.len() > size)
+    }
+
+    /// Has all the parts of a message written at once.
+    pub(crate) fn with_parts<T>(
+        self,
+        message: &[u8],
+        slab: &Slab,
+        write: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        let parts = Parts::of(message, self.fragment.unwrap_or(usize::MAX));
+        let Ok(parts) = parts else {
+            debug_assert!(false, "a message of ours can be divided");
+            return write(message);
+        };
+        let mut buffer = slab.lend_empty();
+        for part in parts {
+            buffer.extend_from_slice(part.header());
+            buffer.extend_from_slice(part.data);
+        }
+        let written = write(&buffer);
+        slab.take_back(buffer);
+        written
+    }
+
+    fn format(self, codec: Codec) -> Format {
+        Format {
+            codec,
+            order: ByteOrder::NATIVE,
+            size_max: self.message_max,
+            fragment_size: self.fragment,
+        }
+    }
+}
+
+/// What to do with a message that was joined from fragments.
+pub(crate) fn kind_of_joined(message: &Divided<'_>) -> Kind {
+    match Message::parse_joined(message) {
+        Ok(Message::Request(request)) if request.response == Response::Outcome => Kind::TwoWay,
+        _ => Kind::InOrder,
+    }
 }
 
 /// What to do with a whole message.
@@ -117,21 +174,12 @@ pub(crate) fn announced_chars(request: &Request<'_>) -> Result<Option<CharSet>, 
     ))
 }
 
-/// A reply is formed as its request was: version, byte order of this machine, code sets.
-fn reply_format(request: &Request<'_>, size_max: usize) -> Format {
-    Format {
-        codec: request.body.codec(),
-        order: ByteOrder::NATIVE,
-        size_max,
-    }
-}
-
-/// Begins the reply to `request` in `buffer`, in place of whatever stood there.
+/// Begins the reply to `request` in `buffer`, in place of whatever stood there. It is formed as the request was: version, code sets.
 pub(crate) fn begin_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     status: ReplyStatus,
-    size_max: usize,
+    sizes: Sizes,
 ) -> Result<OpenMessage, EncodeError> {
     buffer.clear();
     ReplyHeader {
@@ -139,7 +187,7 @@ pub(crate) fn begin_reply(
         status,
         contexts: &[],
     }
-    .begin(buffer, reply_format(request, size_max))
+    .begin(buffer, sizes.format(request.body.codec()))
 }
 
 /// Makes the reply a system exception.
@@ -147,9 +195,10 @@ pub(crate) fn exception_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     exception: SystemException,
+    sizes: Sizes,
 ) {
     let whole =
-        begin_reply(buffer, request, ReplyStatus::SystemException, usize::MAX).and_then(|open| {
+        begin_reply(buffer, request, ReplyStatus::SystemException, sizes).and_then(|open| {
             exception.write(&mut open.writer(buffer))?;
             open.finish(buffer)
         });
@@ -161,8 +210,9 @@ pub(crate) fn forward_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     to: &Ior,
+    sizes: Sizes,
 ) -> Result<(), EncodeError> {
-    let open = begin_reply(buffer, request, ReplyStatus::LocationForward, usize::MAX)?;
+    let open = begin_reply(buffer, request, ReplyStatus::LocationForward, sizes)?;
     to.write(&mut open.writer(buffer))?;
     open.finish(buffer).map(drop)
 }
@@ -256,7 +306,7 @@ pub(crate) fn write_request(
     buffer: &mut Vec<u8>,
     profile: &Profile,
     head: &RequestHead<'_>,
-    size_max: usize,
+    sizes: Sizes,
     arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     let code_sets = profile.code_sets.as_ref().filter(|_| head.says_code_sets);
@@ -271,12 +321,7 @@ pub(crate) fn write_request(
         operation: head.operation,
         contexts: context.as_slice(),
     };
-    let format = Format {
-        codec: profile.codec,
-        order: ByteOrder::NATIVE,
-        size_max,
-    };
-    let open = header.begin(buffer, format)?;
+    let open = header.begin(buffer, sizes.format(profile.codec))?;
     arguments(&mut open.writer(buffer))?;
     open.finish(buffer).map(drop)
 }
@@ -314,16 +359,22 @@ impl ReplyHead {
     }
 
     /// The body, in the octets of the message this is the head of.
-    pub(crate) fn body<'m>(&self, message: &'m [u8]) -> Reader<'m> {
-        Reader::new(message, self.order)
-            .at_position(self.body)
-            .with_codec(self.codec)
+    pub(crate) fn body<'m>(&self, message: &'m Divided<'m>) -> Reader<'m> {
+        let reader = if message.ends().is_empty() {
+            Reader::new(message.octets(), self.order).at_position(self.body)
+        } else {
+            Reader::of_divided(message, self.order, self.body)
+        };
+        reader.with_codec(self.codec)
     }
 }
 
 /// Reads a whole message from a server that was asked by `profile`.
-pub(crate) fn parse_reply(message: &[u8], profile: &Profile) -> Result<FromServer, ProtocolError> {
-    match Message::parse(message)? {
+pub(crate) fn parse_reply(
+    message: &Divided<'_>,
+    profile: &Profile,
+) -> Result<FromServer, ProtocolError> {
+    match Message::parse_joined(message)? {
         Message::Reply(reply) => {
             let codec = profile.codec.with_version(reply.version);
             Ok(FromServer::Reply(ReplyHead::new(&reply, codec)))
@@ -331,7 +382,7 @@ pub(crate) fn parse_reply(message: &[u8], profile: &Profile) -> Result<FromServe
         Message::CloseConnection => Ok(FromServer::Close),
         Message::MessageError => Ok(FromServer::MessageError),
         _ => Err(ProtocolError::KindUnknown(
-            message.get(7).copied().unwrap_or(0),
+            message.octets().get(7).copied().unwrap_or(0),
         )),
     }
 }

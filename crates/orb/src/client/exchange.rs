@@ -1,13 +1,12 @@
 //! One request out and its reply back: addresses tried in turn, forwards followed, a closed connection replaced once.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use deckwatch_cdr::{EncodeError, Parse, Reader, Writer};
+use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 
 use super::{Binding, Client, ClientConnection};
-use crate::connection::{Inbound, OverBudget};
+use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::policy::{Overrides, RebindMode};
@@ -56,8 +55,7 @@ fn earlier(one: Option<Instant64>, other: Option<Instant64>) -> Option<Instant64
 
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
 pub(crate) struct Reply {
-    buffer: Vec<u8>,
-    place: Range<usize>,
+    arrived: Arrived,
     head: ReplyHead,
 }
 
@@ -66,12 +64,17 @@ impl Reply {
         self.head.status
     }
 
-    pub(crate) fn body(&self) -> Reader<'_> {
-        self.head.body(&self.buffer[self.place.clone()])
+    /// The message, for [`Reply::body`].
+    pub(crate) fn message(&self) -> Divided<'_> {
+        self.arrived.message()
+    }
+
+    pub(crate) fn body<'m>(&self, message: &'m Divided<'m>) -> Reader<'m> {
+        self.head.body(message)
     }
 
     pub(crate) fn give_back(self, client: &Client) {
-        client.slab.take_back(self.buffer);
+        client.slab.take_back(self.arrived.buffer);
     }
 }
 
@@ -199,7 +202,7 @@ impl Client {
         deadlines: Deadlines,
     ) -> Result<(Reply, bool), Failure> {
         let request_id = self.send(connection, target, call, deadlines.request)?;
-        let mut inbound = Inbound::new(self.message_size_max, None);
+        let mut inbound = Inbound::new(self.sizes.message_max, None);
         let asked = (request_id, &target.profile);
         let received = self.receive(connection, &mut inbound, asked, deadlines.reply);
         let reply = match received {
@@ -234,14 +237,19 @@ impl Client {
             &mut buffer,
             &target.profile,
             &head,
-            self.message_size_max,
+            self.sizes,
             call.arguments,
         );
         let sent = match written {
-            Ok(()) => connection
-                .stream
-                .write_all(&buffer, deadline)
-                .map_err(|error| self.send_failed(error)),
+            Ok(()) => {
+                let write = |octets: &[u8]| connection.stream.write_all(octets, deadline);
+                let written = if self.sizes.divides(&buffer) {
+                    self.sizes.with_parts(&buffer, &self.slab, write)
+                } else {
+                    write(&buffer)
+                };
+                written.map_err(|error| self.send_failed(error))
+            }
             Err(error) => Err(Failure::last(SystemException::from(error))),
         };
         self.slab.take_back(buffer);
@@ -283,25 +291,19 @@ impl Client {
                 is_stray = true;
                 if wire::is_fragmented(inbound.message(place.clone())) {
                     let joined = inbound.join(place, &self.slab);
-                    let Some(buffer) =
+                    let Some(arrived) =
                         joined.map_err(|fault| self.malformed(wire::counter_of(fault)))?
                     else {
                         continue;
                     };
-                    if let Some(head) = self.reply_head(&buffer, asked)? {
-                        let place = 0..buffer.len();
-                        return Ok(Reply {
-                            buffer,
-                            place,
-                            head,
-                        });
+                    if let Some(head) = self.reply_head(&arrived.message(), asked)? {
+                        return Ok(Reply { arrived, head });
                     }
-                } else if let Some(head) = self.reply_head(inbound.message(place.clone()), asked)? {
-                    return Ok(Reply {
-                        buffer: inbound.detach(&self.slab),
-                        place,
-                        head,
-                    });
+                } else if let Some(head) =
+                    self.reply_head(&Divided::new(inbound.message(place.clone()), &[]), asked)?
+                {
+                    let arrived = inbound.detach(place, &self.slab);
+                    return Ok(Reply { arrived, head });
                 }
             }
             // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked
@@ -325,7 +327,7 @@ impl Client {
     /// The head of the reply, if this message is the one waited for.
     fn reply_head(
         &self,
-        message: &[u8],
+        message: &Divided<'_>,
         (id, profile): (u32, &Profile),
     ) -> Result<Option<ReplyHead>, Failure> {
         match wire::parse_reply(message, profile) {
@@ -364,14 +366,15 @@ impl Client {
     }
 
     pub(super) fn interpret(&self, reply: Reply) -> Result<Attempt, SystemException> {
+        let message = reply.message();
         let understood = match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => {
                 return Ok(Attempt::Replied(reply));
             }
-            ReplyStatus::SystemException => Err(wire::read_exception(reply.body())),
+            ReplyStatus::SystemException => Err(wire::read_exception(reply.body(&message))),
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 self.counters.count(Counter::Forwards);
-                Ior::parse(&mut reply.body())
+                Ior::parse(&mut reply.body(&message))
                     .map(Attempt::Forwarded)
                     .map_err(SystemException::from)
             }

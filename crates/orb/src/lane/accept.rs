@@ -66,7 +66,7 @@ impl Lane {
         let connection = ServerConnection {
             stream,
             inbound: PiMutex::new(Inbound::new(
-                self.shape.message_size_max,
+                self.shape.sizes.message_max,
                 Some(Arc::clone(&self.budget)),
             )),
             begun: AtomicU64::new(0),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use deckwatch_cdr::{CharSet, Reader};
+use deckwatch_cdr::{CharSet, Divided, Reader};
 use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response, Version};
 
 use super::{Lane, ServerConnection};
@@ -40,8 +40,12 @@ enum Outcome {
 
 impl Lane {
     /// Serves one message. `Err`: the connection cannot go on.
-    pub(super) fn dispatch(&self, connection: &ServerConnection, message: &[u8]) -> Result<(), ()> {
-        match Message::parse(message) {
+    pub(super) fn dispatch(
+        &self,
+        connection: &ServerConnection,
+        message: &Divided<'_>,
+    ) -> Result<(), ()> {
+        match Message::parse_joined(message) {
             Ok(Message::Request(request)) => {
                 self.serve_request(connection, request);
                 Ok(())
@@ -103,11 +107,13 @@ impl Lane {
             Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
                 self.counters.count(Counter::SystemExceptions);
-                wire::exception_reply(&mut reply, request, exception);
+                wire::exception_reply(&mut reply, request, exception, self.shape.sizes);
             }
             Outcome::Forward(target) => {
-                if let Err(error) = wire::forward_reply(&mut reply, request, target.ior()) {
-                    wire::exception_reply(&mut reply, request, error.into());
+                if let Err(error) =
+                    wire::forward_reply(&mut reply, request, target.ior(), self.shape.sizes)
+                {
+                    wire::exception_reply(&mut reply, request, error.into(), self.shape.sizes);
                 }
             }
         }
@@ -187,12 +193,7 @@ impl Lane {
         if request.response == Response::Receipt {
             self.say_receipt(connection, request, reply);
         }
-        let mut upcall = ServerRequest::new(
-            request,
-            found.object_id(),
-            reply,
-            self.shape.message_size_max,
-        );
+        let mut upcall = ServerRequest::new(request, found.object_id(), reply, self.shape.sizes);
         let _turn = adapter
             .is_single_threaded()
             .then(|| adapter.serial.lock("adapter.single_thread"));
@@ -217,7 +218,7 @@ impl Lane {
         request: &Request<'_>,
         reply: &mut Vec<u8>,
     ) {
-        let receipt = ServerRequest::new(request, &[], reply, self.shape.message_size_max).finish();
+        let receipt = ServerRequest::new(request, &[], reply, self.shape.sizes).finish();
         debug_assert!(
             receipt.is_ok(),
             "a reply without results can always be written"
@@ -259,12 +260,8 @@ impl Lane {
             _ => return None,
         };
         let written = answer.and_then(|answer| {
-            let open = wire::begin_reply(
-                reply,
-                request,
-                ReplyStatus::NoException,
-                self.shape.message_size_max,
-            )?;
+            let open =
+                wire::begin_reply(reply, request, ReplyStatus::NoException, self.shape.sizes)?;
             open.writer(reply).write_u8(u8::from(answer))?;
             Ok(open.finish(reply).map(drop)?)
         });
@@ -275,11 +272,13 @@ impl Lane {
     pub(super) fn write(&self, connection: &ServerConnection, message: &[u8]) {
         let _whole = connection.write.lock("lane.write");
         let deadline = self.transport.now().after(REPLY_WRITE_TIMEOUT);
-        if connection
-            .stream
-            .write_all(message, Some(deadline))
-            .is_err()
-        {
+        let write = |octets: &[u8]| connection.stream.write_all(octets, Some(deadline));
+        let written = if self.shape.sizes.divides(message) {
+            self.shape.sizes.with_parts(message, &self.slab, write)
+        } else {
+            write(message)
+        };
+        if written.is_err() {
             self.counters.count(Counter::RepliesLost);
             connection.stream.shutdown();
         }

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use deckwatch_cdr::Divided;
 use deckwatch_giop::{ProtocolError, Version};
 use deckwatch_sync::{PiMutexGuard, SlotKey};
 
 use super::{Lane, ServerConnection, token_of};
-use crate::connection::Inbound;
+use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
 use crate::transport::Interest;
@@ -150,8 +151,8 @@ impl Lane {
             connection.note_begun(&reading);
             match wire::kind(reading.message(place.clone())) {
                 Kind::TwoWay => {
-                    let buffer = reading.detach(&self.slab);
-                    reading = self.serve_two_way(key, connection, reading, buffer, place)?;
+                    let arrived = reading.detach(place, &self.slab);
+                    reading = self.serve_two_way(key, connection, reading, arrived)?;
                 }
                 Kind::Fragmented => {
                     let joined = reading.join(place, &self.slab);
@@ -172,14 +173,13 @@ impl Lane {
         key: SlotKey,
         connection: &'c ServerConnection,
         reading: Reading<'c>,
-        whole: Vec<u8>,
+        whole: Arrived,
     ) -> Result<Reading<'c>, Left> {
-        if wire::kind(&whole) == Kind::TwoWay {
-            let place = 0..whole.len();
-            return self.serve_two_way(key, connection, reading, whole, place);
+        if wire::kind_of_joined(&whole.message()) == Kind::TwoWay {
+            return self.serve_two_way(key, connection, reading, whole);
         }
-        let served = self.dispatch(connection, &whole);
-        self.slab.take_back(whole);
+        let served = self.dispatch(connection, &whole.message());
+        self.slab.take_back(whole.buffer);
         served.map(|()| reading).map_err(|()| Left::Ended)
     }
 
@@ -197,8 +197,7 @@ impl Lane {
         key: SlotKey,
         connection: &'c ServerConnection,
         reading: Reading<'c>,
-        buffer: Vec<u8>,
-        place: Range<usize>,
+        arrived: Arrived,
     ) -> Result<Reading<'c>, Left> {
         let has_more = reading.has_more();
         drop(reading);
@@ -210,8 +209,8 @@ impl Lane {
                 Interest::Handover,
             );
         }
-        let served = self.dispatch(connection, &buffer[place]);
-        self.slab.take_back(buffer);
+        let served = self.dispatch(connection, &arrived.message());
+        self.slab.take_back(arrived.buffer);
         served.map_err(|()| Left::Ended)?;
         connection
             .inbound
@@ -229,7 +228,7 @@ impl Lane {
     ) -> Result<(), Left> {
         match kind {
             Kind::InOrder => self
-                .dispatch(connection, reading.message(place))
+                .dispatch(connection, &Divided::new(reading.message(place), &[]))
                 .map_err(|()| Left::Ended),
             Kind::Cancel => {
                 self.counters.count(Counter::CancelRequests);

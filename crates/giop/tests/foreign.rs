@@ -178,7 +178,7 @@ fn code_sets_are_negotiated_with_a_recorded_reference() {
         .unwrap();
     assert_eq!(info.chars.native, ior::code_sets::ISO_8859_1);
     assert_eq!(
-        info.negotiate().unwrap().char_set(),
+        info.negotiate().char_set(),
         Some(deckwatch_cdr::CharSet::Utf8)
     );
 }

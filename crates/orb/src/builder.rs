@@ -21,6 +21,7 @@ pub struct OrbBuilder {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published_host: Option<String>,
     pub(crate) initial: Vec<(String, String)>,
+    pub(crate) default_initial: Option<String>,
     pub(crate) shape: LaneShape,
     pub(crate) policies: Overrides,
     pub(crate) thread_start: Option<ThreadStart>,
@@ -83,6 +84,7 @@ impl Default for OrbBuilder {
             endpoints: Vec::new(),
             published_host: None,
             initial: Vec::new(),
+            default_initial: None,
             shape: LaneShape {
                 threads: LANE_THREADS,
                 threads_dynamic: LANE_THREADS_DYNAMIC_MAX,
@@ -105,6 +107,7 @@ impl OrbBuilder {
     /// Takes the `-ORB` arguments out of `arguments` and obeys them; the others stay.
     ///
     /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
+    /// * `-ORBDefaultInitRef URL`: where the other names are found, as `URL/NAME`;
     /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`: where to listen, as [`OrbBuilder::listen`] reads it;
     /// * `-ORBUnixPermissions MODE`: those of unix sockets, octal;
     /// * `-ORBPublishedHost HOST`: the host that references carry;
@@ -151,6 +154,7 @@ impl OrbBuilder {
                     .ok_or_else(|| malformed("NAME=REFERENCE"))?;
                 Ok(self.initial_reference(name, reference))
             }
+            "-ORBDefaultInitRef" => Ok(self.default_initial_reference(value)),
             "-ORBListenEndpoints" => value.split(',').try_fold(self, Self::listen),
             "-ORBUnixPermissions" => Ok(self.unix_permissions(
                 u32::from_str_radix(value, 8)
@@ -204,6 +208,12 @@ impl OrbBuilder {
     /// What `resolve_initial_references` finds under `name`: any form that `string_to_object` reads.
     pub fn initial_reference(mut self, name: &str, reference: &str) -> Self {
         self.initial.push((name.to_owned(), reference.to_owned()));
+        self
+    }
+
+    /// Where initial references of other names are found: `/` and the name are put behind this URL.
+    pub fn default_initial_reference(mut self, url: &str) -> Self {
+        self.default_initial = Some(url.to_owned());
         self
     }
 

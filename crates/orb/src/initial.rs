@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
+use deckwatch_giop::ior::ReferenceError;
 use deckwatch_giop::url::{Address, Corbaloc};
 use deckwatch_giop::{ObjectUrl, SystemExceptionKind as Kind};
 
@@ -10,6 +11,9 @@ use crate::limits::INITIAL_REFERENCES_DEEP_MAX;
 use crate::orb::{Initial, Orb};
 use crate::raise::{self, own};
 use crate::{Completion, ObjectRef, SystemException, minor};
+
+/// What `corbaloc:rir:` and `corbaname:` stand for without a key.
+const NAME_SERVICE: &str = "NameService";
 
 impl Orb {
     /// Reads a reference; `None` for nil.
@@ -27,9 +31,9 @@ impl Orb {
         text: &str,
         deep: usize,
     ) -> Result<Option<ObjectRef>, SystemException> {
-        let url: ObjectUrl = text
-            .parse()
-            .map_err(|_| raise::bad_param(minor::BAD_REFERENCE_STRING, Completion::No))?;
+        let url: ObjectUrl = text.parse().map_err(|error: ReferenceError| {
+            raise::bad_param(minor_of(text, error.offset), Completion::No)
+        })?;
         match url {
             ObjectUrl::Ior(ior) => Ok(self.reference(ior)),
             ObjectUrl::Corbaloc(url) => self.corbaloc(&url, deep).map(Some),
@@ -48,6 +52,7 @@ impl Orb {
         let nothing = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
         if url.addresses.contains(&Address::InitialReference) {
             let name = std::str::from_utf8(&url.key).map_err(|_| nothing)?;
+            let name = if name.is_empty() { NAME_SERVICE } else { name };
             return self.resolve_initial(name, deep);
         }
         let ior = url.to_ior()?.ok_or(nothing)?;
@@ -75,8 +80,8 @@ impl Orb {
         })
     }
 
-    /// The reference under the name of an initial service, as given by `-ORBInitRef` or
-    /// [`Orb::register_initial_reference`].
+    /// The reference under the name of an initial service, as given by [`Orb::register_initial_reference`] or `-ORBInitRef`, else
+    /// what `-ORBDefaultInitRef` makes of the name.
     ///
     /// # Errors
     /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
@@ -93,7 +98,8 @@ impl Orb {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .cloned();
-        match found.ok_or(unknown)? {
+        let default = || self.0.default_initial(name).map(Initial::Text);
+        match found.or_else(default).ok_or(unknown)? {
             Initial::Reference(reference) => Ok(reference),
             Initial::Text(text) => {
                 let circle = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
@@ -125,6 +131,24 @@ impl Orb {
             .keys()
             .cloned()
             .collect()
+    }
+}
+
+/// Which part of a text is no reference, as the standard's minor code: the scheme, the address, what follows it, or anything else.
+fn minor_of(text: &str, offset: usize) -> u32 {
+    let lead = text.len() - text.trim_start().len();
+    let scheme = text[lead..]
+        .split_once(':')
+        .map_or("", |(scheme, _)| scheme);
+    let is = |known: &str| scheme.eq_ignore_ascii_case(known);
+    if is("IOR") {
+        minor::BAD_REFERENCE_STRING
+    } else if !is("corbaloc") && !is("corbaname") {
+        minor::BAD_SCHEME_NAME
+    } else if text.find(['/', '#']).is_some_and(|at| offset > at) {
+        minor::BAD_SCHEMA_SPECIFIC
+    } else {
+        minor::BAD_ADDRESS
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) struct OrbCore {
 struct Settings {
     endpoints: Vec<Endpoint>,
     published_host: Option<String>,
+    default_initial: Option<String>,
     shape: LaneShape,
     thread_start: Option<ThreadStart>,
 }
@@ -80,6 +81,7 @@ impl OrbCore {
             settings: Settings {
                 endpoints: builder.endpoints,
                 published_host: builder.published_host,
+                default_initial: builder.default_initial,
                 shape: builder.shape,
                 thread_start: builder.thread_start,
             },
@@ -87,6 +89,12 @@ impl OrbCore {
             end: Mutex::new(false),
             ended: Condvar::new(),
         })
+    }
+
+    /// What `-ORBDefaultInitRef` makes of the name of an initial reference.
+    pub(crate) fn default_initial(&self, name: &str) -> Option<String> {
+        let url = self.settings.default_initial.as_deref()?;
+        Some(format!("{url}/{name}"))
     }
 
     /// The lane, made and started when first asked for.

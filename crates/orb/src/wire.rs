@@ -271,7 +271,7 @@ impl Profile {
         let offered = profile
             .component(component_tag::CODE_SETS)
             .and_then(|data| CodeSetInfo::from_octets(data).ok());
-        let chosen = offered.and_then(|offered| offered.negotiate());
+        let chosen = offered.map(|offered| offered.negotiate());
         match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
             // GIOP 1.0 has no negotiation.
             Some((context, chars)) if version > Version::V1_0 => Self {

@@ -1,4 +1,4 @@
-//! Code set negotiation (CORBA 3.3 part 2, clause 7.10.2.5).
+//! Code set negotiation (CORBA 3.3 part 2, clause 7.10.2.6).
 
 use super::TaggedComponent;
 use super::component_tag;
@@ -91,22 +91,21 @@ impl CodeSetInfo {
         })
     }
 
-    /// The code sets to use with a server of these, as the standard's negotiation chooses for us: our own where the server can convert, else its own
-    /// where we can. `None` where nothing is common; the fallback of the standard is UTF-8 and UTF-16, which we then have natively, so
-    /// only a server without UTF-16 refuses wide characters.
+    /// The code sets to use with a server of these: UTF-8 where the server has or converts it, else its own ISO 8859-1. Where nothing
+    /// is common it is the fallback of the standard, UTF-8 and UTF-16, which every server must have; one that has not says so
+    /// itself. (The standard would take a server's native ISO 8859-1 before its converted UTF-8, and lose characters.)
     #[must_use]
-    pub fn negotiate(&self) -> Option<CodeSetContext> {
+    pub fn negotiate(&self) -> CodeSetContext {
         let takes = |component: &CodeSetComponent, set| {
             component.native == set || component.conversion.contains(&set)
         };
-        let chars = [UTF_8, ISO_8859_1]
+        let common = [UTF_8, ISO_8859_1]
             .into_iter()
-            .find(|set| takes(&self.chars, *set))?;
-        // A native code set of 0 says that the server has no wide characters: UTF-16 then harms nobody.
-        (self.wide.native == 0 || takes(&self.wide, UTF_16)).then_some(CodeSetContext {
-            chars,
+            .find(|set| takes(&self.chars, *set));
+        CodeSetContext {
+            chars: common.unwrap_or(UTF_8),
             wide: UTF_16,
-        })
+        }
     }
 }
 
@@ -182,7 +181,7 @@ mod tests {
             CodeSetInfo::from_octets(&ours.to_component().unwrap().data),
             Ok(ours.clone())
         );
-        let context = ours.negotiate().unwrap();
+        let context = ours.negotiate();
         assert_eq!(
             CodeSetContext::from_octets(&context.to_octets()),
             Ok(context)
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latin_server_is_spoken_to_in_latin_and_a_strange_one_refused() {
+    fn a_latin_server_is_spoken_to_in_latin_and_a_strange_one_in_the_fallback() {
         let latin = |chars, wide| CodeSetInfo {
             chars: CodeSetComponent {
                 native: chars,
@@ -206,14 +205,18 @@ mod tests {
             },
         };
         assert_eq!(
-            latin(ISO_8859_1, UTF_16).negotiate().unwrap().char_set(),
+            latin(ISO_8859_1, UTF_16).negotiate().char_set(),
             Some(CharSet::Latin1)
         );
         assert_eq!(
-            latin(ISO_8859_1, 0).negotiate().unwrap().char_set(),
+            latin(ISO_8859_1, 0).negotiate().char_set(),
             Some(CharSet::Latin1)
         );
-        assert_eq!(latin(0x0001_0002, UTF_16).negotiate(), None);
-        assert_eq!(latin(UTF_8, 0x0001_0100).negotiate(), None);
+        let fallback = CodeSetContext {
+            chars: UTF_8,
+            wide: UTF_16,
+        };
+        assert_eq!(latin(0x0001_0002, UTF_16).negotiate(), fallback);
+        assert_eq!(latin(UTF_8, 0x0001_0100).negotiate(), fallback);
     }
 }

@@ -74,12 +74,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn pair(text: &str) -> (String, String) {
+/// `NAME=VALUE`, or a name defined as 1.
+pub(crate) fn pair(text: &str) -> (String, String) {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     (name.to_owned(), value.to_owned())
 }
 
-fn refused(errors: &deckwatch_idl::Diagnostics) -> ExitCode {
+/// Shows what is wrong with the files.
+pub(crate) fn refused(errors: &deckwatch_idl::Diagnostics) -> ExitCode {
     anstream::eprint!("{errors}");
     exit::BAD_INPUT.into()
 }

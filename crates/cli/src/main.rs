@@ -12,6 +12,7 @@ mod serve;
 mod verdicts;
 mod words;
 
+mod call;
 mod channel;
 mod check;
 mod doctor;
@@ -61,6 +62,7 @@ macro_rules! subcommands {
 }
 
 subcommands! {
+    Call => call,
     Channel => channel,
     Check => check,
     Doctor => doctor,

@@ -56,10 +56,11 @@ impl MissionArgs {
     }
 }
 
-fn duration(text: &str) -> anyhow::Result<Duration> {
+/// A time above nothing, such as `20s` or `500ms`.
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let duration = text.parse::<DurationText>()?.0;
     if duration.is_zero() {
-        bail!("A duration of nothing leaves nothing to judge.");
+        bail!("A duration of nothing is no duration; write for example 500ms or 20s.");
     }
     Ok(duration)
 }

@@ -35,10 +35,14 @@ impl Model {
             Type::Named(id) if inside.contains(id) => {
                 TypeCode::recursive(&self.definition(*id).repository_id)
             }
+            // Only structs and unions can contain themselves; an alias on the way is written out again inside of them.
             Type::Named(id) => {
-                inside.push(*id);
+                let depth = inside.len();
+                if !matches!(self.definition(*id).kind, DefinitionKind::Alias(_)) {
+                    inside.push(*id);
+                }
                 let code = self.definition_code(*id, inside);
-                inside.pop();
+                inside.truncate(depth);
                 code?
             }
         })

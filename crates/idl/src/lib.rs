@@ -18,6 +18,7 @@ mod lexer;
 pub mod limits;
 mod literal;
 pub mod model;
+pub mod notation;
 mod parse_definition;
 mod parse_type;
 mod parser;

@@ -45,3 +45,7 @@ pub const DEFINITIONS_MAX: usize = 200_000;
 
 /// Errors reported before the compiler gives up.
 pub const ERRORS_MAX: usize = 64;
+
+/// Octets after which a type that is written out is cut: the largest of the OMG's own have some thousand, while a few hundred octets of
+/// a hostile TypeCode whose parts share parts can describe a text without end.
+pub const TYPE_TEXT_MAX: usize = 64 << 10;

@@ -355,6 +355,14 @@ impl Model {
             .copied()
     }
 
+    /// The definition of a repository id such as `IDL:Nav/NavData:1.0`.
+    #[must_use]
+    pub fn lookup_id(&self, repository_id: &str) -> Option<DefId> {
+        self.definitions()
+            .find(|(_, definition)| definition.repository_id == repository_id)
+            .map(|(id, _)| id)
+    }
+
     /// The interface of that name, if it is one and is defined.
     #[must_use]
     pub fn interface(&self, scoped_name: &str) -> Option<&Interface> {

@@ -1,0 +1,225 @@
+//! The object a text names, and the operation a caller means.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, bail};
+use deckwatch_idl::Model;
+use deckwatch_idl::model::{Access, Definition, DefinitionKind, Interface, Operation};
+use deckwatch_orb::{ObjectRef, Orb};
+
+use super::Args;
+
+/// The object of a reference, of a file that holds one, or of standard input (`-`).
+pub(super) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
+    let text = reference_text(text)?;
+    let shown: String = text.chars().take(60).collect();
+    let object = orb
+        .string_to_object(&text)
+        .with_context(|| format!("`{shown}` does not lead to an object"))?;
+    object.with_context(|| format!("`{shown}` is nil: it leads to no object"))
+}
+
+fn reference_text(text: &str) -> anyhow::Result<String> {
+    let mut found = String::new();
+    let file = text.strip_prefix('@').unwrap_or(text);
+    if file == "-" {
+        std::io::stdin()
+            .read_to_string(&mut found)
+            .context("cannot read standard input")?;
+    } else if is_reference(text) {
+        found = text.to_owned();
+    } else {
+        found = std::fs::read_to_string(file).with_context(|| {
+            format!(
+                "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one"
+            )
+        })?;
+    }
+    Ok(found.trim().to_owned())
+}
+
+fn is_reference(text: &str) -> bool {
+    let text = text.trim_start().to_ascii_lowercase();
+    ["ior:", "corbaloc:", "corbaname:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+}
+
+/// The operation of that name: of the interface that is named, else of the reference's type, else of the one interface
+/// in the file that has it and is the object's by its own word.
+pub(super) fn operation<'m>(
+    model: &'m Model,
+    args: &Args,
+    name: &str,
+    target: &ObjectRef,
+) -> anyhow::Result<&'m Operation> {
+    let (scope, name) = match name.rsplit_once("::") {
+        Some((scope, name)) => (Some(scope), name),
+        None => (args.interface.as_deref(), name),
+    };
+    if let Some(scope) = scope {
+        return of_interface(model, interface(model, scope)?, name, args.arguments.len());
+    }
+    let known = of_type_id(model, target.type_id());
+    if let Some((definition, interface)) = known
+        && let Some(found) = operation_of(model, interface, name, args.arguments.len())
+    {
+        tracing::debug!(
+            interface = definition.scoped_name,
+            "taken from the reference"
+        );
+        return Ok(found);
+    }
+    let candidates: Vec<_> = interfaces(model)
+        .filter(|(_, candidate)| {
+            // A reference may be of a base of the object's own interface.
+            known.is_none_or(|(known, _)| {
+                let ancestors = candidate.ancestors.iter();
+                ancestors
+                    .map(|id| model.definition(*id))
+                    .any(|ancestor| ancestor.repository_id == known.repository_id)
+            })
+        })
+        .filter_map(|(definition, candidate)| {
+            let own = candidate.operations.iter();
+            let found = matching(own, name, args.arguments.len())?;
+            Some((definition, found))
+        })
+        .collect();
+    match (candidates.as_slice(), known) {
+        ([], Some(known)) => of_interface(model, known, name, args.arguments.len()),
+        ([], None) => bail!(
+            "no interface in the IDL has an operation or attribute `{name}`; `--list` shows what there is"
+        ),
+        ([(_, found)], None) => Ok(found),
+        (several, _) if args.dry_run => {
+            let names: Vec<&str> = several
+                .iter()
+                .map(|(one, _)| one.scoped_name.as_str())
+                .collect();
+            bail!(
+                "nobody is asked in a dry run: say with `--interface` which is meant of {}",
+                names.join(", ")
+            )
+        }
+        (several, _) => asked(target, several, name),
+    }
+}
+
+/// The first of several interfaces that the object says it has.
+fn asked<'m>(
+    target: &ObjectRef,
+    several: &[(&'m Definition, &'m Operation)],
+    name: &str,
+) -> anyhow::Result<&'m Operation> {
+    for (definition, found) in several {
+        let is_one = target.is_a(&definition.repository_id);
+        if is_one.with_context(|| {
+            format!(
+                "cannot ask whether the object is a {}",
+                definition.scoped_name
+            )
+        })? {
+            return Ok(found);
+        }
+    }
+    let names: Vec<&str> = several
+        .iter()
+        .map(|(one, _)| one.scoped_name.as_str())
+        .collect();
+    bail!(
+        "the object is none of the interfaces that have `{name}`: {}",
+        names.join(", ")
+    )
+}
+
+/// The interface of a name, scoped or, where that is clear, by its last part.
+pub(super) fn interface<'m>(
+    model: &'m Model,
+    name: &str,
+) -> anyhow::Result<(&'m Definition, &'m Interface)> {
+    let name = name.trim_start_matches("::");
+    let by_last_part = |scoped: &str| scoped.rsplit("::").next() == Some(name);
+    let exact = interfaces(model)
+        .find(|(definition, _)| definition.scoped_name == name || definition.repository_id == name);
+    let mut loose =
+        interfaces(model).filter(|(definition, _)| by_last_part(&definition.scoped_name));
+    match (exact, loose.next(), loose.next()) {
+        (Some(found), ..) | (None, Some(found), None) => Ok(found),
+        _ => {
+            let names: Vec<&str> = interfaces(model)
+                .map(|(one, _)| one.scoped_name.as_str())
+                .collect();
+            bail!(
+                "the IDL has no interface `{name}`; it has {}",
+                names.join(", ")
+            )
+        }
+    }
+}
+
+/// The interface of a repository id.
+pub(super) fn of_type_id<'m>(
+    model: &'m Model,
+    id: &str,
+) -> Option<(&'m Definition, &'m Interface)> {
+    interfaces(model).find(|(definition, _)| definition.repository_id == id)
+}
+
+/// Every interface that is defined.
+pub(super) fn interfaces(model: &Model) -> impl Iterator<Item = (&Definition, &Interface)> {
+    model
+        .definitions()
+        .filter_map(|(_, definition)| match &definition.kind {
+            DefinitionKind::Interface(interface) if interface.defined => {
+                Some((definition, interface))
+            }
+            _ => None,
+        })
+}
+
+fn of_interface<'m>(
+    model: &'m Model,
+    (definition, interface): (&'m Definition, &'m Interface),
+    name: &str,
+    given: usize,
+) -> anyhow::Result<&'m Operation> {
+    operation_of(model, interface, name, given).with_context(|| {
+        let mut names: Vec<&str> = model
+            .operations(interface)
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        names.dedup();
+        format!(
+            "{} has no operation or attribute `{name}`; it has {}",
+            definition.scoped_name,
+            names.join(", ")
+        )
+    })
+}
+
+fn operation_of<'m>(
+    model: &'m Model,
+    interface: &'m Interface,
+    name: &str,
+    given: usize,
+) -> Option<&'m Operation> {
+    matching(model.operations(interface).into_iter(), name, given)
+}
+
+/// By its name on the wire; an attribute by its own, to be set where a value is given.
+fn matching<'m>(
+    mut operations: impl Iterator<Item = &'m Operation>,
+    name: &str,
+    given: usize,
+) -> Option<&'m Operation> {
+    operations.find(|operation| {
+        let meant = match operation.attribute {
+            Some(Access::Get) => given == 0,
+            Some(Access::Set) => given > 0,
+            None => true,
+        };
+        operation.wire_name == name || (operation.name == name && meant)
+    })
+}

@@ -1,0 +1,150 @@
+//! What a call brought, and what can be called.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use deckwatch_idl::model::{Access, Definition, Operation, Type};
+use deckwatch_idl::notation::{Notation, Printed};
+use deckwatch_orb::Orb;
+
+use super::signature::Signature;
+use super::talk::{Outcome, mode_text};
+use super::{Args, find};
+
+/// Characters of a line that a value is kept to where it can be.
+const WIDTH: usize = 110;
+
+/// Exit status where a user exception was raised.
+const RAISED: u8 = 1;
+
+pub(super) fn outcome(
+    notation: &Notation<'_>,
+    signature: &Signature,
+    outcome: Outcome,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    match outcome {
+        Outcome::Returned(values) => {
+            let returned = signature.returned();
+            let printed = returned.iter().zip(&values).map(|((name, code), value)| {
+                let printed = notation
+                    .print(code, value)
+                    .map_err(|why| anyhow!("{name}: {why}"))?;
+                Ok(((*name).to_owned(), printed))
+            });
+            let printed = printed.collect::<anyhow::Result<Vec<_>>>()?;
+            if json {
+                anstream::println!("{}", Printed::Members(printed).json(WIDTH));
+            } else if printed.is_empty() {
+                anstream::eprintln!("returned; there are no results");
+            } else {
+                for (name, printed) in printed {
+                    anstream::println!("{name}: {}", printed.text(WIDTH - name.len() - 2));
+                }
+            }
+        }
+        Outcome::Sent if json => anstream::println!("{{}}"),
+        Outcome::Sent => anstream::eprintln!("sent; a one-way operation has no reply"),
+        Outcome::Raised(place, members) => {
+            let (name, code) = &signature.raises[place];
+            let members = notation
+                .print(code, &members)
+                .map_err(|why| anyhow!("{name}: {why}"))?;
+            if json {
+                let members = vec![
+                    (
+                        "exception".to_owned(),
+                        Printed::quoted(code.id().unwrap_or("")),
+                    ),
+                    ("members".to_owned(), members),
+                ];
+                anstream::println!("{}", Printed::Members(members).json(WIDTH));
+            } else {
+                anstream::eprintln!("raised {name}: {}", members.text(WIDTH));
+            }
+            return Ok(RAISED.into());
+        }
+        Outcome::Failed(exception, Some(detail)) => return Err(anyhow!(detail).context(exception)),
+        Outcome::Failed(exception, None) => return Err(exception.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::Result<ExitCode> {
+    let model = notation.model();
+    let target = args
+        .reference
+        .as_ref()
+        .map(|text| find::target(orb, text))
+        .transpose()?;
+    let of_reference = target.and_then(|target| find::of_type_id(model, target.type_id()));
+    let chosen = match &args.interface {
+        Some(name) => Some(find::interface(model, name)?),
+        None => of_reference,
+    };
+    let shown: Vec<_> = match chosen {
+        Some(one) => vec![one],
+        None => find::interfaces(model).collect(),
+    };
+    for (index, (definition, interface)) in shown.into_iter().enumerate() {
+        if index > 0 {
+            anstream::println!();
+        }
+        anstream::println!("{} ({})", definition.scoped_name, definition.repository_id);
+        // Where every interface is listed, each has its own alone.
+        let operations = if chosen.is_some() {
+            model.operations(interface)
+        } else {
+            interface.operations.iter().collect()
+        };
+        for operation in operations {
+            if let Some(line) = line(notation, operation) {
+                anstream::println!("  {line}");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The operation's IDL; nothing for the second of an attribute's two.
+fn line(notation: &Notation<'_>, operation: &Operation) -> Option<String> {
+    let model = notation.model();
+    let name_of = |definition: &Definition| definition.scoped_name.clone();
+    let type_text = |ty: &Type| match (model.type_code_of(ty), ty) {
+        (Some(code), _) => notation.type_text(&code),
+        (None, Type::Named(id)) => name_of(model.definition(*id)),
+        (None, _) => "valuetype".to_owned(),
+    };
+    let result = operation
+        .result
+        .as_ref()
+        .map_or_else(|| "void".to_owned(), type_text);
+    match operation.attribute {
+        Some(Access::Get) => return Some(format!("attribute {result} {}", operation.name)),
+        Some(Access::Set) => return None,
+        None => {}
+    }
+    let parameters: Vec<String> = (operation.parameters.iter())
+        .map(|one| {
+            format!(
+                "{} {} {}",
+                mode_text(one.mode),
+                type_text(&one.ty),
+                one.name
+            )
+        })
+        .collect();
+    let raises: Vec<String> = (operation.raises.iter())
+        .map(|id| name_of(model.definition(*id)))
+        .collect();
+    let oneway = if operation.oneway { "oneway " } else { "" };
+    let raises = match raises.as_slice() {
+        [] => String::new(),
+        raises => format!(" raises ({})", raises.join(", ")),
+    };
+    Some(format!(
+        "{oneway}{result} {}({}){raises}",
+        operation.name,
+        parameters.join(", ")
+    ))
+}

@@ -1,0 +1,331 @@
+//! Values to texts.
+
+use std::fmt::Write as _;
+
+use deckwatch_cdr::TypeCode;
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::Value;
+
+use super::Notation;
+use super::float::{double_text, fixed_text, long_double_text};
+use super::read::case_of;
+
+/// A value ready to be shown, in the notation or as JSON; both read back as the same value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// A value without parts.
+    Leaf {
+        /// In the notation.
+        text: String,
+        /// In JSON.
+        json: String,
+    },
+    /// Elements.
+    List(Vec<Self>),
+    /// Members with their names.
+    Members(Vec<(String, Self)>),
+}
+
+impl Printed {
+    /// A text, quoted.
+    #[must_use]
+    pub fn quoted(text: &str) -> Self {
+        let text = quote(text, '"');
+        Self::Leaf {
+            json: text.clone(),
+            text,
+        }
+    }
+
+    /// The same in both forms.
+    fn plain(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self::Leaf {
+            json: text.clone(),
+            text,
+        }
+    }
+
+    /// Without quotes in the notation, with them in JSON.
+    fn bare(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self::Leaf {
+            json: quote(&text, '"'),
+            text,
+        }
+    }
+
+    /// In the notation: on one line where it has at most `width` characters, else a part a line.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        let mut out = String::new();
+        self.write(false, 0, width, &mut out);
+        out
+    }
+
+    /// As JSON, on lines of at most `width` characters where that can be had.
+    #[must_use]
+    pub fn json(&self, width: usize) -> String {
+        let mut out = String::new();
+        self.write(true, 0, width, &mut out);
+        out
+    }
+
+    fn write(&self, json: bool, indent: usize, width: usize, out: &mut String) {
+        let line_start = out.rfind('\n').map_or(0, |at| at + 1);
+        let used = out[line_start..].chars().count();
+        if let Some(line) = self.one_line(json, width.saturating_sub(used)) {
+            out.push_str(&line);
+            return;
+        }
+        let inner = indent + 2;
+        match self {
+            Self::Leaf { text, json: quoted } => out.push_str(if json { quoted } else { text }),
+            Self::List(parts) => {
+                out.push('[');
+                for (index, part) in parts.iter().enumerate() {
+                    new_line(index, inner, out);
+                    part.write(json, inner, width, out);
+                }
+                let _ = write!(out, "\n{:indent$}]", "");
+            }
+            Self::Members(members) => {
+                out.push('{');
+                for (index, (name, part)) in members.iter().enumerate() {
+                    new_line(index, inner, out);
+                    write_name(name, json, out);
+                    part.write(json, inner, width, out);
+                }
+                let _ = write!(out, "\n{:indent$}}}", "");
+            }
+        }
+    }
+
+    /// The whole on one line, given up as soon as it is longer than `width`.
+    fn one_line(&self, json: bool, width: usize) -> Option<String> {
+        let mut out = String::new();
+        self.flat(json, width, &mut out).then_some(out)
+    }
+
+    fn flat(&self, json: bool, width: usize, out: &mut String) -> bool {
+        match self {
+            Self::Leaf { text, json: quoted } => out.push_str(if json { quoted } else { text }),
+            Self::List(parts) => {
+                out.push('[');
+                for (index, part) in parts.iter().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    if !part.flat(json, width, out) {
+                        return false;
+                    }
+                }
+                out.push(']');
+            }
+            Self::Members(members) => {
+                out.push('{');
+                for (index, (name, part)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    write_name(name, json, out);
+                    if !part.flat(json, width, out) {
+                        return false;
+                    }
+                }
+                out.push('}');
+            }
+        }
+        out.len() <= width || out.chars().count() <= width
+    }
+}
+
+fn new_line(index: usize, indent: usize, out: &mut String) {
+    let comma = if index > 0 { "," } else { "" };
+    let _ = write!(out, "{comma}\n{:indent$}", "");
+}
+
+fn write_name(name: &str, json: bool, out: &mut String) {
+    let mark = if json { "\"" } else { "" };
+    let _ = write!(out, "{mark}{name}{mark}: ");
+}
+
+/// JSON's quoting, or the same between single quotes.
+fn quote(text: &str, mark: char) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(mark);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            c if c == mark => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() || is_invisible(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push(mark);
+    out
+}
+
+/// Characters that turn or hide text on a terminal: what a server sends is not to be shown otherwise than it is.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A value of this type.
+pub(super) fn print(
+    notation: &Notation<'_>,
+    type_code: &TypeCode,
+    value: &Value,
+) -> Result<Printed, String> {
+    let plain = type_code.unaliased();
+    Ok(match value {
+        Value::Struct(parts) => {
+            let members = parts.iter().enumerate().map(|(index, part)| {
+                let name = plain
+                    .member_name(index)
+                    .ok_or_else(|| mismatch(type_code))?;
+                let member = plain
+                    .member_type(index)
+                    .ok_or_else(|| mismatch(type_code))?;
+                Ok((name.to_owned(), print(notation, &member, part)?))
+            });
+            Printed::Members(members.collect::<Result<_, String>>()?)
+        }
+        Value::Elements(parts) => {
+            let element = plain.content_type().ok_or_else(|| mismatch(type_code))?;
+            let parts = parts.iter().map(|part| print(notation, &element, part));
+            Printed::List(parts.collect::<Result<_, _>>()?)
+        }
+        Value::Union(number, part) => union(notation, &plain, *number, part.as_deref())?,
+        Value::Octets(octets) => print_octets(&plain, octets),
+        Value::Any(any) if any.is_empty() => Printed::plain("null"),
+        Value::Any(any) => {
+            let value = any.to_dynamic().map_err(|error| error.to_string())?;
+            Printed::Members(vec![
+                (
+                    "type".to_owned(),
+                    Printed::quoted(&notation.type_text(any.type_code())),
+                ),
+                (
+                    "value".to_owned(),
+                    print(notation, any.type_code(), &value)?,
+                ),
+            ])
+        }
+        Value::TypeCode(code) => Printed::quoted(&notation.type_text(code)),
+        Value::Reference(reference) if reference.profiles.is_empty() => Printed::Leaf {
+            text: "nil".to_owned(),
+            json: "null".to_owned(),
+        },
+        Value::Reference(reference) => Printed::bare(notation.world.reference_text(reference)),
+        Value::Enum(number) => {
+            let name = plain.member_name(*number as usize);
+            Printed::bare(name.ok_or_else(|| mismatch(type_code))?)
+        }
+        Value::Fixed(units) => {
+            let (_, scale) = plain
+                .fixed_digits_scale()
+                .ok_or_else(|| mismatch(type_code))?;
+            Printed::bare(fixed_text(*units, scale))
+        }
+        leaf => simple(leaf),
+    })
+}
+
+fn union(
+    notation: &Notation<'_>,
+    plain: &TypeCode,
+    number: i64,
+    part: Option<&Value>,
+) -> Result<Printed, String> {
+    let discriminator = plain.discriminator_type().ok_or_else(|| mismatch(plain))?;
+    let mut members = vec![("case".to_owned(), label(&discriminator, number))];
+    if let Some(part) = part {
+        let case = case_of(plain, number).and_then(|index| plain.member_type(index));
+        let case = case.ok_or_else(|| mismatch(plain))?;
+        members.push(("value".to_owned(), print(notation, &case, part)?));
+    }
+    Ok(Printed::Members(members))
+}
+
+fn print_octets(plain: &TypeCode, octets: &[u8]) -> Printed {
+    let element = plain
+        .content_type()
+        .map(|element| element.unaliased().kind());
+    if element == Some(Kind::Char) {
+        return Printed::quoted(&octets.iter().copied().map(char::from).collect::<String>());
+    }
+    let mut text = String::with_capacity(2 * octets.len() + 3);
+    text.push_str("x'");
+    for octet in octets {
+        let _ = write!(text, "{octet:02x}");
+    }
+    text.push('\'');
+    Printed::bare(text)
+}
+
+fn mismatch(type_code: &TypeCode) -> String {
+    format!("the value is not of type {type_code}")
+}
+
+/// A value without parts whose type need not be known.
+fn simple(value: &Value) -> Printed {
+    match value {
+        Value::Nothing => Printed::plain("null"),
+        Value::Boolean(value) => Printed::plain(value.to_string()),
+        Value::Char(value) => character(char::from(*value)),
+        Value::WChar(value) => character(*value),
+        Value::Float(value) if value.is_nan() => Printed::bare("nan"),
+        Value::Float(value) if value.is_infinite() => Printed::bare(format!("{value:?}")),
+        Value::Float(value) => Printed::plain(format!("{value:?}")),
+        Value::Double(value) if value.is_finite() => Printed::plain(double_text(*value)),
+        Value::Double(value) => Printed::bare(double_text(*value)),
+        Value::LongDouble(value) => {
+            let text = long_double_text(*value);
+            if text.parse::<f64>().is_ok_and(f64::is_finite) {
+                Printed::plain(text)
+            } else {
+                Printed::bare(text)
+            }
+        }
+        Value::String(text) | Value::WString(text) => Printed::quoted(text),
+        Value::ULongLong(value) => Printed::plain(value.to_string()),
+        other => Printed::plain(other.as_number().unwrap_or_default().to_string()),
+    }
+}
+
+fn character(c: char) -> Printed {
+    Printed::Leaf {
+        text: quote(c.encode_utf8(&mut [0; 4]), '\''),
+        json: quote(c.encode_utf8(&mut [0; 4]), '"'),
+    }
+}
+
+/// A case's label as its discriminator's type has it.
+pub(super) fn label(discriminator: &TypeCode, number: i64) -> Printed {
+    let plain = discriminator.unaliased();
+    match plain.kind() {
+        Kind::Enum => {
+            let name = usize::try_from(number)
+                .ok()
+                .and_then(|index| plain.member_name(index));
+            name.map_or_else(|| Printed::plain(number.to_string()), Printed::bare)
+        }
+        Kind::Boolean => Printed::plain((number != 0).to_string()),
+        Kind::Char => character(char::from(number as u8)),
+        Kind::WChar => character(
+            u32::try_from(number)
+                .ok()
+                .and_then(char::from_u32)
+                .unwrap_or('\0'),
+        ),
+        Kind::ULongLong => Printed::plain(number.cast_unsigned().to_string()),
+        _ => Printed::plain(number.to_string()),
+    }
+}

@@ -1,0 +1,241 @@
+//! A cursor over a text: spaces, marks, words and quoted texts.
+
+use std::borrow::Cow;
+
+use super::NotationError;
+
+/// A cursor; cheap to copy, so that a place can be gone back to.
+#[derive(Clone, Copy)]
+pub(super) struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+/// A run of text that stands for something, and its place.
+pub(super) struct Token<'t> {
+    pub(super) text: Cow<'t, str>,
+    pub(super) quoted: bool,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Token<'_> {
+    pub(super) fn error(&self, message: impl Into<String>) -> NotationError {
+        NotationError::new(self.start, self.end, message)
+    }
+
+    /// As it is shown in an error.
+    pub(super) fn shown(&self) -> String {
+        const LONGEST: usize = 40;
+        if self.text.chars().count() > LONGEST {
+            let head: String = self.text.chars().take(LONGEST).collect();
+            format!("`{head}...`")
+        } else {
+            format!("`{}`", self.text)
+        }
+    }
+}
+
+impl<'t> Scanner<'t> {
+    pub(super) const fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// The next character that is no space.
+    pub(super) fn peek(&mut self) -> Option<char> {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.rest().chars().next()
+    }
+
+    pub(super) fn eat(&mut self, mark: char) -> bool {
+        let found = self.peek() == Some(mark);
+        if found {
+            self.at += mark.len_utf8();
+        }
+        found
+    }
+
+    pub(super) fn eat_text(&mut self, mark: &str) -> bool {
+        self.peek();
+        let found = self.rest().starts_with(mark);
+        if found {
+            self.at += mark.len();
+        }
+        found
+    }
+
+    pub(super) fn expect(&mut self, mark: char) -> Result<(), NotationError> {
+        if self.eat(mark) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{mark}`")))
+    }
+
+    /// The error that something else stands here.
+    pub(super) fn expected(&mut self, what: &str) -> NotationError {
+        let (found, width) = match self.peek() {
+            None => ("the end".to_owned(), 0),
+            Some(mark) => (format!("`{mark}`"), mark.len_utf8()),
+        };
+        NotationError::new(
+            self.at,
+            self.at + width,
+            format!("expected {what}, found {found}"),
+        )
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), NotationError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(NotationError::new(
+                self.at,
+                self.text.len(),
+                "something follows the value; text with spaces or marks in it stands in quotes",
+            )),
+        }
+    }
+
+    /// Letters, digits and underscores, at least one.
+    pub(super) fn word(&mut self) -> Option<Token<'t>> {
+        self.peek();
+        let rest = self.rest();
+        let len = rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(rest.len());
+        (len > 0).then(|| self.take(len))
+    }
+
+    /// A text in quotes, if one starts here.
+    pub(super) fn quoted(&mut self) -> Result<Option<Token<'t>>, NotationError> {
+        let Some(quote @ ('"' | '\'')) = self.peek() else {
+            return Ok(None);
+        };
+        let start = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let place = self.at;
+            let Some(c) = self.next() else {
+                return Err(NotationError::new(start, place, "this quote is not closed"));
+            };
+            match c {
+                _ if c == quote => break,
+                '\\' => text.push(self.escape(place)?),
+                c => text.push(c),
+            }
+        }
+        Ok(Some(Token {
+            text: text.into(),
+            quoted: true,
+            start,
+            end: self.at,
+        }))
+    }
+
+    /// A quoted text, or a bare one: all that is left where `whole`, else all up to a comma or a closing bracket.
+    pub(super) fn scalar(&mut self, whole: bool) -> Result<Option<Token<'t>>, NotationError> {
+        if let Some(token) = self.quoted()? {
+            return Ok(Some(token));
+        }
+        let rest = self.rest();
+        let len = if whole {
+            rest.len()
+        } else {
+            rest.find([',', ']', '}']).unwrap_or(rest.len())
+        };
+        let len = rest[..len].trim_end().len();
+        Ok((len > 0).then(|| self.take(len)))
+    }
+
+    /// Passes over one value of whatever type.
+    pub(super) fn skip(&mut self, depth_left: u8) -> Result<(), NotationError> {
+        let start = self.at;
+        let Some(depth_left) = depth_left.checked_sub(1) else {
+            return Err(NotationError::new(
+                start,
+                start,
+                "values nest deeper than the limit",
+            ));
+        };
+        let close = match self.peek() {
+            Some('[') => ']',
+            Some('{') => '}',
+            _ => return self.scalar(false).map(|_| ()),
+        };
+        self.at += 1;
+        while self.peek().is_some_and(|mark| mark != close) {
+            if close == '}' && self.quoted()?.is_none() {
+                self.word();
+            }
+            self.eat(':');
+            self.skip(depth_left)?;
+            if !self.eat(',') {
+                break;
+            }
+        }
+        self.expect(close)
+    }
+
+    fn take(&mut self, len: usize) -> Token<'t> {
+        let start = self.at;
+        self.at += len;
+        Token {
+            text: self.text[start..self.at].into(),
+            quoted: false,
+            start,
+            end: self.at,
+        }
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    /// What stands behind a backslash: JSON's escapes, C's for control characters, and `\xHH`.
+    fn escape(&mut self, start: usize) -> Result<char, NotationError> {
+        let unknown = |at: usize| NotationError::new(start, at, "this escape is not known");
+        let c = self.next().ok_or_else(|| unknown(self.at))?;
+        Ok(match c {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'v' => '\u{b}',
+            'a' => '\u{7}',
+            '0' => '\0',
+            '\\' | '"' | '\'' | '/' => c,
+            'x' => char::from(self.hex(2, start)? as u8),
+            'u' => {
+                let high = self.hex(4, start)?;
+                let mut code = high;
+                if (0xD800..0xDC00).contains(&high) && self.rest().starts_with("\\u") {
+                    self.at += 2;
+                    let low = self.hex(4, start)?;
+                    code = 0x1_0000 + ((high - 0xD800) << 10) + (low.wrapping_sub(0xDC00) & 0x3FF);
+                }
+                char::from_u32(code).ok_or_else(|| unknown(self.at))?
+            }
+            _ => return Err(unknown(self.at)),
+        })
+    }
+
+    fn hex(&mut self, digits: usize, start: usize) -> Result<u32, NotationError> {
+        let text = self.rest().get(..digits).unwrap_or("");
+        let valid = text.bytes().all(|octet| octet.is_ascii_hexdigit()) && !text.is_empty();
+        let number = u32::from_str_radix(text, 16).ok().filter(|_| valid);
+        self.at += text.len();
+        number.ok_or_else(|| NotationError::new(start, self.at, "expected hexadecimal digits"))
+    }
+}

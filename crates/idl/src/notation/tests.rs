@@ -1,0 +1,572 @@
+//! Every value of every type is printed and read back, in each form; what is no value is refused where it stands.
+
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::{Reference, Value, write_value};
+use deckwatch_cdr::{Any, ByteOrder, Char, CharSet, Codec, LongDouble, TypeCode, Writer};
+
+use super::{Notation, World};
+use crate::Model;
+
+const TYPES: &str = r#"
+    module M {
+        enum Colour { red, green, blue };
+        struct Point { double x; float y; };
+        typedef sequence<Point> Track;
+        typedef Colour Palette[2][3];
+        struct Everything {
+            boolean b; octet o; char c; wchar wc; short s; unsigned short us; long l; unsigned long ul; long long ll;
+            unsigned long long ull; float f; double d; long double ld; fixed<9,2> price; fixed<31,0> many; string text;
+            string<5> bounded; wstring wide; wstring<4> short_wide; sequence<octet> octets; octet digest[4];
+            sequence<char> letters; char tag[3]; sequence<long, 4> few; Track path; Palette shades; CORBA::TypeCode kind; Object target; any extra;
+        };
+        struct Tree { string label; sequence<Tree> children; };
+        union Sparse switch (long) { case 1: string one; case -2: case 3: Point place; default: octet rest; };
+        union Choice switch (Colour) { case red: long number; case green: string words; };
+        union Maybe switch (boolean) { case TRUE: Track value; };
+        union Lettered switch (char) { case 'a': sequence<Lettered> inner; case '\'': wstring quote; };
+        union Wide switch (unsigned long long) { case 18446744073709551615: long most; };
+        exception Refused { string reason; Colour shade; };
+        interface I {};
+    };
+"#;
+
+struct Isolated;
+
+impl World for Isolated {
+    fn reference(&self, text: &str) -> Result<Reference, String> {
+        let (type_id, data) = text
+            .strip_prefix("IOR:")
+            .and_then(|text| text.split_once('!'))
+            .ok_or("not of this test")?;
+        Ok(Reference {
+            type_id: type_id.to_owned(),
+            profiles: vec![(0, data.as_bytes().to_vec())],
+        })
+    }
+
+    fn reference_text(&self, reference: &Reference) -> String {
+        let data = String::from_utf8_lossy(&reference.profiles[0].1);
+        format!("IOR:{}!{data}", reference.type_id)
+    }
+
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        Ok(path.as_bytes().to_vec())
+    }
+}
+
+/// Values by a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn text(&mut self, bound: u32) -> String {
+        const LETTERS: &[char] = &[
+            'a',
+            'Z',
+            ' ',
+            '"',
+            '\'',
+            '\\',
+            ',',
+            ':',
+            '{',
+            ']',
+            '\n',
+            '\t',
+            '\u{1}',
+            'é',
+            '€',
+            '\u{1F600}',
+            '\u{202e}',
+            '@',
+            '0',
+            '\u{85}',
+        ];
+        let most = if bound == 0 { 9 } else { bound as usize / 2 };
+        (0..self.below(most + 1))
+            .map(|_| LETTERS[self.below(LETTERS.len())])
+            .collect()
+    }
+
+    fn value(&mut self, notation: &Notation<'_>, code: &TypeCode, depth: usize) -> Value {
+        let plain = code.unaliased();
+        let length = plain.length().unwrap_or(0);
+        let bits = self.next();
+        match plain.kind() {
+            Kind::Boolean => Value::Boolean(bits & 1 == 1),
+            Kind::Octet => Value::Octet(bits as u8),
+            Kind::Char => Value::Char(Char(bits as u8)),
+            Kind::WChar => Value::WChar(['x', '€', '\'', '\n', ' '][self.below(5)]),
+            Kind::Short => Value::Short(bits as i16),
+            Kind::UShort => Value::UShort(bits as u16),
+            Kind::Long => Value::Long(bits as i32),
+            Kind::ULong => Value::ULong(bits as u32),
+            Kind::LongLong => Value::LongLong(bits.cast_signed()),
+            Kind::ULongLong => Value::ULongLong(bits),
+            Kind::Float => Value::Float(f32::from_bits(bits as u32)),
+            Kind::Double => Value::Double(f64::from_bits(bits)),
+            Kind::LongDouble if bits & 1 == 0 => Value::LongDouble(LongDouble::from(bits as f64)),
+            // Exponents of a number: not the largest.
+            Kind::LongDouble => Value::LongDouble(LongDouble(
+                u128::from(bits) << 64 & !(1 << 112) | u128::from(self.next()),
+            )),
+            Kind::Fixed => {
+                let (digits, _) = plain.fixed_digits_scale().unwrap();
+                let units = i128::from(bits.cast_signed()) * 1_000_000_007;
+                Value::Fixed(units % 10_i128.pow(digits.into()))
+            }
+            Kind::String => Value::String(self.text(length)),
+            Kind::WString => Value::WString(self.text(length)),
+            Kind::Enum => Value::Enum(self.below(plain.member_count()) as u32),
+            Kind::Struct | Kind::Except => {
+                let members =
+                    (0..plain.member_count()).filter_map(|index| plain.member_type(index));
+                Value::Struct(
+                    members
+                        .map(|member| self.value(notation, &member, depth + 1))
+                        .collect(),
+                )
+            }
+            Kind::Union => self.union(notation, &plain, depth),
+            Kind::Sequence | Kind::Array => self.elements(notation, &plain, depth),
+            Kind::Any if depth > 3 => Value::Any(Any::empty()),
+            Kind::Any => {
+                let code = self.type_code(notation);
+                let value = self.value(notation, &code, depth + 1);
+                Value::Any(Any::from_dynamic(&code, &value).unwrap())
+            }
+            Kind::TypeCode => Value::TypeCode(self.type_code(notation)),
+            Kind::Objref if bits & 1 == 0 => Value::Reference(Reference::default()),
+            Kind::Objref => Value::Reference(Reference {
+                type_id: "IDL:M/I:1.0".to_owned(),
+                profiles: vec![(0, b"octets".to_vec())],
+            }),
+            kind => panic!("{kind:?} is not in this test"),
+        }
+    }
+
+    fn elements(&mut self, notation: &Notation<'_>, plain: &TypeCode, depth: usize) -> Value {
+        let element = plain.content_type().unwrap();
+        let count = match plain.kind() {
+            Kind::Array => plain.length().unwrap() as usize,
+            _ => self.below(if depth > 4 { 1 } else { 4 }),
+        };
+        if matches!(element.unaliased().kind(), Kind::Octet | Kind::Char) {
+            return Value::Octets((0..count).map(|_| self.next() as u8).collect());
+        }
+        let elements = (0..count).map(|_| self.value(notation, &element, depth + 1));
+        Value::Elements(elements.collect())
+    }
+
+    fn union(&mut self, notation: &Notation<'_>, plain: &TypeCode, depth: usize) -> Value {
+        let index = self.below(plain.member_count() + 1);
+        match (plain.member_type(index), plain.member_label(index)) {
+            (Some(member), Some(label)) => Value::Union(
+                label,
+                Some(Box::new(self.value(notation, &member, depth + 1))),
+            ),
+            (Some(member), None) => {
+                Value::Union(77, Some(Box::new(self.value(notation, &member, depth + 1))))
+            }
+            // A number without a member, where there is one.
+            (None, _) => match plain.name() {
+                Some("Choice") => Value::Union(2, None),
+                Some("Maybe" | "Lettered" | "Wide") => Value::Union(0, None),
+                _ => Value::default_for(plain).unwrap(),
+            },
+        }
+    }
+
+    /// A type that the model names, and one that it does not.
+    fn type_code(&mut self, notation: &Notation<'_>) -> TypeCode {
+        const NAMES: &[&str] = &[
+            "long",
+            "M::Track",
+            "M::Sparse",
+            "sequence<M::Tree, 3>",
+            "M::Palette",
+            "string<7>[2][3]",
+            "M::Refused",
+            "M::I",
+            "unsigned long long",
+            "struct \"IDL:other/S:1.0\" S { long double d; sequence<recursive \"IDL:other/S:1.0\"> more; M::Point p; }",
+            "union \"IDL:other/U:1.0\" switch (enum \"IDL:other/E:1.0\" E { a, b }) { case 0: long x; case 1: fixed<4, 2> y; }",
+            "typedef \"IDL:other/T:1.0\" T wstring",
+            "interface \"IDL:other/I:1.0\" I",
+            "Object",
+        ];
+        notation.type_code(NAMES[self.below(NAMES.len())]).unwrap()
+    }
+}
+
+fn model() -> Model {
+    Model::parse("types.idl", TYPES).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn octets(code: &TypeCode, value: &Value) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    let mut w = Writer::new(&mut octets)
+        .with_order(ByteOrder::Big)
+        .with_codec(codec);
+    write_value(code, value, &mut w).unwrap();
+    octets
+}
+
+#[test]
+fn every_value_reads_back_as_it_was_printed_in_both_forms_and_all_widths() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    let types = [
+        "M::Everything",
+        "M::Tree",
+        "M::Sparse",
+        "M::Choice",
+        "M::Maybe",
+        "M::Lettered",
+        "M::Wide",
+        "M::Refused",
+        "any",
+        "string",
+        "wchar",
+        "M::Palette",
+    ];
+    for seed in 0..400 {
+        let mut random = Random(seed);
+        for name in types {
+            let code = notation.type_code(name).unwrap();
+            let value = random.value(&notation, &code, 0);
+            let printed = notation.print(&code, &value).unwrap();
+            for text in [
+                printed.text(110),
+                printed.text(20),
+                printed.json(110),
+                printed.json(1),
+            ] {
+                let read = notation.read(&code, &text).unwrap_or_else(|error| {
+                    panic!(
+                        "seed {seed}, {name}: {error}\n{}\n{text}",
+                        error.excerpt(&text)
+                    )
+                });
+                assert!(
+                    same(&code, &read, &value),
+                    "seed {seed}, {name}\n{text}\n{read:?}\n{value:?}"
+                );
+            }
+        }
+    }
+}
+
+/// By their octets, but that a number which is none need not keep which of those it is.
+fn same(code: &TypeCode, read: &Value, value: &Value) -> bool {
+    octets(code, read) == octets(code, value) || format!("{read:?}").contains("NaN")
+}
+
+#[test]
+fn every_type_reads_back_as_it_was_written_out() {
+    let own = model();
+    let none = Model::parse("none.idl", "").unwrap();
+    let (own, none) = (
+        Notation::new(&own, &Isolated),
+        Notation::new(&none, &Isolated),
+    );
+    for name in [
+        "M::Everything",
+        "M::Tree",
+        "M::Sparse",
+        "M::Choice",
+        "M::Lettered",
+        "M::Refused",
+        "M::I",
+        "M::Palette",
+        "M::Wide",
+    ] {
+        let code = own.type_code(name).unwrap();
+        assert_eq!(own.type_text(&code), name);
+        let text = none.type_text(&code);
+        let read = none
+            .type_code(&text)
+            .unwrap_or_else(|error| panic!("{error}\n{}", error.excerpt(&text)));
+        assert_eq!(read, code, "{text}");
+    }
+    let palette = own.type_code("M::Colour[2][3]").unwrap();
+    assert_eq!(
+        (palette.length(), palette.content_type().unwrap().length()),
+        (Some(2), Some(3))
+    );
+}
+
+#[test]
+fn a_hostile_type_is_cut_when_it_is_written_out() {
+    let mut code = TypeCode::long();
+    for depth in 0..40 {
+        let part = code.clone();
+        let member = |name| deckwatch_cdr::typecode::Member {
+            name,
+            type_code: &part,
+        };
+        code = TypeCode::structure(
+            &format!("IDL:S{depth}:1.0"),
+            "S",
+            &[member("a"), member("b")],
+        );
+    }
+    let none = Model::parse("none.idl", "").unwrap();
+    let text = Notation::new(&none, &Isolated).type_text(&code);
+    assert!(
+        text.len() < 2 * crate::limits::TYPE_TEXT_MAX && text.ends_with('}'),
+        "{}",
+        text.len()
+    );
+}
+
+/// A type, a text, and its value printed.
+const READ: &[(&str, &str, &str)] = &[
+    ("long", " 0x7fffffff ", "2147483647"),
+    ("short", "-0x10", "-16"),
+    ("double", "1", "1.0"),
+    (
+        "string",
+        "two words, and {marks}",
+        "\"two words, and {marks}\"",
+    ),
+    ("string", "\"\\u00e9\\ud83d\\ude00\\x41\"", "\"é😀A\""),
+    ("char", "'\\n'", "'\\n'"),
+    ("M::Colour", "M::green", "green"),
+    ("fixed<5, 2>", "1.25d", "1.25"),
+    ("M::Point", "{\"y\": 1, X: 2,}", "{x: 2.0, y: 1.0}"),
+    (
+        "sequence<string>",
+        "[a b , \"c,d\", e]",
+        "[\"a b\", \"c,d\", \"e\"]",
+    ),
+    ("sequence<octet>", "[1, 0xff]", "x'01ff'"),
+    ("sequence<octet>", "x'01 FF'", "x'01ff'"),
+    ("sequence<octet>", "@AB", "x'4142'"),
+    ("sequence<char>", "['a', b]", "\"ab\""),
+    (
+        "M::Sparse",
+        "{place: {x: 1, y: 2}}",
+        "{case: -2, value: {x: 1.0, y: 2.0}}",
+    ),
+    ("M::Sparse", "{rest: 9}", "{case: 0, value: 9}"),
+    ("M::Sparse", "{value: 9, case: 70}", "{case: 70, value: 9}"),
+    ("M::Choice", "{case: blue}", "{case: blue}"),
+    ("any", "{value: [1, [2]], type: \"long\"}", ""),
+    (
+        "any",
+        "{type: long, value: 5}",
+        "{type: \"long\", value: 5}",
+    ),
+    ("any", "null", "null"),
+    ("Object", "nil", "nil"),
+    (
+        "TypeCode",
+        "sequence<M::Point, 4>",
+        "\"sequence<M::Point, 4>\"",
+    ),
+];
+
+#[test]
+fn values_are_read_as_people_write_them() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    for (name, text, expected) in READ {
+        let code = notation.type_code(name).unwrap();
+        let read = notation.read(&code, text);
+        let printed = read.map(|value| notation.print(&code, &value).unwrap().text(110));
+        if expected.is_empty() {
+            assert!(printed.is_err(), "{name} {text}");
+        } else {
+            assert_eq!(printed.as_deref(), Ok(*expected), "{name} {text}");
+        }
+    }
+}
+
+/// A type, a text that is no value of it, where that begins, and what is said.
+const REFUSED: &[(&str, &str, usize, &str)] = &[
+    (
+        "octet",
+        "256",
+        0,
+        "expected an integer from 0 to 255 (octet), found `256`",
+    ),
+    (
+        "long",
+        "",
+        0,
+        "expected a value of type long, found the end",
+    ),
+    (
+        "long",
+        "1 2",
+        0,
+        "expected an integer from -2147483648 to 2147483647 (long), found `1 2`",
+    ),
+    (
+        "boolean",
+        "maybe",
+        0,
+        "expected true or false (boolean), found `maybe`",
+    ),
+    (
+        "float",
+        "1e39",
+        0,
+        "expected a number of at most 3.4e38 (float), found `1e39`",
+    ),
+    (
+        "M::Colour",
+        "pink",
+        0,
+        "expected one of red, green, blue (M::Colour), found `pink`",
+    ),
+    (
+        "string<3>",
+        "four",
+        0,
+        "expected at most 3 characters (string<3>), found 4",
+    ),
+    ("string", "\"open", 0, "this quote is not closed"),
+    (
+        "string",
+        "\"a\" b",
+        4,
+        "something follows the value; text with spaces or marks in it stands in quotes",
+    ),
+    (
+        "M::Point",
+        "{x: 1}",
+        5,
+        "the member `y` (float) of M::Point is missing",
+    ),
+    (
+        "M::Point",
+        "{x: 1, z: 2}",
+        7,
+        "M::Point has no member `z`; it has x, y",
+    ),
+    (
+        "M::Point",
+        "{x: 1, x: 2}",
+        7,
+        "the member `x` stands here twice",
+    ),
+    ("M::Point", "{x 1}", 3, "expected `:`, found `1`"),
+    (
+        "M::Point",
+        "5",
+        0,
+        "expected `{` and the members of M::Point, found `5`",
+    ),
+    (
+        "M::Track",
+        "[{x: 1, y: 2}, {x: a, y: 1}]",
+        19,
+        "`[1].x`: expected a number (double), found `a`",
+    ),
+    (
+        "M::Track",
+        "[{x: 1, y: 2}",
+        13,
+        "expected `,` or `]`, found the end",
+    ),
+    (
+        "long[2]",
+        "[1]",
+        0,
+        "expected 2 elements (long[2]), found 1",
+    ),
+    (
+        "sequence<long, 1>",
+        "[1, 2]",
+        0,
+        "expected at most 1 elements (sequence<long, 1>), found 2",
+    ),
+    (
+        "M::Choice",
+        "{case: red}",
+        10,
+        "the value of M::Choice is missing",
+    ),
+    (
+        "M::Choice",
+        "{case: blue, value: 1}",
+        21,
+        "no member has this case, so that there is no value",
+    ),
+    (
+        "any",
+        "5",
+        0,
+        "expected an any as `{type: \"IDL type\", value: VALUE}`, found `5`",
+    ),
+    (
+        "any",
+        "{type: \"M::Missing\", value: 1}",
+        8,
+        "`type`: the type `M::Missing` is not known; write its name with its modules'",
+    ),
+    (
+        "Object",
+        "somewhere",
+        0,
+        "expected IOR:, corbaloc:, corbaname: or nil, found `somewhere`: not of this test",
+    ),
+    (
+        "sequence<octet>",
+        "x'0'",
+        0,
+        "expected octets as x'00ff', [0, 255] or @FILE, found `x'0'`",
+    ),
+];
+
+#[test]
+fn what_is_no_value_is_refused_where_it_stands() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    for (name, text, start, said) in REFUSED {
+        let code = notation.type_code(name).unwrap();
+        let error = notation.read(&code, text).expect_err(text);
+        assert_eq!(
+            (error.start, error.to_string().as_str()),
+            (*start, *said),
+            "{name} {text}"
+        );
+    }
+}
+
+#[test]
+fn an_excerpt_points_at_the_place() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    let text = "[{x: 1, y: 2},\n {x: a, y: 1}]";
+    let code = notation.type_code("M::Track").unwrap();
+    let error = notation.read(&code, text).unwrap_err();
+    assert_eq!(error.excerpt(text), "   {x: a, y: 1}]\n       ^\n");
+}
+
+#[test]
+fn deep_texts_are_refused_and_not_followed() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    let code = notation.type_code("M::Tree").unwrap();
+    let open = "{label: a, children: [".repeat(100_000);
+    assert!(notation.read(&code, &open).is_err());
+    assert!(notation.type_code(&"sequence<".repeat(100_000)).is_err());
+    let any = notation.type_code("any").unwrap();
+    let value = format!("{{value: {}", "[".repeat(100_000));
+    assert!(notation.read(&any, &value).is_err());
+}

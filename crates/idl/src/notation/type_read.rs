@@ -1,0 +1,307 @@
+//! Texts to types.
+
+use deckwatch_cdr::TypeCode;
+use deckwatch_cdr::limits::{FIXED_DIGITS_MAX, NESTING_MAX};
+use deckwatch_cdr::typecode::{Case, Member};
+
+use super::NotationError;
+use super::scan::{Scanner, Token};
+use crate::Model;
+
+type Read<T> = Result<T, NotationError>;
+
+/// Reads a text that is one type.
+pub(super) fn whole(model: &Model, text: &str) -> Read<TypeCode> {
+    let mut reading = Reading {
+        model,
+        scan: Scanner::new(text),
+        depth: 0,
+    };
+    let code = reading.with_dimensions()?;
+    match reading.scan.peek() {
+        None => Ok(code),
+        Some(_) => Err(reading.scan.expected("the end of the type")),
+    }
+}
+
+struct Reading<'a> {
+    model: &'a Model,
+    scan: Scanner<'a>,
+    depth: u8,
+}
+
+impl<'a> Reading<'a> {
+    /// A type, and `[2][3]` behind it.
+    fn with_dimensions(&mut self) -> Read<TypeCode> {
+        if self.depth >= NESTING_MAX {
+            let at = self.scan.at();
+            return Err(NotationError::new(
+                at,
+                at,
+                "types nest deeper than the limit",
+            ));
+        }
+        self.depth += 1;
+        let mut code = self.plain()?;
+        let mut dimensions = Vec::new();
+        while self.scan.eat('[') {
+            dimensions.push(self.number()?);
+            self.scan.expect(']')?;
+        }
+        for len in dimensions.into_iter().rev() {
+            code = TypeCode::array(&code, len);
+        }
+        self.depth -= 1;
+        Ok(code)
+    }
+
+    fn plain(&mut self) -> Read<TypeCode> {
+        self.scan.eat_text("::");
+        let Some(word) = self.scan.word() else {
+            return Err(self.scan.expected("an IDL type"));
+        };
+        if let Some(code) = self.basic(&word) {
+            return Ok(code);
+        }
+        match &*word.text {
+            "string" => Ok(TypeCode::string(self.bound()?)),
+            "wstring" => Ok(TypeCode::wstring(self.bound()?)),
+            "sequence" => self.sequence(),
+            "fixed" => self.fixed(&word),
+            "struct" | "exception" => self.structure(word.text == "exception"),
+            "union" => self.union(),
+            "enum" => self.enumeration(),
+            "typedef" => {
+                let (id, name) = self.head()?;
+                let content = self.with_dimensions()?;
+                Ok(TypeCode::alias(&id, &name, &content))
+            }
+            "interface" => {
+                let (id, name) = self.head()?;
+                Ok(TypeCode::interface(&id, &name))
+            }
+            "recursive" => Ok(TypeCode::recursive(&self.id()?)),
+            _ => self.named(word),
+        }
+    }
+
+    /// A type of keywords alone.
+    fn basic(&mut self, word: &Token<'_>) -> Option<TypeCode> {
+        let mut next = |wanted: &str| {
+            let before = self.scan;
+            let found = self.scan.word().is_some_and(|word| word.text == wanted);
+            if !found {
+                self.scan = before;
+            }
+            found
+        };
+        Some(match &*word.text {
+            "null" => TypeCode::null(),
+            "void" => TypeCode::void(),
+            "boolean" => TypeCode::boolean(),
+            "octet" | "uint8" => TypeCode::octet(),
+            "char" => TypeCode::char(),
+            "wchar" => TypeCode::wchar(),
+            "short" | "int16" => TypeCode::short(),
+            "int32" => TypeCode::long(),
+            "int64" => TypeCode::longlong(),
+            "uint16" => TypeCode::ushort(),
+            "uint32" => TypeCode::ulong(),
+            "uint64" => TypeCode::ulonglong(),
+            "long" if next("long") => TypeCode::longlong(),
+            "long" if next("double") => TypeCode::longdouble(),
+            "long" => TypeCode::long(),
+            "unsigned" if next("short") => TypeCode::ushort(),
+            "unsigned" if next("long") => {
+                if next("long") {
+                    TypeCode::ulonglong()
+                } else {
+                    TypeCode::ulong()
+                }
+            }
+            "float" => TypeCode::float(),
+            "double" => TypeCode::double(),
+            "any" => TypeCode::any(),
+            "TypeCode" => TypeCode::meta(),
+            "Object" => TypeCode::object(),
+            _ => return None,
+        })
+    }
+
+    fn number(&mut self) -> Read<u32> {
+        let Some(word) = self.scan.word() else {
+            return Err(self.scan.expected("a number"));
+        };
+        let number = word.text.parse().ok().filter(|number| *number > 0);
+        number.ok_or_else(|| word.error("expected a number from 1 to 4294967295"))
+    }
+
+    /// `<n>`, or nothing: 0.
+    fn bound(&mut self) -> Read<u32> {
+        if !self.scan.eat('<') {
+            return Ok(0);
+        }
+        let bound = self.number()?;
+        self.scan.expect('>')?;
+        Ok(bound)
+    }
+
+    fn sequence(&mut self) -> Read<TypeCode> {
+        self.scan.expect('<')?;
+        let element = self.with_dimensions()?;
+        let bound = if self.scan.eat(',') {
+            self.number()?
+        } else {
+            0
+        };
+        self.scan.expect('>')?;
+        Ok(TypeCode::sequence(&element, bound))
+    }
+
+    fn fixed(&mut self, word: &Token<'_>) -> Read<TypeCode> {
+        self.scan.expect('<')?;
+        let digits = self.number()?;
+        self.scan.expect(',')?;
+        let negative = self.scan.eat('-');
+        let scale = self
+            .scan
+            .word()
+            .and_then(|word| word.text.parse::<i16>().ok());
+        self.scan.expect('>')?;
+        let scale = scale.map(|scale| if negative { -scale } else { scale });
+        match (u16::try_from(digits), scale) {
+            (Ok(digits @ 1..=FIXED_DIGITS_MAX), Some(scale)) if scale <= digits.cast_signed() => {
+                Ok(TypeCode::fixed(digits, scale))
+            }
+            _ => Err(word.error("fixed has 1 to 31 digits, and no more behind the point")),
+        }
+    }
+
+    /// A name of the model.
+    fn named(&mut self, first: Token<'a>) -> Read<TypeCode> {
+        let mut name = first.text.clone().into_owned();
+        while self.scan.eat_text("::") {
+            let Some(word) = self.scan.word() else {
+                return Err(self.scan.expected("a name"));
+            };
+            name.push_str("::");
+            name.push_str(&word.text);
+        }
+        self.model.type_code(&name).ok_or_else(|| {
+            let message = match self.model.lookup(&name) {
+                Some(_) => format!("`{name}` is no type whose values can be carried"),
+                None => format!("the type `{name}` is not known; write its name with its modules'"),
+            };
+            NotationError::new(first.start, self.scan.at(), message)
+        })
+    }
+
+    fn id(&mut self) -> Read<String> {
+        match self.scan.quoted()? {
+            Some(id) => Ok(id.text.into_owned()),
+            None => Err(self.scan.expected("a repository id in quotes")),
+        }
+    }
+
+    /// `"id" Name`, of which the name may be absent.
+    fn head(&mut self) -> Read<(String, String)> {
+        let id = self.id()?;
+        let before = self.scan;
+        match self.scan.word() {
+            Some(name) if name.text != "switch" => Ok((id, name.text.into_owned())),
+            _ => {
+                self.scan = before;
+                Ok((id, String::new()))
+            }
+        }
+    }
+
+    fn member(&mut self) -> Read<(TypeCode, String)> {
+        let code = self.with_dimensions()?;
+        let Some(name) = self.scan.word() else {
+            return Err(self.scan.expected("a member's name"));
+        };
+        self.scan.expect(';')?;
+        Ok((code, name.text.into_owned()))
+    }
+
+    fn structure(&mut self, exception: bool) -> Read<TypeCode> {
+        let (id, name) = self.head()?;
+        self.scan.expect('{')?;
+        let mut members = Vec::new();
+        while !self.scan.eat('}') {
+            members.push(self.member()?);
+        }
+        let members: Vec<Member<'_>> = members
+            .iter()
+            .map(|(type_code, name)| Member { name, type_code })
+            .collect();
+        Ok(if exception {
+            TypeCode::exception(&id, &name, &members)
+        } else {
+            TypeCode::structure(&id, &name, &members)
+        })
+    }
+
+    fn union(&mut self) -> Read<TypeCode> {
+        let (id, name) = self.head()?;
+        if !self.scan.eat_text("switch") {
+            return Err(self.scan.expected("`switch`"));
+        }
+        self.scan.expect('(')?;
+        let discriminator = self.with_dimensions()?;
+        self.scan.expect(')')?;
+        self.scan.expect('{')?;
+        let mut cases = Vec::new();
+        while !self.scan.eat('}') {
+            let label = self.label()?;
+            self.scan.expect(':')?;
+            let (code, name) = self.member()?;
+            cases.push((label, code, name));
+        }
+        let cases: Vec<Case<'_>> = cases
+            .iter()
+            .map(|(label, type_code, name)| Case {
+                label: *label,
+                name,
+                type_code,
+            })
+            .collect();
+        Ok(TypeCode::union(&id, &name, &discriminator, &cases))
+    }
+
+    /// `default`, or `case` and the discriminator's number.
+    fn label(&mut self) -> Read<Option<i64>> {
+        match self.scan.word() {
+            Some(word) if word.text == "default" => Ok(None),
+            Some(word) if word.text == "case" => {
+                let sign = if self.scan.eat('-') { "-" } else { "" };
+                let number = self.scan.word();
+                let number =
+                    number.and_then(|number| format!("{sign}{}", number.text).parse().ok());
+                number
+                    .map(Some)
+                    .ok_or_else(|| self.scan.expected("the discriminator's number"))
+            }
+            _ => Err(self.scan.expected("`case` or `default`")),
+        }
+    }
+
+    fn enumeration(&mut self) -> Read<TypeCode> {
+        let (id, name) = self.head()?;
+        self.scan.expect('{')?;
+        let mut names = Vec::new();
+        loop {
+            let Some(word) = self.scan.word() else {
+                return Err(self.scan.expected("an enumerator"));
+            };
+            names.push(word.text.into_owned());
+            if self.scan.eat('}') {
+                break;
+            }
+            self.scan.expect(',')?;
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(TypeCode::enumeration(&id, &name, &names))
+    }
+}

@@ -87,6 +87,8 @@ counters! {
     Timeouts => "timeouts",
     /// Calls begun again on a fresh connection because the cached one had been closed.
     StaleConnections => "stale_connections",
+    /// Requests made again because the server wants the object named by its profile or its reference.
+    Readdressings => "readdressings",
     /// Location forwards followed.
     Forwards => "forwards",
     /// Calls that failed because the connection broke.

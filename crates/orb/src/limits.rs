@@ -93,6 +93,9 @@ pub const ENDPOINTS_MAX: usize = 4_096;
 /// Initial references whose text leads to another one: a chain longer than this is a circle.
 pub const INITIAL_REFERENCES_DEEP_MAX: usize = 4;
 
+/// Ways of naming the object that one request is tried in: there are three, and a server that wants a fourth wants none.
+pub const ADDRESSINGS_MAX: usize = 3;
+
 /// Location forwards followed by one invocation: a chain longer than this is a circle.
 pub const FORWARDS_MAX: usize = 8;
 

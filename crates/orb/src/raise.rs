@@ -60,6 +60,8 @@ pub(crate) mod own {
     pub(crate) const INITIAL_REFERENCE_UNKNOWN: u32 = code(11);
     /// BAD_PARAM: an object id is too long, or a name cannot be one.
     pub(crate) const INVALID_ID: u32 = code(10);
+    /// COMM_FAILURE: the server wants the object named in a way that does not exist, or that it has already been named in.
+    pub(crate) const ADDRESSING_REFUSED: u32 = code(12);
 }
 
 /// OBJECT_NOT_EXIST: the key is of no active object (standard minor code 1).

@@ -1,16 +1,16 @@
 //! What connection, lane and caller say to each other in GIOP, on top of the messages of the crate `giop`.
 
-use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader, Writer};
+use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader};
 use deckwatch_giop::ior::{
-    IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo,
-    component_tag, unix_address,
+    IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo, unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReplyHeader, LocateStatus, Message,
     MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus, Request,
-    RequestHeader, Response, ServiceContext, SystemException, Target, Version, context_id,
-    write_close_connection, write_message_error,
+    Response, SystemException, Version, context_id, write_close_connection, write_message_error,
 };
+
+mod profile;
 
 use crate::connection::Slab;
 use crate::counters::Counter;
@@ -18,6 +18,7 @@ use crate::raise;
 use crate::transport::Endpoint;
 use crate::{Completion, minor};
 use deckwatch_cdr::{Parse, Write};
+pub(crate) use profile::{Profile, RequestHead, profiles, write_request};
 
 /// What `_is_a` answers yes to for every object.
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -254,78 +255,6 @@ pub(crate) const fn version_of_complaint(fault: ProtocolError) -> Version {
     }
 }
 
-/// What a request needs of one profile of a reference.
-#[derive(Clone, Debug)]
-pub(crate) struct Profile {
-    object_key: Vec<u8>,
-    codec: Codec,
-    /// The service context that tells the server our choice of code sets, where it offers one.
-    pub(crate) code_sets: Option<[u8; 12]>,
-}
-
-impl Profile {
-    fn new(profile: &IiopProfile) -> Self {
-        let version = Version::from_minor(profile.minor).unwrap_or(Version::V1_2);
-        let codec = Codec::DEFAULT.with_version(version);
-        let object_key = profile.object_key.clone();
-        let offered = profile
-            .component(component_tag::CODE_SETS)
-            .and_then(|data| CodeSetInfo::from_octets(data).ok());
-        let chosen = offered.map(|offered| offered.negotiate());
-        match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
-            // GIOP 1.0 has no negotiation.
-            Some((context, chars)) if version > Version::V1_0 => Self {
-                object_key,
-                codec: codec.with_chars(chars),
-                code_sets: Some(context.to_octets()),
-            },
-            _ => Self {
-                object_key,
-                codec,
-                code_sets: None,
-            },
-        }
-    }
-
-    /// Whether the server is to be told our code sets.
-    pub(crate) fn knows_code_sets(&self) -> bool {
-        self.code_sets.is_some()
-    }
-}
-
-/// What differs from request to request.
-pub(crate) struct RequestHead<'a> {
-    pub(crate) id: u32,
-    pub(crate) response: Response,
-    pub(crate) operation: &'a str,
-    pub(crate) says_code_sets: bool,
-}
-
-/// Writes a whole request.
-pub(crate) fn write_request(
-    buffer: &mut Vec<u8>,
-    profile: &Profile,
-    head: &RequestHead<'_>,
-    sizes: Sizes,
-    arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
-    let code_sets = profile.code_sets.as_ref().filter(|_| head.says_code_sets);
-    let context = code_sets.map(|data| ServiceContext {
-        id: context_id::CODE_SETS,
-        data,
-    });
-    let header = RequestHeader {
-        id: head.id,
-        response: head.response,
-        target: Target::Key(&profile.object_key),
-        operation: head.operation,
-        contexts: context.as_slice(),
-    };
-    let open = header.begin(buffer, sizes.format(profile.codec))?;
-    arguments(&mut open.writer(buffer))?;
-    open.finish(buffer).map(drop)
-}
-
 /// What a client does with a message.
 pub(crate) enum FromServer {
     /// A reply, to whichever request.
@@ -387,6 +316,11 @@ pub(crate) fn parse_reply(
     }
 }
 
+/// The addressing disposition that a server asks for.
+pub(crate) fn read_disposition(mut body: Reader<'_>) -> Option<u16> {
+    u16::parse(&mut body).ok()
+}
+
 /// The exception in the body of a reply.
 pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
     SystemException::parse(&mut body).unwrap_or_else(SystemException::from)
@@ -420,21 +354,6 @@ pub(crate) fn make_ior(
     };
     profile.components = components;
     Ior::with_iiop(type_id, &profile)
-}
-
-/// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before
-/// the others of their profile. Those of other hosts cannot be reached.
-pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = (Endpoint, Profile)> {
-    ior.iiop_profiles().flatten().flat_map(move |profile| {
-        let ours = Profile::new(&profile);
-        let mut found: Vec<_> = addresses(&profile)
-            .filter(|endpoint| !matches!(endpoint, Endpoint::Unix { host, .. } if host != here))
-            .collect();
-        found.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Tcp { .. }));
-        found
-            .into_iter()
-            .map(move |endpoint| (endpoint, ours.clone()))
-    })
 }
 
 /// The addresses of a profile in their order; one of port 0 is none.

@@ -8,7 +8,7 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 use super::{Binding, Client, ClientConnection};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
-use crate::limits::CONNECT_TIMEOUT;
+use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::transport::{Instant64, TransportError};
@@ -193,8 +193,33 @@ impl Client {
         self.interpret(reply).map_err(Failure::last)
     }
 
-    /// One request and its reply; whether the connection can be used again.
+    /// One request and its reply; whether the connection can be used again. A server that wants the object named in another way is
+    /// asked again in that way, and has not served the request until then.
     pub(super) fn ask(
+        &self,
+        connection: &mut ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        deadlines: Deadlines,
+    ) -> Result<(Reply, bool), Failure> {
+        for _ in 0..ADDRESSINGS_MAX {
+            let (reply, is_clean) = self.ask_once(connection, target, call, deadlines)?;
+            if reply.status() != ReplyStatus::NeedsAddressingMode {
+                return Ok((reply, is_clean));
+            }
+            self.counters.count(Counter::Readdressings);
+            let wanted = wire::read_disposition(reply.body(&reply.message()));
+            reply.give_back(self);
+            let obeys = wanted.is_some_and(|wanted| target.profile.address_by(wanted));
+            if !obeys || !is_clean {
+                break;
+            }
+        }
+        let exception = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
+        Err(Failure::last(exception))
+    }
+
+    fn ask_once(
         &self,
         connection: &mut ClientConnection,
         target: &Target,
@@ -378,7 +403,8 @@ impl Client {
                     .map(Attempt::Forwarded)
                     .map_err(SystemException::from)
             }
-            _ => Err(raise::no_implement(0, Completion::No)),
+            // Asked again in `ask`; no other status is known.
+            _ => Err(raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No)),
         };
         reply.give_back(self);
         understood

@@ -1,0 +1,165 @@
+//! What a caller makes of a reference: where to go, how to name the object there, and in which form to ask.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, Write, Writer};
+use deckwatch_giop::ior::code_sets::CodeSetInfo;
+use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
+use deckwatch_giop::{
+    Codec, Ior, RequestHeader, Response, ServiceContext, Target, Version, context_id,
+};
+
+use super::{Sizes, addresses};
+use crate::transport::Endpoint;
+
+/// What a request needs of one profile of a reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    object_key: Vec<u8>,
+    pub(super) codec: Codec,
+    addressing: Arc<Addressing>,
+    /// The service context that tells the server our choice of code sets, where it offers one.
+    pub(crate) code_sets: Option<[u8; 12]>,
+}
+
+/// How the server wants the object named (CORBA 3.3 part 2, clause 9.4.2.3). What one profile has been asked for holds for all who have that reference.
+#[derive(Debug)]
+struct Addressing {
+    /// The whole reference, as it travels in native byte order.
+    reference: Arc<[u8]>,
+    /// Index of the profile.
+    selected: u32,
+    disposition: AtomicU16,
+}
+
+const KEY_ADDRESS: u16 = 0;
+const PROFILE_ADDRESS: u16 = 1;
+const REFERENCE_ADDRESS: u16 = 2;
+
+impl Addressing {
+    fn target(&self, disposition: u16) -> Option<Target<'_>> {
+        let mut r = Reader::new(&self.reference, ByteOrder::NATIVE);
+        let ior = IorRef::parse(&mut r).ok()?;
+        let selected = self.selected;
+        Some(match disposition {
+            PROFILE_ADDRESS => Target::Profile(ior.profiles().nth(selected as usize)?),
+            _ => Target::Reference { selected, ior },
+        })
+    }
+}
+
+impl Profile {
+    fn new(profile: &IiopProfile, addressing: Addressing) -> Self {
+        let addressing = Arc::new(addressing);
+        let version = Version::from_minor(profile.minor).unwrap_or(Version::V1_2);
+        let codec = Codec::DEFAULT.with_version(version);
+        let object_key = profile.object_key.clone();
+        let offered = profile
+            .component(component_tag::CODE_SETS)
+            .and_then(|data| CodeSetInfo::from_octets(data).ok());
+        let chosen = offered.map(|offered| offered.negotiate());
+        match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
+            // GIOP 1.0 has no negotiation.
+            Some((context, chars)) if version > Version::V1_0 => Self {
+                object_key,
+                addressing,
+                codec: codec.with_chars(chars),
+                code_sets: Some(context.to_octets()),
+            },
+            _ => Self {
+                object_key,
+                addressing,
+                codec,
+                code_sets: None,
+            },
+        }
+    }
+
+    /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than before.
+    pub(crate) fn address_by(&self, disposition: u16) -> bool {
+        disposition <= REFERENCE_ADDRESS
+            && self
+                .addressing
+                .disposition
+                .swap(disposition, Ordering::Relaxed)
+                != disposition
+    }
+
+    /// The object in the way the server wants it named: by its key, unless it has asked for another.
+    fn target(&self) -> Target<'_> {
+        let disposition = self.addressing.disposition.load(Ordering::Relaxed);
+        let named = match disposition {
+            KEY_ADDRESS => None,
+            other => self.addressing.target(other),
+        };
+        named.unwrap_or(Target::Key(&self.object_key))
+    }
+
+    /// Whether the server is to be told our code sets.
+    pub(crate) fn knows_code_sets(&self) -> bool {
+        self.code_sets.is_some()
+    }
+}
+
+/// What differs from request to request.
+pub(crate) struct RequestHead<'a> {
+    pub(crate) id: u32,
+    pub(crate) response: Response,
+    pub(crate) operation: &'a str,
+    pub(crate) says_code_sets: bool,
+}
+
+/// Writes a whole request.
+pub(crate) fn write_request(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    head: &RequestHead<'_>,
+    sizes: Sizes,
+    arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let code_sets = profile.code_sets.as_ref().filter(|_| head.says_code_sets);
+    let context = code_sets.map(|data| ServiceContext {
+        id: context_id::CODE_SETS,
+        data,
+    });
+    let header = RequestHeader {
+        id: head.id,
+        response: head.response,
+        target: profile.target(),
+        operation: head.operation,
+        contexts: context.as_slice(),
+    };
+    let open = header.begin(buffer, sizes.format(profile.codec))?;
+    arguments(&mut open.writer(buffer))?;
+    open.finish(buffer).map(drop)
+}
+
+/// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before
+/// the others of their profile. Those of other hosts cannot be reached.
+pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = (Endpoint, Profile)> {
+    let mut reference = Vec::new();
+    let written = ior.write(&mut Writer::new(&mut reference));
+    debug_assert!(written.is_ok(), "a reference that came can be written");
+    let reference: Arc<[u8]> = reference.into();
+    let iiop = ior.profiles.iter().enumerate();
+    let iiop = iiop.filter(|(_, profile)| profile.tag == profile_tag::INTERNET_IOP);
+    let read = iiop.filter_map(move |(index, profile)| {
+        let addressing = Addressing {
+            reference: Arc::clone(&reference),
+            selected: index as u32,
+            disposition: AtomicU16::new(KEY_ADDRESS),
+        };
+        let profile = IiopProfile::from_octets(&profile.data).ok()?;
+        Some((Profile::new(&profile, addressing), profile))
+    });
+    read.flat_map(move |(ours, profile)| {
+        let mut found: Vec<_> = addresses(&profile)
+            .filter(|endpoint| !matches!(endpoint, Endpoint::Unix { host, .. } if host != here))
+            .collect();
+        found.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Tcp { .. }));
+        found
+            .into_iter()
+            .map(move |endpoint| (endpoint, ours.clone()))
+    })
+}

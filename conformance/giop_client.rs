@@ -1,0 +1,364 @@
+//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: servers of the tests' own answer it with octets made by hand.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::sync::{Arc, OnceLock};
+
+use common::ior::Ior;
+use common::message::{
+    CLOSE_CONNECTION, LOCATE_REPLY, LOCATION_FORWARD, LOCATION_FORWARD_PERM, MESSAGE_ERROR,
+    MORE_FRAGMENTS, NEEDS_ADDRESSING_MODE, NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE,
+    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, reply,
+};
+use common::servant::{REFUSED_ID, call, call_with, note};
+use common::{Lanes, ORDERS, Order, Over, Peer, Received, World, message, over_each};
+use deckwatch_cdr::{DecodeError, Reader};
+use deckwatch_orb::{
+    Completion, Counter, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind,
+};
+
+const OMG: u32 = 0x4f4d_0000;
+
+/// Answers every request by the octets it came with.
+fn mirror(asked: &Received) -> Vec<u8> {
+    let asked = asked.asked();
+    reply(asked.form, asked.id, NO_EXCEPTION, |o| {
+        o.raw(asked.body.rest());
+    })
+}
+
+/// Answers every request without results.
+fn done(asked: &Received) -> Vec<u8> {
+    let asked = asked.asked();
+    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
+}
+
+/// A peer that gives every request this answer, and the object in it.
+fn answered(
+    over: Over,
+    minor: u8,
+    answer: impl Fn(&Received) -> Vec<u8> + Send + 'static,
+) -> (Peer, Orb, ObjectRef) {
+    let peer = Peer::answering(over, move |_, asked| answer(asked));
+    let client = common::client();
+    let object = peer.seen_by(&client, minor);
+    (peer, client, object)
+}
+
+over_each! {
+    fn a_request_of_each_version_has_the_form_of_its_version(over) {
+        let (peer, client, _) = answered(over, 2, mirror);
+        for minor in peer.minors() {
+            assert_eq!(call_with(&peer.seen_by(&client, minor), "number", &7_u64), Ok(7));
+            let heard = peer.heard();
+            assert_eq!((heard.kind(), heard.octets[4], heard.minor(), heard.flags() & !1), (REQUEST, 1, minor, 0));
+            let asked = heard.asked();
+            assert_eq!((asked.key.as_slice(), asked.operation.as_str()), (&b"Fake"[..], "number"));
+            assert_eq!(asked.response_flags, if minor == 2 { SYNC_WITH_TARGET } else { 1 });
+            assert!(asked.reserved.iter().all(|octet| *octet == 0));
+            assert_eq!(asked.body.rest().len(), if minor == 2 { 8 } else { asked.body.rest().len() });
+        }
+    }
+
+    fn a_request_without_arguments_ends_with_its_header(over) {
+        let (peer, _client, object) = answered(over, 2, done);
+        assert_eq!(call(&object, "ping"), Ok(()));
+        let heard = peer.heard();
+        let stated = heard.body();
+        assert_eq!(heard.asked().body.rest(), b"");
+        // id, flags, reserved, address, key, operation, and no service contexts: 12 + 4 + 4 + 4 + 8 + 9 + 3 + 4.
+        assert_eq!(stated.rest().len(), 4 + 4 + 4 + 4 + 4 + 4 + 5 + 3 + 4);
+    }
+
+    fn a_oneway_says_that_it_expects_nothing(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            while let Some(message) = wire.hear() {
+                tell(message);
+            }
+        });
+        let client = common::client();
+        for minor in peer.minors() {
+            let object = peer.seen_by(&client, minor);
+            for value in 0..3 {
+                note(&object, value).unwrap();
+            }
+            for value in 0..3 {
+                let mut asked = peer.heard().asked();
+                assert_eq!((asked.response_flags, asked.body.u32()), (SYNC_NONE, value), "1.{minor}");
+            }
+        }
+    }
+
+    fn requests_under_way_on_one_connection_have_ids_of_their_own(over) {
+        let (peer, _client, object) = answered(over, 2, done);
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            assert_eq!(call(&object, "ping"), Ok(()));
+            ids.push(peer.heard().asked().id);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 20);
+    }
+
+    fn replies_are_read_in_either_byte_order_and_every_version(over) {
+        for order in ORDERS {
+            for minor in 0..3 {
+                let (_peer, _client, object) = answered(over, 2, move |asked| {
+                    let id = asked.asked().id;
+                    reply((minor, order), id, NO_EXCEPTION, |o| { o.u64(0x0102_0304_0506_0708); })
+                });
+                assert_eq!(call_with(&object, "number", &1_u64), Ok(0x0102_0304_0506_0708), "1.{minor} {order:?}");
+            }
+        }
+    }
+
+    fn service_contexts_of_replies_that_are_not_understood_are_passed_over(over) {
+        let (_peer, _client, object) = answered(over, 2, |asked| {
+            let id = asked.asked().id;
+            message((2, Order::Big), REPLY, |o| {
+                o.u32(id).u32(NO_EXCEPTION).u32(2).u32(0x4242_4242).sequence(b"odd").u32(9).sequence(&[]);
+                o.align(8).u64(5);
+            })
+        });
+        assert_eq!(call_with(&object, "number", &1_u64), Ok(5));
+    }
+
+    fn a_user_exception_is_given_to_whoever_knows_its_id(over) {
+        for order in ORDERS {
+            let (_peer, _client, object) = answered(over, 2, move |asked| {
+                reply((2, order), asked.asked().id, USER_EXCEPTION, |o| { o.string(REFUSED_ID).u32(17); })
+            });
+            let raised: Result<(), Raised> = object.invoke("refuse", |_| Ok(()), |_| Ok(()), known);
+            assert_eq!(raised, Err(Raised::Refused(17)));
+            // Who does not know it gets UNKNOWN, and it has been done.
+            let unknown = call(&object, "refuse").unwrap_err();
+            assert_eq!(unknown, SystemException::new(Kind::Unknown, OMG | 1, Completion::Yes));
+        }
+    }
+
+    fn a_system_exception_is_raised_as_it_came(over) {
+        for (id, kind, minor) in [
+            ("IDL:omg.org/CORBA/NO_PERMISSION:1.0", Kind::NoPermission, 99),
+            ("IDL:omg.org/CORBA/TRANSACTION_ROLLEDBACK:1.0", Kind::TransactionRolledback, OMG | 1),
+            ("IDL:somebody/elses:1.0", Kind::Unknown, OMG | 2),
+        ] {
+            for (number, completed) in [(0, Completion::Yes), (1, Completion::No), (2, Completion::Maybe)] {
+                let (_peer, _client, object) = answered(over, 2, move |asked| {
+                    reply((2, Order::Big), asked.asked().id, SYSTEM_EXCEPTION, |o| { o.string(id).u32(minor).u32(number); })
+                });
+                assert_eq!(call(&object, "ping"), Err(SystemException::new(kind, minor, completed)));
+            }
+        }
+    }
+
+    fn a_location_forward_is_followed_without_a_word_and_remembered(over) {
+        for (status, minor) in [(LOCATION_FORWARD, 1), (LOCATION_FORWARD, 2), (LOCATION_FORWARD_PERM, 2)] {
+            for order in ORDERS {
+                let world = World::new(over, Lanes::Many);
+                let text = world.orb.object_to_string(&world.object);
+                let (peer, _client, object) = answered(over, minor, move |asked| {
+                    let ior = common::ior::Ior::of_text(&text);
+                    reply((minor, order), asked.asked().id, status, |o| ior.write(o))
+                });
+                assert_eq!(call_with(&object, "octets", &b"abc".to_vec()), Ok(b"abc".to_vec()));
+                assert_eq!(call_with(&object, "octets", &b"def".to_vec()), Ok(b"def".to_vec()));
+                assert_eq!((peer.heard_so_far(), world.probe.calls()), (1, 2));
+            }
+        }
+    }
+
+    fn where_the_forward_has_ended_the_first_address_is_asked_again(over) {
+        let first = World::new(over, Lanes::Many);
+        let second = World::new(over, Lanes::Many);
+        let texts = [&first, &second].map(|world| world.orb.object_to_string(&world.object));
+        let mut count = 0;
+        let peer = Peer::answering(over, move |_, asked| {
+            let ior = common::ior::Ior::of_text(&texts[count.min(1)]);
+            count += 1;
+            reply((2, Order::Big), asked.asked().id, LOCATION_FORWARD, |o| ior.write(o))
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        assert_eq!(call(&object, "ping"), Ok(()));
+        first.orb.shutdown();
+        assert_eq!(call(&object, "ping"), Ok(()));
+        assert_eq!((peer.heard_so_far(), second.probe.calls()), (2, 1));
+    }
+
+    fn a_forward_without_end_is_given_up(over) {
+        let own = Arc::new(OnceLock::<Ior>::new());
+        let peer = Peer::answering(over, {
+            let own = Arc::clone(&own);
+            move |_, asked| {
+                let ior = own.get().expect("set before the call");
+                reply((2, Order::Big), asked.asked().id, LOCATION_FORWARD, |o| ior.write(o))
+            }
+        });
+        own.set(peer.ior(2, b"Fake")).expect("set once");
+        let client = common::client();
+        let raised = call(&peer.seen_by(&client, 2), "ping").unwrap_err();
+        assert_eq!((raised.kind, raised.completed), (Kind::Transient, Completion::No));
+        assert!(peer.heard_so_far() <= deckwatch_orb::limits::FORWARDS_MAX);
+    }
+
+    fn a_server_that_wants_another_addressing_gets_it(over) {
+        for wanted in [1_u16, 2] {
+            let (peer, _client, object) = answered(over, 2, move |asked| {
+                let asked = asked.asked();
+                if asked.addressing == wanted {
+                    return reply(asked.form, asked.id, NO_EXCEPTION, |_| ());
+                }
+                reply(asked.form, asked.id, NEEDS_ADDRESSING_MODE, |o| { o.u16(wanted); })
+            });
+            assert_eq!(call(&object, "ping"), Ok(()));
+            let modes = [peer.heard().asked().addressing, peer.heard().asked().addressing];
+            assert_eq!(modes, [0, wanted]);
+        }
+    }
+
+    fn a_request_that_a_farewell_left_unanswered_is_sent_again_on_another_connection(over) {
+        for minor in [1, 2] {
+            let peer = Peer::start(over, move |index, wire, tell| {
+                let asked = wire.hear().expect("a request");
+                if index == 0 {
+                    wire.say(&message((minor, Order::Big), CLOSE_CONNECTION, |_| ()));
+                } else {
+                    wire.say(&done(&asked));
+                }
+                tell(asked);
+            });
+            let client = common::client();
+            let object = peer.seen_by(&client, minor);
+            // The first connection of a client that has sent nothing before: the farewell says that nothing was done.
+            let called = call(&object, "ping").or_else(|raised| {
+                assert_eq!((raised.kind, raised.completed), (Kind::CommFailure, Completion::No));
+                call(&object, "ping")
+            });
+            assert_eq!(called, Ok(()));
+        }
+    }
+
+    fn a_farewell_to_an_idle_connection_is_no_failure(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            let asked = wire.hear().expect("a request");
+            wire.say(&done(&asked));
+            tell(asked);
+            wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        for _ in 0..3 {
+            assert_eq!(call(&object, "ping"), Ok(()));
+            peer.heard();
+        }
+    }
+
+    fn a_connection_lost_without_a_farewell_is_a_comm_failure_that_may_have_completed(over) {
+        let peer = Peer::start(over, |_, wire, tell| tell(wire.hear().expect("a request")));
+        let client = common::client();
+        let raised = call(&peer.seen_by(&client, 2), "ping").unwrap_err();
+        assert_eq!((raised.kind, raised.completed), (Kind::CommFailure, Completion::Maybe));
+        peer.heard();
+        assert_eq!(peer.heard_so_far(), 0, "it is not sent again");
+    }
+
+    fn a_message_error_or_nonsense_instead_of_a_reply_is_a_comm_failure(over) {
+        let answers = [
+            message((2, Order::Big), MESSAGE_ERROR, |_| ()),
+            message((0, Order::Big), MESSAGE_ERROR, |_| ()),
+            b"GIOP\x01\x02\x00\x4d\x00\x00\x00\x00".to_vec(),
+            b"GIOP\x02\x00\x00\x01\x00\x00\x00\x00".to_vec(),
+            message((2, Order::Big), REPLY, |o| { o.u32(1); }),
+            message((2, Order::Big), REQUEST, |o| { o.u32(1); }),
+        ];
+        for answer in answers {
+            let (_peer, _client, object) = answered(over, 2, move |_| answer.clone());
+            let raised = call(&object, "ping").unwrap_err();
+            assert_eq!((raised.kind, raised.completed), (Kind::CommFailure, Completion::Maybe));
+        }
+    }
+
+    fn a_reply_of_an_unknown_status_is_refused(over) {
+        let (_peer, client, object) = answered(over, 2, |asked| reply((2, Order::Big), asked.asked().id, 77, |_| ()));
+        let raised = call(&object, "ping").unwrap_err();
+        assert!(matches!(raised.kind, Kind::CommFailure | Kind::Marshal), "{raised:?}");
+        assert_eq!(client.counters().read(Counter::RequestsSent), 1);
+    }
+
+    fn a_reply_that_is_shorter_than_its_results_is_marshal_and_was_done(over) {
+        let (_peer, _client, object) = answered(over, 2, |asked| {
+            reply((2, Order::Big), asked.asked().id, NO_EXCEPTION, |o| { o.u32(1000).raw(b"few"); })
+        });
+        let raised = call_with(&object, "octets", &Vec::<u8>::new()).unwrap_err();
+        assert_eq!((raised.kind, raised.completed), (Kind::Marshal, Completion::Yes));
+    }
+
+    fn a_reply_to_nobody_is_passed_over(over) {
+        let (_peer, client, object) = answered(over, 2, |asked| {
+            let id = asked.asked().id;
+            let stray = reply((2, Order::Big), id ^ 0x4000_0000, NO_EXCEPTION, |o| { o.u64(666); });
+            [stray, reply((2, Order::Big), id, NO_EXCEPTION, |o| { o.u64(5); })].concat()
+        });
+        assert_eq!(call_with(&object, "number", &1_u64), Ok(5));
+        assert_eq!(client.counters().read(Counter::RepliesToNobody), 1);
+    }
+
+    fn a_reply_in_fragments_is_read_as_if_it_had_come_whole(over) {
+        for minor in [1, 2] {
+            for order in ORDERS {
+                let (_peer, _client, object) = answered(over, minor, move |asked| {
+                    let id = asked.asked().id;
+                    let data: Vec<u8> = (0..120).collect();
+                    let mut whole = reply((minor, order), id, NO_EXCEPTION, |o| { o.sequence(&data); });
+                    let rest = whole.split_off(48);
+                    let (middle, last) = rest.split_at(48);
+                    let size = message((minor, order), REPLY, |o| { o.raw(&whole[12..]); });
+                    whole[6] |= MORE_FRAGMENTS;
+                    whole[8..12].copy_from_slice(&size[8..12]);
+                    let part = |data: &[u8]| message((minor, order), common::message::FRAGMENT, |o| {
+                        if minor == 2 {
+                            o.u32(id);
+                        }
+                        o.raw(data);
+                    });
+                    let mut second = part(middle);
+                    second[6] |= MORE_FRAGMENTS;
+                    [whole, second, part(last)].concat()
+                });
+                let expected: Vec<u8> = (0..120).collect();
+                assert_eq!(call_with(&object, "octets", &Vec::new()), Ok(expected), "1.{minor} {order:?}");
+            }
+        }
+    }
+
+    fn locate_replies_to_nobody_hurt_nobody(over) {
+        let (_peer, _client, object) = answered(over, 2, |asked| {
+            let stray = message((2, Order::Big), LOCATE_REPLY, |o| { o.u32(0x4000_0000).u32(1); });
+            [stray, done(asked)].concat()
+        });
+        let called = call(&object, "ping");
+        assert!(matches!(called, Ok(()) | Err(SystemException { kind: Kind::CommFailure, .. })), "{called:?}");
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Raised {
+    Refused(u32),
+    System(SystemException),
+}
+
+impl From<SystemException> for Raised {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+fn known(id: &str, members: &mut Reader<'_>) -> Result<Option<Raised>, DecodeError> {
+    Ok(if id == REFUSED_ID {
+        Some(Raised::Refused(members.read_u32()?))
+    } else {
+        None
+    })
+}

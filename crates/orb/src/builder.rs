@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
     ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, FRAGMENT_SIZE_MIN,
-    INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
+    INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX, OUTBOUND_SIZE_MAX,
+    REPLY_TIMEOUT,
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy, SyncScope};
@@ -96,6 +97,9 @@ impl Default for OrbBuilder {
                 buffer_size: BUFFER_SIZE,
                 inbound_size_max: INBOUND_SIZE_MAX,
                 arrival_timeout: ARRIVAL_TIMEOUT,
+                outbound_size_max: OUTBOUND_SIZE_MAX,
+                reply_timeout: REPLY_TIMEOUT,
+                idle_timeout: None,
             },
             policies: Overrides::default(),
             thread_start: None,
@@ -264,6 +268,26 @@ impl OrbBuilder {
     /// The longest a message may take from its first octets to its last on the server's side.
     pub fn arrival_timeout(mut self, limit: Duration) -> Self {
         self.shape.arrival_timeout = limit;
+        self
+    }
+
+    /// Octets of replies that may wait for peers that do not read them, on the server's side together; one peer may leave a
+    /// quarter of them.
+    pub fn outbound_size_max(mut self, octets: usize) -> Self {
+        self.shape.outbound_size_max = octets;
+        self
+    }
+
+    /// The longest a peer may take nothing of the replies that wait for it.
+    pub fn reply_timeout(mut self, limit: Duration) -> Self {
+        self.shape.reply_timeout = limit;
+        self
+    }
+
+    /// Closes connections that bring no request for this long, with a CloseConnection that tells the client to connect again
+    /// at its next call; without it they stay, so that no rare call pays for a connect.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.shape.idle_timeout = Some(limit);
         self
     }
 

@@ -79,7 +79,7 @@ impl Slab {
     }
 }
 
-/// What the unfinished messages of many connections may hold together.
+/// What many connections may hold together, of unfinished messages or of replies that wait.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
@@ -94,7 +94,7 @@ impl Budget {
         }
     }
 
-    fn take(&self, octets: usize) -> bool {
+    pub(crate) fn take(&self, octets: usize) -> bool {
         let held = self.held.fetch_add(octets, Ordering::Relaxed);
         let fits = held.saturating_add(octets) <= self.max;
         if !fits {
@@ -103,7 +103,7 @@ impl Budget {
         fits
     }
 
-    fn give(&self, octets: usize) {
+    pub(crate) fn give(&self, octets: usize) {
         self.held.fetch_sub(octets, Ordering::Relaxed);
     }
 }

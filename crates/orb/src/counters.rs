@@ -63,8 +63,18 @@ counters! {
     TruncatedMessages => "truncated_messages",
     /// Message errors received.
     MessageErrorsReceived => "message_errors_received",
-    /// Replies that could not be written: the peer has gone or did not read in time.
+    /// Replies that could not be written: the peer has gone.
     RepliesLost => "replies_lost",
+    /// Times a peer did not read, so that a reply to it had to wait.
+    RepliesQueued => "replies_queued",
+    /// Connections closed because the peer took nothing of its replies for too long.
+    RepliesTimedOut => "replies_timed_out",
+    /// Connections closed because replies that wait held all the memory they may.
+    OutboundExhausted => "outbound_exhausted",
+    /// Connections closed because they brought nothing for too long.
+    ConnectionsIdle => "connections_idle",
+    /// Idle connections closed to make room for another.
+    ConnectionsEvicted => "connections_evicted",
     /// Threads added to a lane.
     ThreadsAdded => "threads_added",
     /// Threads that could not be added.

@@ -4,11 +4,14 @@
 //! the poller. A thread whose connection keeps it busy adopts it and waits in its read (see [`follow`]).
 
 mod accept;
+mod chores;
+mod close;
 mod dispatch;
 mod follow;
+mod outbound;
 mod serve;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -20,15 +23,12 @@ use crate::adapter::Adapter;
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::{Counter, Counters};
 use crate::current;
-use crate::limits::{
-    ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, DRAIN_TIMEOUT, DYNAMIC_THREAD_IDLE,
-};
+use crate::limits::DYNAMIC_THREAD_IDLE;
 use crate::orb::OrbCore;
-use crate::transport::{
-    Endpoint, Event, Instant64, Listener, Poller, Stream, Transport, TransportError,
-};
+use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 use follow::Seat;
+use outbound::Outbound;
 
 /// What a lane may use.
 #[derive(Clone, Debug)]
@@ -45,6 +45,12 @@ pub(crate) struct LaneShape {
     pub(crate) inbound_size_max: usize,
     /// How long a message may take to arrive.
     pub(crate) arrival_timeout: Duration,
+    /// Octets of replies that may wait for all peers together.
+    pub(crate) outbound_size_max: usize,
+    /// How long a peer may take nothing of what waits for it.
+    pub(crate) reply_timeout: Duration,
+    /// How long a connection may bring nothing before it is closed; none: for ever.
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
@@ -56,6 +62,8 @@ pub(crate) struct Lane {
     counters: Arc<Counters>,
     transport: Arc<dyn Transport>,
     shape: LaneShape,
+    /// Held by whoever closes an idle connection for another.
+    making_room: PiMutex<()>,
     /// Empty once the lane has closed.
     listeners: PiMutex<Vec<Box<dyn Listener>>>,
     endpoints: Vec<Endpoint>,
@@ -74,15 +82,19 @@ pub(crate) struct Lane {
     /// Requests that an adapter's manager holds, each with its thread.
     holding: AtomicUsize,
     /// What unfinished messages hold.
-    budget: Arc<Budget>,
+    inbound_budget: Arc<Budget>,
+    /// What waits for peers holds.
+    outbound_budget: Arc<Budget>,
     /// Accepting rests.
     resting: AtomicBool,
-    /// Messages may be unfinished.
+    /// Messages may be unfinished, on their way in or out.
     unfinished: AtomicBool,
     /// When the lane next looks after itself, while it has reason to.
     chores_due: AtomicU64,
     /// When it next looks for messages that take too long.
     arrivals_due: AtomicU64,
+    /// When it next looks for connections that are idle too long.
+    idle_due: AtomicU64,
     closing: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
@@ -114,8 +126,16 @@ struct ServerConnection {
     streak: AtomicUsize,
     /// The client has announced UTF-8 for `string`.
     says_utf8: AtomicBool,
-    /// Replies are written whole under this.
-    write: PiMutex<()>,
+    /// Whoever holds this writes; messages go whole.
+    outbound: PiMutex<Outbound>,
+    /// Since when the peer has taken none of what waits for it; 0: nothing waits.
+    owed_since: AtomicU64,
+    /// Two-way requests that are being served.
+    serving: AtomicUsize,
+    /// When it came, or last brought a message: [`Transport::now_coarse`].
+    used: AtomicU64,
+    /// What the poller tells it by.
+    token: AtomicU64,
 }
 
 /// What one turn has done.
@@ -157,7 +177,8 @@ impl Lane {
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
         let buffer_size = shape.buffer_size;
-        let budget = Arc::new(Budget::new(shape.inbound_size_max));
+        let inbound_budget = Arc::new(Budget::new(shape.inbound_size_max));
+        let outbound_budget = Arc::new(Budget::new(shape.outbound_size_max));
         let seats = (0..shape.threads + shape.threads_dynamic)
             .map(|_| Seat::default())
             .collect();
@@ -167,6 +188,7 @@ impl Lane {
             counters,
             transport,
             shape,
+            making_room: PiMutex::new(()),
             listeners: PiMutex::new(listeners),
             endpoints: listened,
             poller,
@@ -178,11 +200,13 @@ impl Lane {
             adopted: AtomicUsize::new(0),
             in_progress: AtomicUsize::new(0),
             holding: AtomicUsize::new(0),
-            budget,
+            inbound_budget,
+            outbound_budget,
             resting: AtomicBool::new(false),
             unfinished: AtomicBool::new(false),
             chores_due: AtomicU64::new(0),
             arrivals_due: AtomicU64::new(0),
+            idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             threads: Mutex::default(),
             thread_start,
@@ -318,79 +342,12 @@ impl Lane {
     fn handle_event(self: &Arc<Self>, event: Event, seat: Option<usize>) {
         if let Some(listener) = accept::listener_of(event.token) {
             self.accept(listener);
+        } else if let Some(key) = outbound::room_of(event.token) {
+            self.keep_watch();
+            self.handle_room(key, seat);
         } else {
             self.keep_watch();
             self.serve(key_of(event.token), event.ended, seat);
-        }
-    }
-
-    /// How often the lane has to look after itself now, if at all.
-    fn chores_period(&self) -> Option<Duration> {
-        if self.adopted.load(Ordering::Relaxed) != 0 {
-            Some(ADOPTION_SWEEP)
-        } else if self.resting.load(Ordering::Relaxed) {
-            Some(ACCEPT_REST)
-        } else {
-            let unfinished = self.unfinished.load(Ordering::Relaxed);
-            unfinished.then(|| ARRIVAL_SWEEP.min(self.shape.arrival_timeout))
-        }
-    }
-
-    /// Looks after listeners and connections that nobody would tell of; by one thread, as often as there is reason to, and
-    /// however many events come.
-    fn do_chores(&self) {
-        let Some(period) = self.chores_period() else {
-            return;
-        };
-        let (now, due) = (
-            self.transport.now(),
-            self.chores_due.load(Ordering::Relaxed),
-        );
-        let next = now.after(period).0;
-        let swap = self
-            .chores_due
-            .compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed);
-        if now.0 < due || swap.is_err() {
-            return;
-        }
-        if self.resting.load(Ordering::Relaxed) {
-            self.resume_accepting();
-        }
-        self.sweep();
-        if self.unfinished.load(Ordering::Relaxed) {
-            self.close_overdue(now);
-        }
-    }
-
-    /// Closes the connections whose message takes too long to arrive.
-    fn close_overdue(&self, now: Instant64) {
-        if now.0 < self.arrivals_due.load(Ordering::Relaxed) {
-            return;
-        }
-        let period = ARRIVAL_SWEEP.min(self.shape.arrival_timeout);
-        self.arrivals_due
-            .store(now.after(period).0, Ordering::Relaxed);
-        self.unfinished.store(false, Ordering::SeqCst);
-        let mut any = false;
-        let mut overdue = Vec::new();
-        self.connections.for_each(|key, connection| {
-            let begun = connection.begun.load(Ordering::Relaxed);
-            if begun == 0 {
-                return;
-            }
-            any = true;
-            if now.since(Instant64(begun)) >= self.shape.arrival_timeout {
-                overdue.push(key);
-            }
-        });
-        if any {
-            self.unfinished.store(true, Ordering::SeqCst);
-        }
-        for key in overdue {
-            if let Some(connection) = self.connections.pin(key) {
-                self.counters.count(Counter::ArrivalsTimedOut);
-                self.close(key, &connection);
-            }
         }
     }
 
@@ -401,60 +358,6 @@ impl Lane {
             (Some(own), None) => (Some(own), false),
             (_, patience) => (patience, true),
         }
-    }
-
-    fn close(&self, key: SlotKey, connection: &ServerConnection) {
-        self.poller.forget(connection.stream.source());
-        connection.stream.shutdown();
-        if self.connections.remove(key) {
-            self.counters.count(Counter::ConnectionsClosed);
-            if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
-                fence(Ordering::SeqCst);
-                self.resume_accepting();
-            }
-        }
-    }
-
-    /// Takes no new request, lets those in progress finish, tells every client that the connection closes.
-    pub(crate) fn shutdown(&self) {
-        if self.closing.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.poller.close();
-        self.listeners.lock("lane.close").clear();
-        let deadline = self.transport.now().after(DRAIN_TIMEOUT);
-        while self.in_progress.load(Ordering::Acquire) > dispatch::depth_here(self)
-            && self.transport.now() < deadline
-        {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
-        let mut keys = Vec::new();
-        self.connections.for_each(|key, _| keys.push(key));
-        for key in keys {
-            if let Some(connection) = self.connections.pin(key) {
-                self.say_goodbye(&connection);
-                self.close(key, &connection);
-            }
-        }
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            if thread.thread().id() != std::thread::current().id()
-                && self.transport.now() < deadline
-            {
-                join_until(thread, || self.transport.now() < deadline);
-            }
-        }
-    }
-}
-
-/// Joins a thread that is ending; one that a servant holds beyond the deadline is left to end by itself.
-fn join_until(thread: JoinHandle<()>, in_time: impl Fn() -> bool) {
-    while !thread.is_finished() && in_time() {
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
-    if thread.is_finished() {
-        let _panicked = thread.join();
     }
 }
 

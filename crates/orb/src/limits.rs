@@ -29,7 +29,8 @@ pub const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a lane looks for messages that take longer, while any message is unfinished.
 pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 
-/// Connections a lane keeps open unless the builder says otherwise; then its listener rests until one closes.
+/// Connections a lane keeps open unless the builder says otherwise; then the one that has been idle for the longest makes room for
+/// the next, and where none is idle the listener rests.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// Connections that may wait to be accepted: a whole ship connecting at once.
@@ -60,8 +61,16 @@ pub const ADOPTION_SWEEP: Duration = Duration::from_millis(5);
 /// Requests that must follow each other through the poller within [`ADOPTION_WAIT`] before a thread adopts their connection.
 pub const ADOPTION_STREAK: u32 = 4;
 
-/// How long a server waits for a peer that does not read its reply before it closes the connection.
-pub const REPLY_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Octets of replies that wait for the peers of a lane together, unless the builder says otherwise: sixteen of the largest. One
+/// peer may leave a quarter of it unread, so that one that does not read cannot take what others need; beyond it, it is given up.
+pub const OUTBOUND_SIZE_MAX: usize = 16 * MESSAGE_SIZE_MAX;
+
+/// Peers that can take all that [`OUTBOUND_SIZE_MAX`] allows.
+pub const OUTBOUND_SHARES: usize = 4;
+
+/// How long a peer may take nothing of the replies that wait for it, unless the builder says otherwise: a link that is down for
+/// some seconds comes back. Then its connection is closed.
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a caller without a timeout of its own waits to connect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

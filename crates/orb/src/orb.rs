@@ -168,9 +168,28 @@ impl OrbCore {
 
     fn shutdown(&self) {
         self.adapter.release_held();
-        if let Some(lane) = self.lane.get() {
-            lane.shutdown();
+        match self.lane.get() {
+            // A request that is served ends when its servant returns: somebody else waits for it.
+            Some(lane) if lane.is_served_here() => {
+                let (lane, orb) = (Arc::clone(lane), self.this.clone());
+                let drain = move || {
+                    lane.shutdown();
+                    orb.upgrade().inspect(|orb| orb.finish())
+                };
+                let drains = std::thread::Builder::new().name("orb-shutdown".to_owned());
+                return match drains.spawn(drain) {
+                    Ok(_) => {}
+                    Err(_) => self.finish(),
+                };
+            }
+            Some(lane) => lane.shutdown(),
+            None => {}
         }
+        self.finish();
+    }
+
+    /// The end of what a shutdown leaves, once nothing is served any more.
+    fn finish(&self) {
         self.client.close();
         self.adapter.clear();
         self.initial

@@ -90,6 +90,11 @@ pub trait Transport: Send + Sync + 'static {
     /// The time: the only clock a lane or a binding reads.
     fn now(&self) -> Instant64;
 
+    /// About the time, cheaper to read: late by some milliseconds at most.
+    fn now_coarse(&self) -> Instant64 {
+        self.now()
+    }
+
     /// Connects to `endpoint`.
     ///
     /// # Errors
@@ -149,6 +154,12 @@ pub trait Stream: Send + Sync {
     /// [`TransportError::TimedOut`] at the deadline (a part may have gone), else how the connection broke.
     fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError>;
 
+    /// Writes what goes without waiting, and returns how many octets that is; 0: none.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError>;
+
     /// Ends both directions; whoever waits in a read comes back.
     fn shutdown(&self);
 
@@ -163,6 +174,9 @@ pub trait Listener: Send + Sync {
     /// # Errors
     /// [`TransportError::Exhausted`] passes when something is given back; others do not pass.
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError>;
+
+    /// Whether a connection waits to be taken.
+    fn is_pending(&self) -> bool;
 
     /// Where it listens, with the port that was chosen.
     fn endpoint(&self) -> Endpoint;
@@ -186,6 +200,16 @@ pub trait Poller: Send + Sync {
 
     /// Changes the interest in `source`; a fact that already holds is told anew.
     fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest);
+
+    /// Watches `source`, besides for what else it is watched, for room to write into: an event with this other token is
+    /// told once per time, and at once where there is some.
+    ///
+    /// # Errors
+    /// [`TransportError::Exhausted`] at the system's limit of watches.
+    fn watch_room(&self, source: Source<'_>, token: u64) -> Result<(), TransportError>;
+
+    /// Stops watching `source` for room.
+    fn forget_room(&self, source: Source<'_>);
 
     /// Stops watching `source`.
     fn forget(&self, source: Source<'_>);

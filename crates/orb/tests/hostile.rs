@@ -174,68 +174,6 @@ fn half_sent_messages_hold_no_thread() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_its_replies_is_closed() {
-    let server = Server::start();
-    let (_orb, bench) = client_of(&server);
-    let key = bench.object_key().unwrap();
-    let mut head = vec![
-        0,
-        0,
-        0,
-        1,
-        3,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        u8::try_from(key.len()).unwrap(),
-    ];
-    head.extend(key);
-    head.resize(head.len().next_multiple_of(4), 0);
-    head.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
-    head.resize((head.len() + 12).next_multiple_of(8) - 12, 0);
-    let octets = 15_u32 << 20;
-    head.extend(octets.to_be_bytes());
-    head.resize(head.len() + octets as usize, 1);
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream.write_all(&message(0, &head)).unwrap();
-    wait_for(|| server.orb.counters().read(Counter::RepliesLost) == 1);
-    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
-    assert_eq!(call(&bench, "ping"), Ok(()));
-    drop(stream);
-}
-
-#[test]
-fn a_full_lane_lets_the_next_connection_wait_until_another_closes() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .connections_max(2)
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
-    let (first, second) = (
-        TcpStream::connect(server.address()).unwrap(),
-        TcpStream::connect(server.address()).unwrap(),
-    );
-    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
-    let third = std::thread::spawn({
-        let (_, bench) = client_of(&server);
-        move || call_octets(&bench, b"late")
-    });
-    wait_for(|| server.orb.counters().read(Counter::AcceptsRefused) >= 1);
-    drop(first);
-    assert_eq!(third.join().unwrap().unwrap(), b"late");
-    drop(second);
-}
-
-#[test]
 fn a_hundred_clients_that_connect_at_once_are_all_served() {
     let server = Server::start();
     let begin = std::sync::Arc::new(std::sync::Barrier::new(100));

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -18,6 +18,8 @@ pub enum Interest {
     Handover,
     /// Level-triggered arrival, for a listener: told again as long as connections wait.
     Pending,
+    /// Room to write into has come; told once per time, and at once where there is some.
+    Room,
     /// Only errors and hang-ups, which cannot be masked.
     Nothing,
 }
@@ -29,6 +31,7 @@ impl Interest {
             Self::Arrival => arrival,
             Self::Handover => arrival | epoll::EventFlags::OUT,
             Self::Pending => epoll::EventFlags::IN,
+            Self::Room => epoll::EventFlags::OUT | epoll::EventFlags::ET,
             Self::Nothing => epoll::EventFlags::ET,
         }
     }
@@ -120,6 +123,13 @@ impl Poller {
     }
 }
 
+impl AsFd for Poller {
+    /// Readable while something can be told: a poller can be watched by another.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +164,22 @@ mod tests {
         assert_eq!(told(&poller), Some(7));
         poller.forget(&wake).unwrap();
         assert_eq!(told(&poller), None);
+    }
+
+    #[test]
+    fn a_poller_within_a_poller_is_told_until_all_it_knows_has_been_taken() {
+        let (outer, inner) = (Poller::new().unwrap(), Poller::new().unwrap());
+        let wakes = [Wake::new().unwrap(), Wake::new().unwrap()];
+        outer.watch(&inner, 9, Interest::Pending).unwrap();
+        assert_eq!(told(&outer), None);
+        for (wake, token) in wakes.iter().zip(1..) {
+            inner.watch(wake, token, Interest::Room).unwrap();
+        }
+        for token in [1, 2] {
+            assert_eq!(told(&outer), Some(9));
+            assert_eq!(told(&inner), Some(token));
+        }
+        assert_eq!(told(&outer), None);
     }
 
     #[test]

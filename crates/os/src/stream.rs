@@ -23,6 +23,13 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
+/// As [`monotonic_ns`], as of the last tick of the scheduler: late by up to 10 ms, and read in a fraction of the time.
+#[must_use]
+pub fn monotonic_coarse_ns() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
 /// Waits shorter than this are left to `ppoll`: the receive timeout counts in scheduler ticks.
 const COARSE_WAIT_MS_MIN: u64 = 32;
 
@@ -161,6 +168,24 @@ impl StreamSocket {
         Ok(())
     }
 
+    /// Writes what goes without waiting, and returns how many octets that is; 0: none.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn write_now(&self, octets: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < octets.len() {
+            let rest = &octets[written..];
+            match net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => written += count,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(written)
+    }
+
     /// Ends both directions; a thread that waits in [`StreamSocket::read`] comes back with 0.
     pub fn shutdown(&self) {
         let _already_ended = net::shutdown(&self.fd, net::Shutdown::Both);
@@ -272,6 +297,16 @@ pub fn outward_address() -> std::net::IpAddr {
     })
 }
 
+/// Whether something can be read from, or accepted at, a descriptor now.
+#[must_use]
+pub fn is_readable_now(fd: &impl AsFd) -> bool {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&now)) == Ok(1)
+}
+
 fn family(address: SocketAddr) -> net::AddressFamily {
     if address.is_ipv4() {
         net::AddressFamily::INET
@@ -352,6 +387,20 @@ mod tests {
             .write_all(&octets, Some(monotonic_ns() + 5_000_000))
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_write_that_does_not_wait_says_how_far_it_came() {
+        let (near, far) = pair();
+        let octets = vec![7; 64 << 20];
+        let written = near.write_now(&octets).unwrap();
+        assert!(written < octets.len());
+        assert_eq!(near.write_now(&octets[written..]).unwrap(), 0);
+        let mut read = 0;
+        while read < written {
+            read += far.read(&mut vec![0; 1 << 20], None).unwrap();
+        }
+        assert_ne!(near.write_now(&octets[written..]).unwrap(), 0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use deckwatch_sync::PiMutex;
 
+use super::outbound::Outbound;
 use super::{Lane, ServerConnection, token_of};
 use crate::connection::Inbound;
 use crate::counters::Counter;
@@ -34,14 +35,9 @@ impl Lane {
 
     pub(super) fn accept(self: &Arc<Self>, listener: usize) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
-            if self.open.load(Ordering::Acquire) >= self.shape.connections_max {
-                self.counters.count(Counter::AcceptsRefused);
-                self.rest_accepting();
-                // A connection that closed meanwhile may have woken the listener before it was laid to rest.
-                fence(Ordering::SeqCst);
-                if self.open.load(Ordering::SeqCst) < self.shape.connections_max {
-                    self.resume_accepting();
-                }
+            if self.open.load(Ordering::Acquire) >= self.shape.connections_max
+                && !self.make_room_for_one(listener)
+            {
                 return;
             }
             let accepted = self
@@ -62,12 +58,40 @@ impl Lane {
         }
     }
 
+    /// At the most connections there may be: true where one that is idle could go for one that waits.
+    fn make_room_for_one(&self, listener: usize) -> bool {
+        // Several threads may be told of the one that waits: only one connection goes for it.
+        let _one_at_a_time = self.making_room.lock("lane.evict");
+        if self.open.load(Ordering::Acquire) < self.shape.connections_max {
+            return true;
+        }
+        let listeners = self.listeners.lock("lane.accept");
+        let waits = listeners.get(listener).is_some_and(|at| at.is_pending());
+        drop(listeners);
+        if !waits {
+            return false;
+        }
+        if self.evict() {
+            return true;
+        }
+        self.counters.count(Counter::AcceptsRefused);
+        self.rest_accepting();
+        // None is idle now; one may be soon, without closing.
+        self.resting.store(true, Ordering::Release);
+        // A connection that closed meanwhile may have woken the listener before it was laid to rest.
+        fence(Ordering::SeqCst);
+        if self.open.load(Ordering::SeqCst) < self.shape.connections_max {
+            self.resume_accepting();
+        }
+        false
+    }
+
     fn admit(&self, stream: Box<dyn Stream>) {
         let connection = ServerConnection {
             stream,
             inbound: PiMutex::new(Inbound::new(
                 self.shape.sizes.message_max,
-                Some(Arc::clone(&self.budget)),
+                Some(Arc::clone(&self.inbound_budget)),
             )),
             begun: AtomicU64::new(0),
             signalled: AtomicBool::new(false),
@@ -75,7 +99,11 @@ impl Lane {
             adopted: AtomicBool::new(false),
             streak: AtomicUsize::new(0),
             says_utf8: AtomicBool::new(false),
-            write: PiMutex::new(()),
+            outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
+            owed_since: AtomicU64::new(0),
+            serving: AtomicUsize::new(0),
+            used: AtomicU64::new(self.transport.now_coarse().0),
+            token: AtomicU64::new(0),
         };
         let Ok(key) = self.connections.insert(connection) else {
             return self.counters.count(Counter::AcceptsExhausted);
@@ -85,6 +113,7 @@ impl Lane {
         let Some(connection) = self.connections.pin(key) else {
             return;
         };
+        connection.token.store(token_of(key), Ordering::Relaxed);
         if self
             .poller
             .watch(connection.stream.source(), token_of(key), Interest::Arrival)

@@ -10,20 +10,14 @@ use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response, Vers
 use super::{Lane, ServerConnection};
 use crate::adapter::{Elsewhere, Found, ManagerState, ObjectKey, PoaManager};
 use crate::counters::Counter;
-use crate::limits::REPLY_WRITE_TIMEOUT;
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
 use crate::{Completion, SystemException, current, minor};
 
 thread_local! {
-    /// Requests of this thread that are being served; more than one where a simulated world turns lanes within a call.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Requests in progress that cannot finish before the calling thread returns: it serves them.
-pub(super) fn depth_here(_lane: &Lane) -> usize {
-    DEPTH.get()
+    /// The lane whose request this thread serves, by its address; 0: none.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What a request comes to.
@@ -74,6 +68,11 @@ impl Lane {
         }
     }
 
+    /// Whether the calling thread serves a request of this lane, which cannot end before it returns.
+    pub(crate) fn is_served_here(&self) -> bool {
+        SERVED.get() == std::ptr::from_ref(self).addr()
+    }
+
     /// From the first request that announces code sets on, all of its connection are read and answered in them.
     fn agree_on_code_sets(
         &self,
@@ -97,7 +96,8 @@ impl Lane {
         let agreed = self.agree_on_code_sets(connection, &mut request);
         let request = &request;
         self.in_progress.fetch_add(1, Ordering::AcqRel);
-        DEPTH.set(DEPTH.get() + 1);
+        // A simulated world turns lanes within a call.
+        let outer = SERVED.replace(std::ptr::from_ref(self).addr());
         let mut reply = self.slab.lend_empty();
         let outcome = agreed.map_or_else(Outcome::Raise, |()| {
             self.upcall(connection, request, &mut reply)
@@ -125,7 +125,7 @@ impl Lane {
             self.write(connection, &reply);
         }
         self.slab.take_back(reply);
-        DEPTH.set(DEPTH.get() - 1);
+        SERVED.set(outer);
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -266,38 +266,6 @@ impl Lane {
             Ok(open.finish(reply).map(drop)?)
         });
         Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
-    }
-
-    /// Writes a message whole, or gives the connection up: a peer that does not read must not hold the thread.
-    pub(super) fn write(&self, connection: &ServerConnection, message: &[u8]) {
-        let _whole = connection.write.lock("lane.write");
-        let deadline = self.transport.now().after(REPLY_WRITE_TIMEOUT);
-        let write = |octets: &[u8]| connection.stream.write_all(octets, Some(deadline));
-        let written = if self.shape.sizes.divides(message) {
-            self.shape.sizes.with_parts(message, &self.slab, write)
-        } else {
-            write(message)
-        };
-        if written.is_err() {
-            self.counters.count(Counter::RepliesLost);
-            connection.stream.shutdown();
-        }
-    }
-
-    fn write_with(&self, connection: &ServerConnection, form: impl FnOnce(&mut Vec<u8>)) {
-        let mut buffer = self.slab.lend_empty();
-        form(&mut buffer);
-        self.write(connection, &buffer);
-        self.slab.take_back(buffer);
-    }
-
-    pub(super) fn say_message_error(&self, connection: &ServerConnection, version: Version) {
-        self.write_with(connection, |buffer| wire::message_error(buffer, version));
-    }
-
-    /// Tells the client that the connection closes and that nothing unanswered has been served.
-    pub(super) fn say_goodbye(&self, connection: &ServerConnection) {
-        self.write_with(connection, wire::close_connection);
     }
 }
 

@@ -65,6 +65,7 @@ impl Lane {
             }
         }
         if let Some(seat) = seat
+            && !connection.owes()
             && connection.streak.fetch_add(1, Ordering::Relaxed) >= ADOPTION_STREAK as usize
         {
             self.follow(key, &connection, seat);
@@ -142,6 +143,17 @@ impl Lane {
         mut reading: Reading<'c>,
     ) -> Result<Reading<'c>, Left> {
         loop {
+            if connection.owes() {
+                // What is owed is taken first; who writes it serves on. Unless it was written just now.
+                drop(reading);
+                // SYNC: pairs with the fence in `handle_room`.
+                fence(Ordering::SeqCst);
+                if connection.owes() {
+                    return Err(Left::Open);
+                }
+                let again = connection.inbound.try_lock("lane.read");
+                reading = again.ok_or(Left::ToAnother)?;
+            }
             let Some(place) = reading
                 .poll_message()
                 .map_err(|fault| self.refuse_connection(connection, fault))?
@@ -149,6 +161,8 @@ impl Lane {
                 return Ok(reading);
             };
             connection.note_begun(&reading);
+            let now = self.transport.now_coarse();
+            connection.used.store(now.0, Ordering::Relaxed);
             match wire::kind(reading.message(place.clone())) {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &self.slab);
@@ -200,6 +214,8 @@ impl Lane {
         arrived: Arrived,
     ) -> Result<Reading<'c>, Left> {
         let has_more = reading.has_more();
+        // Counted before others may read: who finds nothing to be served may say farewell.
+        connection.serving.fetch_add(1, Ordering::SeqCst);
         drop(reading);
         if has_more {
             connection.adopted.store(false, Ordering::Release);
@@ -210,6 +226,7 @@ impl Lane {
             );
         }
         let served = self.dispatch(connection, &arrived.message());
+        connection.serving.fetch_sub(1, Ordering::SeqCst);
         self.slab.take_back(arrived.buffer);
         served.map_err(|()| Left::Ended)?;
         connection

@@ -37,6 +37,10 @@ impl Transport for SocketTransport {
         Instant64(stream::monotonic_ns())
     }
 
+    fn now_coarse(&self) -> Instant64 {
+        Instant64(stream::monotonic_coarse_ns())
+    }
+
     fn connect(
         &self,
         endpoint: &Endpoint,
@@ -160,6 +164,10 @@ impl Stream for StreamSocket {
         Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
     }
 
+    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
+        Self::write_now(self, octets).map_err(|error| fact(&error))
+    }
+
     fn shutdown(&self) {
         Self::shutdown(self);
     }
@@ -173,6 +181,10 @@ impl Listener for TcpListener {
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
         let accepted = Self::accept(self).map_err(|error| fact(&error))?;
         Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+    }
+
+    fn is_pending(&self) -> bool {
+        stream::is_readable_now(self)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -193,6 +205,10 @@ impl Listener for UnixListener {
         Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
     }
 
+    fn is_pending(&self) -> bool {
+        stream::is_readable_now(self)
+    }
+
     fn endpoint(&self) -> Endpoint {
         Endpoint::Unix {
             host: unix::host_name(),
@@ -205,25 +221,30 @@ impl Listener for UnixListener {
     }
 }
 
-/// epoll, with one counter that wakes a single thread and one that wakes all for good.
+/// epoll, with one counter that wakes a single thread and one that wakes all for good. Room to write into is watched by a
+/// poller within it, so that neither watch disturbs the other's edges.
 struct SocketPoller {
     poller: poller::Poller,
+    room: poller::Poller,
     wake: Wake,
     close: Wake,
 }
 
 /// Tokens that no source of the ORB has.
 const WOKEN: u64 = u64::MAX;
+const ROOM: u64 = u64::MAX - 1;
 
 impl SocketPoller {
     fn new() -> io::Result<Self> {
         let made = Self {
             poller: poller::Poller::new()?,
+            room: poller::Poller::new()?,
             wake: Wake::new()?,
             close: Wake::new()?,
         };
         made.poller.watch(&made.wake, WOKEN, Interest::Arrival)?;
         made.poller.watch(&made.close, WOKEN, Interest::Pending)?;
+        made.poller.watch(&made.room, ROOM, Interest::Pending)?;
         Ok(made)
     }
 }
@@ -249,6 +270,21 @@ impl Poller for SocketPoller {
         }
     }
 
+    fn watch_room(&self, source: Source<'_>, token: u64) -> Result<(), TransportError> {
+        let Source::Descriptor(descriptor) = source else {
+            return Err(TransportError::Other);
+        };
+        self.room
+            .watch(descriptor, token, Interest::Room)
+            .map_err(|error| fact(&error))
+    }
+
+    fn forget_room(&self, source: Source<'_>) {
+        if let Source::Descriptor(descriptor) = source {
+            let _not_watched = self.room.forget(descriptor);
+        }
+    }
+
     fn forget(&self, source: Source<'_>) {
         if let Source::Descriptor(descriptor) = source {
             let _not_watched = self.poller.forget(descriptor);
@@ -256,11 +292,13 @@ impl Poller for SocketPoller {
     }
 
     fn wait(&self, timeout: Option<Duration>) -> Option<Event> {
-        self.poller
-            .wait(timeout)
-            .ok()
-            .flatten()
-            .filter(|event| event.token != WOKEN)
+        let event = self.poller.wait(timeout).ok().flatten()?;
+        match event.token {
+            WOKEN => None,
+            // Another thread may have been told of it meanwhile.
+            ROOM => self.room.wait(Some(Duration::ZERO)).ok().flatten(),
+            _ => Some(event),
+        }
     }
 
     fn wake(&self) {

@@ -279,6 +279,10 @@ impl Stream for SimStream {
         Ok(())
     }
 
+    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
+        self.write_all(octets, None).map(|()| octets.len())
+    }
+
     fn shutdown(&self) {
         let mut state = self.world.state();
         let at = state.now + state.latency_ns.1;
@@ -323,6 +327,14 @@ impl Listener for SimListener {
                 end,
             }) as Box<dyn Stream>
         }))
+    }
+
+    fn is_pending(&self) -> bool {
+        let state = self.world.state();
+        state
+            .listeners
+            .get(&self.id)
+            .is_some_and(|(_, waiting)| !waiting.is_empty())
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -370,6 +382,12 @@ impl Poller for SimPoller {
     fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest) {
         self.set(source, token, interest);
     }
+
+    fn watch_room(&self, _: Source<'_>, _: u64) -> Result<(), TransportError> {
+        unreachable!("everything that is written goes")
+    }
+
+    fn forget_room(&self, _: Source<'_>) {}
 
     fn forget(&self, source: Source<'_>) {
         if let Source::Simulated(id) = source {

@@ -1,0 +1,163 @@
+//! What a lane does by the clock, because nobody would tell of it: listeners that rest, adopted connections with a long request,
+//! messages that do not end, replies that are not taken, connections that bring nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deckwatch_sync::SlotKey;
+
+use super::{Lane, ServerConnection};
+use crate::counters::Counter;
+use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP};
+use crate::transport::Instant64;
+
+impl Lane {
+    /// How often the lane has to look after itself now, if at all.
+    pub(super) fn chores_period(&self) -> Option<Duration> {
+        if self.adopted.load(Ordering::Relaxed) != 0 {
+            return Some(ADOPTION_SWEEP);
+        }
+        if self.resting.load(Ordering::Relaxed) {
+            return Some(ACCEPT_REST);
+        }
+        let unfinished = self.unfinished.load(Ordering::Relaxed);
+        let unfinished = unfinished.then(|| self.unfinished_period());
+        let idle = self.idle_period();
+        unfinished.into_iter().chain(idle).min()
+    }
+
+    fn unfinished_period(&self) -> Duration {
+        let limit = self.shape.arrival_timeout.min(self.shape.reply_timeout);
+        ARRIVAL_SWEEP.min(limit)
+    }
+
+    /// A connection may be idle for a quarter longer than it should.
+    fn idle_period(&self) -> Option<Duration> {
+        let limit = self.shape.idle_timeout?;
+        (self.open.load(Ordering::Relaxed) != 0).then_some(limit / 4)
+    }
+
+    /// Looks after listeners and connections that nobody would tell of; by one thread, as often as there is reason to, and
+    /// however many events come.
+    pub(super) fn do_chores(self: &Arc<Self>) {
+        let Some(period) = self.chores_period() else {
+            return;
+        };
+        let now = self.transport.now();
+        let due = self.chores_due.load(Ordering::Relaxed);
+        let next = now.after(period).0;
+        // What was put off for longer than this period was put off for less urgent chores.
+        if now.0 < due && due <= next {
+            return;
+        }
+        let swap = self
+            .chores_due
+            .compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed);
+        if swap.is_err() {
+            return;
+        }
+        if self.resting.load(Ordering::Relaxed) {
+            self.resume_accepting();
+        }
+        self.sweep();
+        if self.unfinished.load(Ordering::Relaxed)
+            && now.0 >= self.arrivals_due.load(Ordering::Relaxed)
+        {
+            let next = now.after(self.unfinished_period());
+            self.arrivals_due.store(next.0, Ordering::Relaxed);
+            self.close_overdue(now);
+        }
+        if let Some(period) = self.idle_period()
+            && now.0 >= self.idle_due.load(Ordering::Relaxed)
+        {
+            self.idle_due.store(now.after(period).0, Ordering::Relaxed);
+            self.close_idle(now);
+        }
+    }
+
+    /// Closes the connections whose message takes too long to arrive, or whose peer takes none of what waits for it.
+    fn close_overdue(&self, now: Instant64) {
+        self.unfinished.store(false, Ordering::SeqCst);
+        let mut any = false;
+        let mut overdue = Vec::new();
+        self.connections.for_each(|key, connection| {
+            for (since, limit, counter) in [
+                (
+                    &connection.begun,
+                    self.shape.arrival_timeout,
+                    Counter::ArrivalsTimedOut,
+                ),
+                (
+                    &connection.owed_since,
+                    self.shape.reply_timeout,
+                    Counter::RepliesTimedOut,
+                ),
+            ] {
+                let since = since.load(Ordering::SeqCst);
+                any |= since != 0;
+                if since != 0 && now.since(Instant64(since)) >= limit {
+                    overdue.push((key, counter));
+                }
+            }
+        });
+        if any {
+            self.unfinished.store(true, Ordering::SeqCst);
+        }
+        for (key, counter) in overdue {
+            if let Some(connection) = self.connections.pin(key) {
+                self.counters.count(counter);
+                self.close(key, &connection);
+            }
+        }
+    }
+
+    /// Closes the connections that have brought nothing for too long.
+    fn close_idle(&self, now: Instant64) {
+        let Some(limit) = self.shape.idle_timeout else {
+            return;
+        };
+        let mut idle = Vec::new();
+        self.connections.for_each(|key, connection| {
+            if now.since(last_used(connection)) >= limit {
+                idle.push(key);
+            }
+        });
+        for key in idle {
+            if let Some(connection) = self.connections.pin(key)
+                && self.close_if_quiet(key, &connection)
+            {
+                self.counters.count(Counter::ConnectionsIdle);
+            }
+        }
+    }
+
+    /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle.
+    pub(super) fn evict(&self) -> bool {
+        let mut tried = Instant64(0);
+        loop {
+            let mut oldest: Option<(Instant64, SlotKey)> = None;
+            self.connections.for_each(|key, connection| {
+                let used = last_used(connection);
+                let is_older = oldest.is_none_or(|(other, _)| used < other);
+                if used > tried && is_older && connection.looks_quiet() {
+                    oldest = Some((used, key));
+                }
+            });
+            let Some((used, key)) = oldest else {
+                return false;
+            };
+            if let Some(connection) = self.connections.pin(key)
+                && self.close_if_quiet(key, &connection)
+            {
+                self.counters.count(Counter::ConnectionsEvicted);
+                return true;
+            }
+            tried = used;
+        }
+    }
+}
+
+fn last_used(connection: &ServerConnection) -> Instant64 {
+    Instant64(connection.used.load(Ordering::Relaxed))
+}

@@ -1,0 +1,116 @@
+//! The end of a connection, of those that nothing happens on, and of the lane.
+//!
+//! CloseConnection promises that what has not been answered has not been served, so that the client may ask again elsewhere. It
+//! is said by whoever holds the right to read, so that no request can come meanwhile, and never while one is served.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{Ordering, fence};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deckwatch_sync::SlotKey;
+
+use super::{Lane, ServerConnection};
+use crate::counters::Counter;
+use crate::limits::DRAIN_TIMEOUT;
+use crate::transport::Instant64;
+
+impl ServerConnection {
+    /// Whether nothing seems to happen on it, to somebody who has no right to read.
+    pub(super) fn looks_quiet(&self) -> bool {
+        self.serving.load(Ordering::SeqCst) == 0
+            && self.begun.load(Ordering::Relaxed) == 0
+            && !self.owes()
+    }
+}
+
+impl Lane {
+    pub(super) fn close(&self, key: SlotKey, connection: &ServerConnection) {
+        self.poller.forget(connection.stream.source());
+        if connection.owes() {
+            self.poller.forget_room(connection.stream.source());
+        }
+        connection.stream.shutdown();
+        if self.connections.remove(key) {
+            self.counters.count(Counter::ConnectionsClosed);
+            if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
+                fence(Ordering::SeqCst);
+                self.resume_accepting();
+            }
+        }
+    }
+
+    /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.
+    pub(super) fn close_if_quiet(&self, key: SlotKey, connection: &ServerConnection) -> bool {
+        let Some(reading) = connection.inbound.try_lock("lane.close") else {
+            return false;
+        };
+        let has_begun = reading.is_within_message() || reading.begun().is_some();
+        if has_begun || !connection.looks_quiet() || connection.stream.is_readable() {
+            return false;
+        }
+        self.say_goodbye(connection);
+        self.close(key, connection);
+        true
+    }
+
+    /// Takes no new request, lets those in progress finish, tells every client that the connection closes.
+    pub(crate) fn shutdown(&self) {
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.poller.close();
+        self.listeners.lock("lane.close").clear();
+        let deadline = self.transport.now().after(DRAIN_TIMEOUT);
+        self.wait_until(deadline, || self.in_progress.load(Ordering::Acquire) == 0);
+        let mut keys = Vec::new();
+        self.connections.for_each(|key, _| keys.push(key));
+        for key in keys {
+            if let Some(connection) = self.connections.pin(key) {
+                self.part_from(key, &connection, deadline);
+            }
+        }
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.thread().id() != std::thread::current().id() {
+                self.join(thread, deadline);
+            }
+        }
+    }
+
+    /// Closes a connection at the end: with a farewell, unless a request of it is still served at the deadline.
+    fn part_from(&self, key: SlotKey, connection: &ServerConnection, deadline: Instant64) {
+        self.flush(connection, deadline);
+        let mut reading = None;
+        let is_quiet = self.wait_until(deadline, || {
+            reading = connection.inbound.try_lock("lane.part");
+            reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
+        });
+        if is_quiet {
+            self.flush(connection, deadline);
+            self.say_goodbye(connection);
+        }
+        self.close(key, connection);
+    }
+
+    /// Joins a thread that is ending; one that a servant holds beyond the deadline is left to end by itself.
+    fn join(&self, thread: JoinHandle<()>, deadline: Instant64) {
+        if self.wait_until(deadline, || thread.is_finished()) {
+            let _panicked = thread.join();
+        }
+    }
+
+    /// Waits for what no one tells of; false at the deadline.
+    fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
+        loop {
+            if is_so() {
+                return true;
+            }
+            if self.transport.now() >= deadline {
+                return false;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The life of connections at a server: peers that do not read, connections that bring nothing, more of them than there may be.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::{Counter, ObjectRef, Orb, OrbBuilder};
+use support::{Server, call, call_octets, client_of};
+
+fn server(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Server {
+    let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
+    Server::with(shape(builder).build().unwrap())
+}
+
+fn count(server: &Server, counter: Counter) -> u64 {
+    server.orb.counters().read(counter)
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "it does not come"
+        );
+        std::thread::yield_now();
+    }
+}
+
+/// A request of GIOP 1.2 for the operation `octets` with so many of them.
+fn request(bench: &ObjectRef, id: u32, octets: u32) -> Vec<u8> {
+    let key = bench.object_key().unwrap();
+    let mut body = id.to_be_bytes().to_vec();
+    body.extend([3, 0, 0, 0, 0, 0]);
+    body.extend([0; 2]);
+    body.extend(u32::try_from(key.len()).unwrap().to_be_bytes());
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
+    body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
+    body.extend(octets.to_be_bytes());
+    body.resize(body.len() + octets as usize, 1);
+    let mut message = b"GIOP\x01\x02\x00\x00".to_vec();
+    message.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+    message.extend(body);
+    message
+}
+
+/// One message: its type and its body.
+fn read_message(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut header = [0; 12];
+    stream.read_exact(&mut header).unwrap();
+    let size = header[8..].try_into().unwrap();
+    let size = if header[6] & 1 == 0 {
+        u32::from_be_bytes(size)
+    } else {
+        u32::from_le_bytes(size)
+    };
+    let mut body = vec![0; size as usize];
+    stream.read_exact(&mut body).unwrap();
+    (header[7], body)
+}
+
+const REPLY: u8 = 1;
+const CLOSE_CONNECTION: u8 = 5;
+
+/// More than the buffers of a connection hold.
+const LARGE: u32 = 15 << 20;
+
+#[test]
+fn a_peer_that_does_not_read_holds_no_thread_and_has_its_reply_when_it_does() {
+    let server = server(|builder| builder.threads(1).dynamic_threads(0));
+    let (_orb, bench) = client_of(&server);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(&request(&bench, 1, LARGE)).unwrap();
+    wait_for(|| count(&server, Counter::RepliesQueued) == 1);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let (kind, body) = read_message(&mut stream);
+    assert_eq!(kind, REPLY);
+    assert!(body.ends_with(&vec![1; LARGE as usize]));
+    // What it asks next is read again.
+    stream.write_all(&request(&bench, 2, 8)).unwrap();
+    assert_eq!(read_message(&mut stream).0, REPLY);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_of_its_reply_is_closed() {
+    let server = server(|builder| builder.reply_timeout(Duration::from_millis(200)));
+    let (_orb, bench) = client_of(&server);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(&request(&bench, 1, LARGE)).unwrap();
+    wait_for(|| count(&server, Counter::RepliesTimedOut) == 1);
+    wait_for(|| count(&server, Counter::ConnectionsClosed) == 1);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}
+
+#[test]
+fn replies_that_wait_hold_no_more_than_they_may() {
+    let server = server(|builder| builder.outbound_size_max(4 << 20));
+    let (_orb, bench) = client_of(&server);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(&request(&bench, 1, LARGE)).unwrap();
+    wait_for(|| count(&server, Counter::OutboundExhausted) == 1);
+    wait_for(|| count(&server, Counter::ConnectionsClosed) == 1);
+    let octets = vec![7; 1 << 20];
+    assert_eq!(call_octets(&bench, &octets), Ok(octets));
+}
+
+#[test]
+fn requests_behind_a_reply_that_waits_are_read_when_it_has_gone() {
+    const REQUESTS: u32 = 60;
+    const SIZE: u32 = 1 << 20;
+    // Without a pause the replies would need fifteen times what they may hold.
+    let server = server(|builder| builder.outbound_size_max(16 << 20).threads(4));
+    let (_orb, bench) = client_of(&server);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let mut writing = stream.try_clone().unwrap();
+    let writer = std::thread::spawn(move || {
+        for id in 0..REQUESTS {
+            writing.write_all(&request(&bench, id, SIZE)).unwrap();
+        }
+    });
+    wait_for(|| count(&server, Counter::RepliesQueued) >= 1);
+    let mut answered: Vec<_> = (0..REQUESTS)
+        .map(|_| {
+            let (kind, body) = read_message(&mut stream);
+            assert_eq!(kind, REPLY);
+            u32::from_le_bytes(body[..4].try_into().unwrap())
+        })
+        .collect();
+    writer.join().unwrap();
+    answered.sort_unstable();
+    assert_eq!(answered, (0..REQUESTS).collect::<Vec<_>>());
+    assert_eq!(count(&server, Counter::OutboundExhausted), 0);
+}
+
+#[test]
+fn a_connection_that_brings_nothing_is_closed_with_a_farewell_and_its_client_connects_again() {
+    let server = server(|builder| builder.idle_timeout(Duration::from_millis(100)));
+    let (client, bench) = client_of(&server);
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    assert_eq!(read_message(&mut silent), (CLOSE_CONNECTION, vec![]));
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    for round in 1..=3 {
+        assert_eq!(call(&bench, "ping"), Ok(()));
+        wait_for(|| count(&server, Counter::ConnectionsIdle) == 1 + round);
+    }
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 3);
+}
+
+#[test]
+fn a_connection_is_not_idle_while_a_request_of_it_is_served() {
+    let server = server(|builder| builder.idle_timeout(Duration::from_millis(40)));
+    let (client, bench) = client_of(&server);
+    let meeting = std::thread::spawn(move || call(&bench, "meet"));
+    server.bench.gate.wait_for_arrivals(1);
+    // Others come and go by the clock that would have closed it.
+    for _ in 0..3 {
+        let mut silent = TcpStream::connect(server.address()).unwrap();
+        assert_eq!(read_message(&mut silent).0, CLOSE_CONNECTION);
+    }
+    server.bench.gate.open();
+    assert_eq!(meeting.join().unwrap(), Ok(()));
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+}
+
+#[test]
+fn the_longest_idle_connection_makes_room_for_the_next() {
+    let server = server(|builder| builder.connections_max(3));
+    let (first_client, first) = client_of(&server);
+    let (second_client, second) = client_of(&server);
+    let (_busy_client, busy) = client_of(&server);
+    let meeting = std::thread::spawn(move || call(&busy, "meet"));
+    server.bench.gate.wait_for_arrivals(1);
+    // The clock that tells who was idle longer counts in ticks.
+    let apart = || std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(call(&second, "ping"), Ok(()));
+    apart();
+    assert_eq!(call(&first, "ping"), Ok(()));
+    apart();
+    let mut newcomers: Vec<TcpStream> = Vec::new();
+    for evicted in 1..=3 {
+        newcomers.push(TcpStream::connect(server.address()).unwrap());
+        wait_for(|| count(&server, Counter::ConnectionsEvicted) == evicted);
+        apart();
+    }
+    let made = |client: &Orb| client.counters().read(Counter::ConnectionsMade);
+    assert_eq!((call(&second, "ping"), made(&second_client)), (Ok(()), 2));
+    assert_eq!((call(&first, "ping"), made(&first_client)), (Ok(()), 2));
+    assert_eq!(read_message(&mut newcomers[0]).0, CLOSE_CONNECTION);
+    server.bench.gate.open();
+    assert_eq!(meeting.join().unwrap(), Ok(()));
+    assert_eq!(count(&server, Counter::AcceptsRefused), 0);
+}
+
+#[test]
+fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
+    let server = server(|builder| builder.connections_max(2));
+    let busy: Vec<_> = (0..2)
+        .map(|_| {
+            let (client, bench) = client_of(&server);
+            std::thread::spawn(move || (call(&bench, "meet"), client))
+        })
+        .collect();
+    server.bench.gate.wait_for_arrivals(2);
+    let (_late_client, late) = client_of(&server);
+    let late = std::thread::spawn(move || call_octets(&late, b"late"));
+    wait_for(|| count(&server, Counter::AcceptsRefused) >= 1);
+    assert_eq!(count(&server, Counter::ConnectionsAccepted), 2);
+    server.bench.gate.open();
+    let clients = busy.into_iter().map(|call| call.join().unwrap());
+    let clients: Vec<_> = clients
+        .inspect(|(met, _)| assert_eq!(*met, Ok(())))
+        .collect();
+    // Both connections stay open, and one of them makes room.
+    assert_eq!(late.join().unwrap().unwrap(), b"late");
+    drop(clients);
+}

@@ -241,18 +241,6 @@ impl SystemException {
     }
 }
 
-impl fmt::Display for SystemException {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.kind.name())?;
-        match (self.minor, self.minor & 0xFFFF_F000) {
-            (minor::NONE, _) => {}
-            (number, minor::OMG_VMCID) => write!(f, " (OMG minor code {})", number & 0xFFF)?,
-            (number, _) => write!(f, " (minor code {number:#010x})")?,
-        }
-        write!(f, ", {}", self.completed)
-    }
-}
-
 impl std::error::Error for SystemException {}
 
 impl Write for SystemException {

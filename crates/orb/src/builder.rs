@@ -12,6 +12,7 @@ use crate::limits::{
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy, SyncScope};
+use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
 
@@ -26,6 +27,7 @@ pub struct OrbBuilder {
     pub(crate) shape: LaneShape,
     pub(crate) policies: Overrides,
     pub(crate) thread_start: Option<ThreadStart>,
+    pub(crate) trace: Option<Sink>,
 }
 
 /// Why an ORB could not be made.
@@ -103,6 +105,7 @@ impl Default for OrbBuilder {
             },
             policies: Overrides::default(),
             thread_start: None,
+            trace: None,
         }
     }
 }
@@ -118,6 +121,7 @@ impl OrbBuilder {
     /// * `-ORBServerThreads COUNT`: threads that serve;
     /// * `-ORBFragmentSize OCTETS`: larger messages go out as fragments of this size;
     /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`;
+    /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for.
     ///
     /// # Errors
@@ -178,6 +182,13 @@ impl OrbBuilder {
                 Ok(self.fragment_size(octets))
             }
             "-ORBConnectTimeout" => Ok(self.connect_timeout(milliseconds()?)),
+            "-ORBTrace" => {
+                let sink = open_trace(option, value)?;
+                Ok(Self {
+                    trace: Some(sink),
+                    ..self
+                })
+            }
             "-ORBSyncScope" => {
                 let scope = parse_sync_scope(value)
                     .ok_or_else(|| malformed("none, transport, server or target"))?;
@@ -316,6 +327,14 @@ impl OrbBuilder {
         self
     }
 
+    /// Writes the message trace to `sink`: a line a message in or out, and a paragraph in words for each system exception that
+    /// the ORB raises itself: what was tried, what came of it, what to do. A thread of its own writes it, soon after the fact;
+    /// [`Orb::shutdown`] waits for the rest.
+    pub fn trace(mut self, sink: impl std::io::Write + Send + 'static) -> Self {
+        self.trace = Some(Sink::new(sink));
+        self
+    }
+
     /// Runs on each thread that serves, before it does: the place for its scheduling and affinity.
     pub fn on_thread_start(mut self, start: impl Fn() + Send + Sync + 'static) -> Self {
         self.thread_start = Some(Arc::new(start));
@@ -341,9 +360,16 @@ impl OrbBuilder {
     ///
     /// # Errors
     /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`].
-    pub fn build(self) -> Result<Orb, BuildError> {
+    pub fn build(mut self) -> Result<Orb, BuildError> {
         let serves = !self.endpoints.is_empty();
-        let core = OrbCore::new(self);
+        if self.trace.is_none()
+            && let Some(place) = std::env::var_os(TRACE_VARIABLE).filter(|place| !place.is_empty())
+        {
+            self.trace = Some(open_trace(TRACE_VARIABLE, &place.to_string_lossy())?);
+        }
+        let trace = Trace::new(Arc::clone(&self.transport), self.trace.take())
+            .map_err(|_| BuildError::CannotStartThread)?;
+        let core = OrbCore::new(self, Arc::new(trace));
         if serves {
             core.lane()?;
         }
@@ -358,6 +384,17 @@ impl fmt::Debug for OrbBuilder {
             .field("shape", &self.shape)
             .finish_non_exhaustive()
     }
+}
+
+/// Where an ORB writes its trace that has not been told.
+const TRACE_VARIABLE: &str = "DECKWATCH_TRACE";
+
+fn open_trace(option: &str, place: &str) -> Result<Sink, BuildError> {
+    open_sink(place).map_err(|_| BuildError::ValueMalformed {
+        option: option.to_owned(),
+        value: place.to_owned(),
+        expected: "stderr, or a file that can be written",
+    })
 }
 
 fn parse_sync_scope(text: &str) -> Option<SyncScope> {

@@ -15,6 +15,7 @@ use deckwatch_sync::{PiMutex, Pool};
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::limits::{CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
+use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 
@@ -26,6 +27,7 @@ pub(crate) use oneway::{send_oneway, send_oneway_unasked};
 pub(crate) struct Client {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) trace: Arc<Trace>,
     pub(crate) slab: Slab,
     pub(crate) sizes: Sizes,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
@@ -53,19 +55,34 @@ pub(crate) struct ClientConnection {
     code_sets_said: bool,
     /// It has served a call before.
     is_used: bool,
+    life: Life,
+}
+
+/// That a connection is open: its endpoint knows, and the trace is told of its end.
+struct Life {
+    number: u32,
+    trace: Arc<Trace>,
     _open: Arc<()>,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.trace.closed(self.number);
+    }
 }
 
 impl Client {
     pub(crate) fn new(
         transport: Arc<dyn Transport>,
         counters: Arc<Counters>,
+        trace: Arc<Trace>,
         sizes: Sizes,
         buffer_size: usize,
     ) -> Self {
         Self {
             transport,
             counters,
+            trace,
             slab: Slab::new(buffer_size),
             sizes,
             bindings: PiMutex::default(),
@@ -103,13 +120,23 @@ impl Client {
     fn connect(
         &self,
         binding: &Binding,
+        call: CallNumber,
         deadline: Instant64,
     ) -> Result<ClientConnection, TransportError> {
+        let begun = self.trace.begin();
+        let peer = &binding.endpoint;
         let stream = self
             .transport
-            .connect(&binding.endpoint, Some(deadline))
-            .inspect_err(|_| self.counters.count(Counter::ConnectFailures))?;
+            .connect(peer, Some(deadline))
+            .inspect_err(|error| {
+                self.counters.count(Counter::ConnectFailures);
+                let waited = self.trace.since(begun);
+                self.trace.not_opened(call, peer, *error, waited);
+            })?;
         self.counters.count(Counter::ConnectionsMade);
+        let number = self.trace.next_connection();
+        let waited = self.trace.since(begun);
+        self.trace.opened(number, Side::Client, peer, waited);
         let last_used = self.transport.now();
         Ok(ClientConnection {
             stream,
@@ -117,7 +144,11 @@ impl Client {
             last_used,
             code_sets_said: false,
             is_used: false,
-            _open: Arc::clone(&binding.open),
+            life: Life {
+                number,
+                trace: Arc::clone(&self.trace),
+                _open: Arc::clone(&binding.open),
+            },
         })
     }
 

@@ -25,6 +25,7 @@ use crate::counters::{Counter, Counters};
 use crate::current;
 use crate::limits::DYNAMIC_THREAD_IDLE;
 use crate::orb::OrbCore;
+use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 use follow::Seat;
@@ -60,6 +61,7 @@ pub(crate) struct Lane {
     orb: Weak<OrbCore>,
     adapter: Arc<Adapter>,
     counters: Arc<Counters>,
+    trace: Arc<Trace>,
     transport: Arc<dyn Transport>,
     shape: LaneShape,
     /// Held by whoever closes an idle connection for another.
@@ -136,6 +138,8 @@ struct ServerConnection {
     used: AtomicU64,
     /// What the poller tells it by.
     token: AtomicU64,
+    /// Its number in the trace.
+    number: u32,
 }
 
 /// What one turn has done.
@@ -157,6 +161,7 @@ impl Lane {
         orb: Weak<OrbCore>,
         adapter: Arc<Adapter>,
         counters: Arc<Counters>,
+        trace: Arc<Trace>,
         transport: Arc<dyn Transport>,
         shape: LaneShape,
         endpoints: &[Endpoint],
@@ -186,6 +191,7 @@ impl Lane {
             orb,
             adapter,
             counters,
+            trace,
             transport,
             shape,
             making_room: PiMutex::new(()),

@@ -49,6 +49,7 @@ mod policy;
 mod raise;
 mod reference;
 mod servant;
+mod trace;
 pub mod transport;
 mod wire;
 
@@ -59,7 +60,9 @@ pub use adapter::{
 };
 pub use builder::{BuildError, OrbBuilder};
 pub use counters::{Counter, Counters, Snapshot};
-pub use deckwatch_giop::{Completion, Ior, SystemException, SystemExceptionKind, minor};
+pub use deckwatch_giop::{
+    Completion, Explanation, Ior, SystemException, SystemExceptionKind, minor, own_minor,
+};
 pub use deckwatch_sync::SlotKey;
 pub use orb::Orb;
 pub use policy::{

@@ -84,6 +84,15 @@ pub const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// How long a shutdown lets requests in progress finish.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Records that the trace keeps until its thread has written them: a burst of some thousand messages, under a megabyte.
+pub const TRACE_RECORDS_MAX: usize = 4_096;
+
+/// Requests, calls and connections that the trace remembers to tell what belongs together; beyond it it forgets them all.
+pub const TRACE_OPEN_MAX: usize = 16_384;
+
+/// How long a shutdown waits for the trace to be written: a sink that nobody reads must not keep it.
+pub const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Names that may be asked of the system's resolver at the same time: it knows no deadline, and each keeps a thread.
 pub const RESOLUTIONS_MAX: usize = 16;
 

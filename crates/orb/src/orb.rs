@@ -15,6 +15,7 @@ use crate::counters::{Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
+use crate::trace::Trace;
 use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException, wire};
 
@@ -54,7 +55,7 @@ pub(crate) enum Initial {
 }
 
 impl OrbCore {
-    pub(crate) fn new(builder: OrbBuilder) -> Arc<Self> {
+    pub(crate) fn new(builder: OrbBuilder, trace: Arc<Trace>) -> Arc<Self> {
         let counters = Arc::new(Counters::new());
         let initial = builder
             .initial
@@ -66,6 +67,7 @@ impl OrbCore {
             client: Client::new(
                 builder.transport,
                 counters,
+                trace,
                 builder.shape.sizes,
                 builder.shape.buffer_size,
             ),
@@ -114,6 +116,7 @@ impl OrbCore {
             self.this.clone(),
             Arc::clone(&self.adapter),
             Arc::clone(&self.client.counters),
+            Arc::clone(&self.client.trace),
             Arc::clone(&self.client.transport),
             settings.shape.clone(),
             endpoints,
@@ -196,6 +199,7 @@ impl OrbCore {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+        self.client.trace.flush();
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ended.notify_all();
     }

@@ -149,7 +149,7 @@ impl ObjectRef {
     /// The object key of its first IIOP profile.
     #[must_use]
     pub fn object_key(&self) -> Option<&[u8]> {
-        self.0.place().as_ref().map(|(_, key)| key.as_slice())
+        self.0.key()
     }
 
     /// Whether it leads to a listener of the ORB that holds it.
@@ -282,6 +282,7 @@ impl ObjectRef {
             response: Response::Outcome,
             is_oneway: false,
             policies: self.in_force(orb),
+            number: orb.client.trace.next_call(),
         }
     }
 }
@@ -324,6 +325,10 @@ impl Inner {
     /// First address and key.
     fn place(&self) -> &Option<(Endpoint, Vec<u8>)> {
         self.place.get_or_init(|| wire::place(&self.ior))
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.place().as_ref().map(|(_, key)| key.as_slice())
     }
 
     /// The addresses in the reference, most preferred first.

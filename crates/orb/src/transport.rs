@@ -163,6 +163,11 @@ pub trait Stream: Send + Sync {
     /// Ends both directions; whoever waits in a read comes back.
     fn shutdown(&self);
 
+    /// Who is at the other end, as far as the transport can tell.
+    fn peer(&self) -> String {
+        "a peer without an address".to_owned()
+    }
+
     /// What a poller watches.
     fn source(&self) -> Source<'_>;
 }

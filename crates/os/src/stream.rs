@@ -204,6 +204,15 @@ impl StreamSocket {
         Ok(SocketAddr::try_from(net::getsockname(&self.fd)?)?)
     }
 
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// What the kernel answers; also for a unix socket, which has none of this form.
+    pub fn peer_address(&self) -> io::Result<SocketAddr> {
+        let address = net::getpeername(&self.fd)?.ok_or(io::ErrorKind::NotConnected)?;
+        Ok(SocketAddr::try_from(address)?)
+    }
+
     fn set_receive_timeout(&self, wait_ms: u32) -> io::Result<()> {
         if self.receive_timeout_ms.load(Ordering::Relaxed) == wait_ms {
             return Ok(());

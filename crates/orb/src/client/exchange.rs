@@ -11,6 +11,7 @@ use crate::counters::Counter;
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
+use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire::{self, Profile, ReplyHead};
 use crate::{Completion, SystemException, minor};
@@ -26,6 +27,8 @@ pub(crate) struct Call<'c> {
     pub(crate) is_oneway: bool,
     /// The policies in force.
     pub(crate) policies: Overrides,
+    /// Its number in the trace.
+    pub(crate) number: CallNumber,
 }
 
 /// Until when a call may take, and until when its request must have gone.
@@ -163,17 +166,26 @@ impl Client {
             .now()
             .after(call.policies.connection().unwrap_or(CONNECT_TIMEOUT));
         let until = deadline.map_or(within, |deadline| deadline.min(within));
-        self.connect(binding, until).map_err(|error| match error {
-            TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
-                Failure::last(self.timed_out(Completion::No))
-            }
-            TransportError::Exhausted => Failure::last(raise::no_resources(0, Completion::No)),
-            _ => {
-                let exception = raise::transient(own::CONNECT_FAILED, Completion::No);
-                Failure {
-                    exception,
-                    may_retry: true,
+        let connected = self.connect(binding, call.number, until);
+        connected.map_err(|error| {
+            let minor = match error {
+                TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
+                    return Failure::last(
+                        self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No),
+                    );
                 }
+                TransportError::Exhausted => {
+                    return Failure::last(raise::no_resources(0, Completion::No));
+                }
+                TransportError::TimedOut => own::CONNECT_TIMED_OUT,
+                TransportError::Refused => own::CONNECT_REFUSED,
+                TransportError::UnknownHost => own::HOST_UNKNOWN,
+                TransportError::Unreachable => own::HOST_UNREACHABLE,
+                _ => own::CONNECT_FAILED,
+            };
+            Failure {
+                exception: raise::transient(minor, Completion::No),
+                may_retry: true,
             }
         })
     }
@@ -233,6 +245,10 @@ impl Client {
         let reply = match received {
             Ok(reply) => reply,
             Err(failure) => {
+                let is_within = inbound.is_within_message();
+                let number = connection.life.number;
+                self.trace
+                    .attempt_failed(number, call.number, failure.exception, is_within);
                 inbound.discard(&self.slab);
                 return Err(failure);
             }
@@ -267,7 +283,12 @@ impl Client {
         );
         let sent = match written {
             Ok(()) => {
-                let write = |octets: &[u8]| connection.stream.write_all(octets, deadline);
+                let write = |octets: &[u8]| {
+                    let number = connection.life.number;
+                    self.trace
+                        .message(number, call.number, Direction::Out, octets);
+                    connection.stream.write_all(octets, deadline)
+                };
                 let written = if self.sizes.divides(&buffer) {
                     self.sizes.with_parts(&buffer, &self.slab, write)
                 } else {
@@ -279,13 +300,21 @@ impl Client {
         };
         self.slab.take_back(buffer);
         connection.code_sets_said |= sent.is_ok();
+        if let Err(failure) = &sent {
+            self.trace.attempt_failed(
+                connection.life.number,
+                call.number,
+                failure.exception,
+                false,
+            );
+        }
         sent.map(|()| id)
     }
 
     /// A message that was not written whole has not been served.
     fn send_failed(&self, error: TransportError) -> Failure {
         if error == TransportError::TimedOut {
-            return Failure::last(self.timed_out(Completion::No));
+            return Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No));
         }
         self.counters.count(Counter::CommFailures);
         Failure {
@@ -294,9 +323,9 @@ impl Client {
         }
     }
 
-    pub(super) fn timed_out(&self, completed: Completion) -> SystemException {
+    fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
         self.counters.count(Counter::Timeouts);
-        raise::timeout(0, completed)
+        raise::timeout(minor, completed)
     }
 
     /// Reads until the reply to the request of this number is whole.
@@ -314,6 +343,10 @@ impl Client {
                 .map_err(|fault| self.malformed(wire::counter_of(fault)))?
             {
                 is_stray = true;
+                let number = connection.life.number;
+                let octets = inbound.message(place.clone());
+                self.trace
+                    .message(number, CallNumber::default(), Direction::In, octets);
                 if wire::is_fragmented(inbound.message(place.clone())) {
                     let joined = inbound.join(place, &self.slab);
                     let Some(arrived) =
@@ -334,7 +367,9 @@ impl Client {
             // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked
             // for must not keep the caller.
             if is_stray && deadline.is_some_and(|deadline| self.transport.now() >= deadline) {
-                return Err(Failure::last(self.timed_out(Completion::Maybe)));
+                return Err(Failure::last(
+                    self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe),
+                ));
             }
             let space = inbound
                 .space(&self.slab)
@@ -342,7 +377,9 @@ impl Client {
             match connection.stream.read(space, deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
                 Err(TransportError::TimedOut) => {
-                    return Err(Failure::last(self.timed_out(Completion::Maybe)));
+                    return Err(Failure::last(
+                        self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe),
+                    ));
                 }
                 Ok(_) | Err(_) => return Err(self.lost()),
             }

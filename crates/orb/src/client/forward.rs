@@ -16,6 +16,20 @@ pub(crate) fn follow_forwards(
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<Reply, SystemException> {
+    follow(client, origin, call).inspect_err(|exception| tell(client, origin, call, *exception))
+}
+
+/// Tells the trace what a call has ended in.
+pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: SystemException) {
+    if client.trace.is_on() {
+        let key = origin.key().unwrap_or_default();
+        client
+            .trace
+            .raised(call.number, call.operation, key, exception);
+    }
+}
+
+fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
     let now = client.transport.now();
     let deadlines = Deadlines::of(&call.policies, now);
     let is_bound = origin.is_bound();

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::exchange::{Attempt, Call, Deadlines, Failure};
-use super::forward::may_be_elsewhere;
+use super::forward::{may_be_elsewhere, tell};
 use crate::counters::Counter;
 use crate::limits::ONEWAY_WRITE_TIMEOUT;
 use crate::policy::RebindMode;
@@ -38,6 +38,10 @@ pub(crate) fn send_oneway(
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<(), SystemException> {
+    send(client, origin, call).inspect_err(|exception| tell(client, origin, call, *exception))
+}
+
+fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
     let is_bound = origin.is_bound();
     if let Some(targets) = origin.forwarded() {
         let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::time::Duration;
 
 use deckwatch_sync::PiMutex;
 
@@ -10,6 +11,7 @@ use super::{Lane, ServerConnection, token_of};
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::trace::Side;
 use crate::transport::{Interest, Stream, TransportError};
 
 /// Tokens of listeners: a slot number no table reaches.
@@ -104,6 +106,7 @@ impl Lane {
             serving: AtomicUsize::new(0),
             used: AtomicU64::new(self.transport.now_coarse().0),
             token: AtomicU64::new(0),
+            number: self.trace.next_connection(),
         };
         let Ok(key) = self.connections.insert(connection) else {
             return self.counters.count(Counter::AcceptsExhausted);
@@ -114,6 +117,11 @@ impl Lane {
             return;
         };
         connection.token.store(token_of(key), Ordering::Relaxed);
+        if self.trace.is_on() {
+            let peer = connection.stream.peer();
+            let (number, side) = (connection.number, Side::Server);
+            self.trace.opened(number, side, &peer, Duration::ZERO);
+        }
         if self
             .poller
             .watch(connection.stream.source(), token_of(key), Interest::Arrival)

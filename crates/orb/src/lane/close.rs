@@ -33,6 +33,7 @@ impl Lane {
         connection.stream.shutdown();
         if self.connections.remove(key) {
             self.counters.count(Counter::ConnectionsClosed);
+            self.trace.closed(connection.number);
             if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
                 fence(Ordering::SeqCst);
                 self.resume_accepting();

@@ -13,6 +13,7 @@ use super::{Lane, ServerConnection, key_of};
 use crate::connection::{Budget, OverBudget};
 use crate::counters::Counter;
 use crate::limits::OUTBOUND_SHARES;
+use crate::trace::{CallNumber, Direction};
 use crate::transport::Instant64;
 use crate::wire;
 
@@ -113,6 +114,9 @@ impl Lane {
     }
 
     fn write_octets(&self, connection: &ServerConnection, octets: &[u8]) {
+        let call = CallNumber::default();
+        self.trace
+            .message(connection.number, call, Direction::Out, octets);
         let mut writing = connection.outbound.lock("lane.write");
         if !writing.is_empty() {
             return self.let_wait(connection, &mut writing, octets);

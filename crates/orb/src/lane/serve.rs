@@ -12,6 +12,7 @@ use super::{Lane, ServerConnection, token_of};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
+use crate::trace::{CallNumber, Direction};
 use crate::transport::Interest;
 use crate::wire::{self, Kind};
 
@@ -163,7 +164,11 @@ impl Lane {
             connection.note_begun(&reading);
             let now = self.transport.now_coarse();
             connection.used.store(now.0, Ordering::Relaxed);
-            match wire::kind(reading.message(place.clone())) {
+            let octets = reading.message(place.clone());
+            let call = CallNumber::default();
+            self.trace
+                .message(connection.number, call, Direction::In, octets);
+            match wire::kind(octets) {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &self.slab);
                     reading = self.serve_two_way(key, connection, reading, arrived)?;

@@ -139,6 +139,11 @@ fn fact(error: &io::Error) -> TransportError {
 }
 
 impl Stream for StreamSocket {
+    fn peer(&self) -> String {
+        let address = self.peer_address();
+        address.map_or_else(|_| "unix".to_owned(), |address| address.to_string())
+    }
+
     fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
         Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
     }

@@ -1,0 +1,48 @@
+//! Minor codes of facts that the standard has no number for, under the experimental vendor id, apart from those of the decoders.
+
+use crate::minor::EXPERIMENTAL_VMCID;
+
+const fn code(number: u32) -> u32 {
+    EXPERIMENTAL_VMCID | 0x100 | number
+}
+
+/// TRANSIENT: the connection could not be made, for a reason that the system does not tell more precisely.
+pub const CONNECT_FAILED: u32 = code(1);
+/// COMM_FAILURE: the request could not be written whole.
+pub const SEND_FAILED: u32 = code(2);
+/// COMM_FAILURE: the connection broke before the reply was whole.
+pub const CONNECTION_LOST: u32 = code(3);
+/// COMM_FAILURE: the server closed the connection in order before it served the request.
+pub const CONNECTION_CLOSED: u32 = code(4);
+/// COMM_FAILURE: the server answered that it could not read the request.
+pub const MESSAGE_REFUSED: u32 = code(5);
+/// COMM_FAILURE: the reply is no GIOP message that could be read.
+pub const REPLY_MALFORMED: u32 = code(6);
+/// TRANSIENT: location forwards lead in a circle.
+pub const FORWARD_CIRCLE: u32 = code(7);
+/// OBJ_ADAPTER: the adapter's manager has been deactivated.
+pub const ADAPTER_INACTIVE: u32 = code(8);
+/// INV_OBJREF: no profile of the reference is IIOP.
+pub const NO_KNOWN_PROFILE: u32 = code(9);
+/// BAD_PARAM: an object id is too long, or a name cannot be one.
+pub const INVALID_ID: u32 = code(10);
+/// BAD_PARAM: no initial reference has this name.
+pub const INITIAL_REFERENCE_UNKNOWN: u32 = code(11);
+/// INV_OBJREF: a server forwards to no object.
+pub const FORWARD_TO_NIL: u32 = code(12);
+/// TRANSIENT: nobody listens at the server's address.
+pub const CONNECT_REFUSED: u32 = code(13);
+/// TRANSIENT: the name of the server's host has no address.
+pub const HOST_UNKNOWN: u32 = code(14);
+/// TRANSIENT: there is no way to the server's host.
+pub const HOST_UNREACHABLE: u32 = code(15);
+/// TRANSIENT: the server's host did not answer within the connection timeout.
+pub const CONNECT_TIMED_OUT: u32 = code(16);
+/// TIMEOUT: before there was a connection.
+pub const TIMED_OUT_CONNECTING: u32 = code(17);
+/// TIMEOUT: before the request had gone.
+pub const TIMED_OUT_SENDING: u32 = code(18);
+/// TIMEOUT: before the reply had come.
+pub const TIMED_OUT_WAITING: u32 = code(19);
+/// COMM_FAILURE: the server wants the object named in a way that does not exist, or that it has already been named in.
+pub const ADDRESSING_REFUSED: u32 = code(20);

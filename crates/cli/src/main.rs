@@ -12,6 +12,7 @@ mod serve;
 mod verdicts;
 mod words;
 
+mod bench;
 mod call;
 mod channel;
 mod check;
@@ -62,6 +63,7 @@ macro_rules! subcommands {
 }
 
 subcommands! {
+    Bench => bench,
     Call => call,
     Channel => channel,
     Check => check,

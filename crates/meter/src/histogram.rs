@@ -62,6 +62,17 @@ impl LatencyHistogram {
         self.counts.value_at_quantile(share)
     }
 
+    /// What was counted, ascending: the upper end of each range of nanoseconds that is not told apart, and how many were in it.
+    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.counts.iter_recorded();
+        counts.map(|range| {
+            (
+                range.value_iterated_to(),
+                range.count_since_last_iteration(),
+            )
+        })
+    }
+
     /// Empties it.
     pub fn clear(&mut self) {
         self.counts.reset();
@@ -285,6 +296,8 @@ mod tests {
             histogram.record(latency_ns);
         }
         assert_eq!(histogram.count(), 4);
+        let counts: Vec<u64> = histogram.recorded().map(|(_, count)| count).collect();
+        assert_eq!(counts, [2, 1, 1]);
         assert_eq!(histogram.quantile_ns(0.5), 0);
         assert!(histogram.quantile_ns(1.0) >= HISTOGRAM_NS_MAX);
         histogram.clear();

@@ -24,7 +24,7 @@ use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_testbed::{Environment, HostSpec, NetworkSpec, Testbed, TestbedError};
 
-pub use folder::clean_work_folders;
+pub use folder::{clean_work_folders, make_result_folder};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
 use crate::limits::{START_LEAD, START_LEAD_EACH, STOP_PATIENCE};

@@ -10,8 +10,11 @@ use deckwatch_testbed::Owner;
 use super::RunError;
 use crate::limits::SAME_SECOND_MAX;
 
-/// Makes a result folder that was not there: `wanted`, or one in `results/` named after the mission and the time.
-pub(super) fn make_result_folder(
+/// Makes a result folder that was not there: `wanted`, or one in `results/` named after the mission (or whatever else is run) and the time.
+///
+/// # Errors
+/// [`RunError::Folder`], [`RunError::FolderTaken`].
+pub fn make_result_folder(
     wanted: Option<&Path>,
     mission: &str,
     now: SystemTime,

@@ -1,0 +1,104 @@
+//! `deckwatch bench call`: a delay put into the servant shows, and a bench that is ended early keeps what it has.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder that is not there yet.
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("deckwatch-{test}-{}", std::process::id()));
+    let _left_over = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {
+    let folder = folder(test);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command
+        .args(["bench", "call", "--condition", "default", "--json"])
+        .args(["--run-time", "40ms", "--octets", "64", "--output"])
+        .arg(&folder)
+        .args(more);
+    (command, folder)
+}
+
+fn document(output: &Output) -> Value {
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for skip in document["skipped"].as_array().expect("a list") {
+        let word = |key: &str| skip[key].as_str().unwrap_or_default().to_owned();
+        deckwatch_testkit::skip(&word("peer"), &word("reason"));
+    }
+    document
+}
+
+fn ours(document: &Value) -> &Value {
+    let peers = document["cases"][0]["peers"].as_array().expect("a list");
+    peers
+        .iter()
+        .find(|peer| peer["peer"] == "deckwatch")
+        .expect("our own ORB is always there")
+}
+
+#[test]
+fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
+    const DELAY_NS: f64 = 400_000.0;
+    let (mut command, folder) = bench(
+        "bench-delay",
+        &["--rounds", "2", "--servant-delay", "400us"],
+    );
+    let document = document(&command.output().expect("it runs"));
+    let ours = ours(&document);
+    let p50_ns = ours["p50_ns"].as_f64().expect("a number");
+    assert!(p50_ns >= DELAY_NS, "{p50_ns}");
+    // What raw TCP took is beside the delay, not in it.
+    let raw_ns = ours["raw_p50_ns"].as_f64().expect("a number");
+    let ratio = ours["p50_ratio"]["median"].as_f64().expect("a number");
+    assert!(ratio > 1.0 && raw_ns < p50_ns, "{ratio}, {raw_ns}");
+    let warned = document["warnings"].as_array().expect("a list");
+    assert!(
+        warned
+            .iter()
+            .any(|warning| warning["kind"] == "servant-delay")
+    );
+    let written = std::fs::read(folder.join("result.json")).expect("the result is kept");
+    let written: Value = serde_json::from_slice(&written).expect("JSON");
+    assert_eq!(written["cases"], document["cases"]);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
+    let (mut command, folder) = bench("bench-ended", &["--rounds", "10000"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // Once a later round has begun, the first is kept.
+    let mut progress = child.stderr.take().expect("piped");
+    let mut heard = Vec::new();
+    let mut octet = [0];
+    while !String::from_utf8_lossy(&heard).contains("round 2") {
+        let count = progress.read(&mut octet).expect("readable");
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&heard));
+        heard.push(octet[0]);
+    }
+    let pid = child.id().to_string();
+    let told = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(told.expect("kill is there").success());
+    std::thread::spawn(move || std::io::copy(&mut progress, &mut std::io::sink()));
+    let document = document(&child.wait_with_output().expect("it ends"));
+    let pairs = ours(&document)["pairs"].as_array().expect("a list").len();
+    assert!((1..10_000).contains(&pairs), "{pairs}");
+    let warned = document["warnings"].as_array().expect("a list");
+    assert!(
+        warned
+            .iter()
+            .any(|warning| warning["kind"] == "ended-early")
+    );
+    std::fs::remove_dir_all(&folder).expect("removed");
+}

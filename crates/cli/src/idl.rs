@@ -1,28 +1,33 @@
-//! `deckwatch idl`: checks an IDL file, and prints the Rust made of it or what it defines.
+//! `deckwatch idl`: checks IDL files, and gives the Rust made of them or what they define.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context as _, bail};
 use deckwatch_idl::generate::{Config, generate};
 use deckwatch_idl::model::DefinitionKind;
 use deckwatch_idl::{Model, Options};
 
 use crate::exit;
 
-/// Compile an IDL file to Rust, or list what it defines
+/// Compile IDL files to Rust, check them, or list what they define
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   deckwatch idl idl/deckwatch/nav.idl                    print the Rust made of it
   deckwatch idl idl/deckwatch/nav.idl -o src/nav.rs      write it to a file
+  deckwatch idl idl/omg/*.idl -o src/generated           write each file's into a folder, for one Rust module
+  deckwatch idl --check idl/omg/*.idl                    say what is wrong with them, and make nothing
   deckwatch idl idl/omg/CosNaming.idl --list             every name, its repository id and its size
   deckwatch idl CosEventChannelAdmin.idl --extern CosEventComm=crate::cos_event_comm
 
+What an included file defines is referred to, not made again: give that file too, or say by --extern where its Rust is.
+Local and abstract interfaces become traits alone; valuetypes and native types are read and refused with their place.
 An error is told with file, line and column, and ends with exit status 2.")]
 pub(crate) struct Args {
-    /// The IDL file
-    file: PathBuf,
+    /// The IDL files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Look for included files in this folder too
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     include: Vec<PathBuf>,
@@ -32,20 +37,61 @@ pub(crate) struct Args {
     /// Say where the Rust of an included IDL module is
     #[arg(long = "extern", value_name = "MODULE=PATH")]
     external: Vec<String>,
-    /// Write to this file instead of the output
-    #[arg(short, long, value_name = "FILE", conflicts_with = "list")]
+    /// Write to this file, or into this folder, instead of the output
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["list", "check"])]
     output: Option<PathBuf>,
+    /// Check the files alone
+    #[arg(long, conflicts_with = "list")]
+    check: bool,
     /// List every name with its kind, its repository id and, where it is fixed, its size in octets
     #[arg(long)]
     list: bool,
+    /// List as one JSON array
+    #[arg(long, requires = "list")]
+    json: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = Options {
-        include_paths: args.include,
+        include_paths: args.include.clone(),
         defines: args.define.iter().map(|text| pair(text)).collect(),
     };
-    let mut config = Config::default();
+    let config = config(&args)?;
+    let into_folder = args.output.as_ref().is_some_and(|path| path.is_dir());
+    let prints = !args.check && !args.list && !into_folder;
+    if prints && args.files.len() > 1 {
+        bail!("several files go into a folder: give one that exists with `--output`");
+    }
+    let mut status = ExitCode::SUCCESS;
+    let mut rows = Vec::new();
+    for file in &args.files {
+        let made = match Model::load_with(file, &options) {
+            Ok(model) if args.list => {
+                rows.extend(listed(&model));
+                continue;
+            }
+            Ok(_) if args.check => continue,
+            Ok(model) => generate(&model, &config),
+            Err(errors) => Err(errors),
+        };
+        match made {
+            Ok(text) => write(&args, file, &text)?,
+            Err(errors) => status = refused(&errors),
+        }
+    }
+    if args.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        rows.iter().for_each(Row::print);
+    }
+    Ok(status)
+}
+
+fn config(args: &Args) -> anyhow::Result<Config> {
+    let mut config = Config {
+        siblings: args.files.clone(),
+        ..Config::default()
+    };
     for text in &args.external {
         let (module, path) = text
             .split_once('=')
@@ -54,24 +100,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             .extern_modules
             .push((module.to_owned(), path.to_owned()));
     }
-    let model = match Model::load_with(&args.file, &options) {
-        Ok(model) => model,
-        Err(errors) => return Ok(refused(&errors)),
+    Ok(config)
+}
+
+fn write(args: &Args, file: &Path, text: &str) -> anyhow::Result<()> {
+    let path = match &args.output {
+        None => {
+            anstream::print!("{text}");
+            return Ok(());
+        }
+        Some(folder) if folder.is_dir() => {
+            let name = file.file_stem().context("a file has a name")?;
+            folder.join(name).with_extension("rs")
+        }
+        Some(path) => path.clone(),
     };
-    if args.list {
-        list(&model);
-        return Ok(ExitCode::SUCCESS);
-    }
-    let text = match generate(&model, &config) {
-        Ok(text) => text,
-        Err(errors) => return Ok(refused(&errors)),
-    };
-    match args.output {
-        Some(path) => std::fs::write(&path, text)
-            .with_context(|| format!("cannot write {}", path.display()))?,
-        None => anstream::print!("{text}"),
-    }
-    Ok(ExitCode::SUCCESS)
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// `NAME=VALUE`, or a name defined as 1.
@@ -86,19 +130,39 @@ pub(crate) fn refused(errors: &deckwatch_idl::Diagnostics) -> ExitCode {
     exit::BAD_INPUT.into()
 }
 
-fn list(model: &Model) {
-    for (_, definition) in model.definitions() {
-        let size = match model.marshalled_size(&definition.scoped_name) {
+/// A definition, for people and for programs.
+#[derive(serde::Serialize)]
+struct Row {
+    kind: &'static str,
+    name: String,
+    repository_id: String,
+    /// Octets, where every value takes as many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+}
+
+impl Row {
+    fn print(&self) {
+        let size = match self.size_bytes {
             Some(size) => format!("  {size} octets"),
             None => String::new(),
         };
-        let kind = kind(&definition.kind);
         anstream::println!(
-            "{kind:9} {}  {}{size}",
-            definition.scoped_name,
-            definition.repository_id
+            "{:9} {}  {}{size}",
+            self.kind,
+            self.name,
+            self.repository_id
         );
     }
+}
+
+fn listed(model: &Model) -> impl Iterator<Item = Row> {
+    model.definitions().map(|(_, definition)| Row {
+        kind: kind(&definition.kind),
+        name: definition.scoped_name.clone(),
+        repository_id: definition.repository_id.clone(),
+        size_bytes: model.marshalled_size(&definition.scoped_name),
+    })
 }
 
 fn kind(kind: &DefinitionKind) -> &'static str {

@@ -113,6 +113,9 @@ pub(crate) enum ItemKind {
         name: ScopedName,
         id: String,
     },
+    Import {
+        name: ScopedName,
+    },
     TypePrefix {
         name: ScopedName,
         prefix: String,

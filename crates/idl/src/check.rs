@@ -121,6 +121,7 @@ impl Checker<'_> {
             ItemKind::FileEnd => self.prefix = self.file_prefixes.pop().unwrap_or_default(),
             ItemKind::TypeId { name, id } => self.set_id(name, id.clone()),
             ItemKind::TypePrefix { name, prefix } => self.type_prefix(name, prefix),
+            ItemKind::Import { name } => self.import(name),
             ItemKind::Operation(_) | ItemKind::Attribute(_) | ItemKind::State { .. } => {}
         }
     }
@@ -433,6 +434,18 @@ impl Checker<'_> {
                 "this has no repository id of its own",
             )),
             None => {}
+        }
+    }
+
+    /// An import brings in no file: what it names has come by an `#include`.
+    fn import(&mut self, name: &ScopedName) {
+        if self
+            .scopes
+            .lookup(self.scope, name, &self.definitions)
+            .is_err()
+        {
+            let error = Diagnostic::new(name.span, format!("`{name}` is not defined"));
+            self.error(error.help("`import` looks for no file: bring it in by `#include`"));
         }
     }
 

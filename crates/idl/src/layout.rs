@@ -4,11 +4,11 @@ use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::{Case, Member};
 
 use crate::generate::label_number;
-use crate::model::{Basic, DefId, DefinitionKind, Model, Type};
+use crate::model::{Basic, DefId, DefinitionKind, Flavour, Model, Type};
 
 impl Model {
     /// The TypeCode of the type of that name, by which [`deckwatch_cdr`] reads and writes its values; none where the name
-    /// is not a type's, or of a type that cannot be carried (valuetypes, native types).
+    /// is not a type's, or of a type that cannot be carried (valuetypes, abstract and local interfaces, native types).
     #[must_use]
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.type_code_of(&Type::Named(self.lookup(scoped_name)?))
@@ -52,6 +52,8 @@ impl Model {
         let definition = self.definition(id);
         let (id, name) = (definition.repository_id.as_str(), definition.name.as_str());
         match &definition.kind {
+            // A value of an abstract interface is a reference or a valuetype; a local object does not travel.
+            DefinitionKind::Interface(interface) if interface.flavour != Flavour::Plain => None,
             DefinitionKind::Interface(_) => Some(TypeCode::interface(id, name)),
             DefinitionKind::Alias(target) => {
                 Some(TypeCode::alias(id, name, &self.code(target, inside)?))

@@ -372,6 +372,14 @@ impl Model {
         }
     }
 
+    /// The kind of an interface; none where the definition is something else.
+    pub(crate) fn flavour(&self, id: DefId) -> Option<Flavour> {
+        match &self.definition(id).kind {
+            DefinitionKind::Interface(interface) => Some(interface.flavour),
+            _ => None,
+        }
+    }
+
     /// The operations of an interface with those it inherits, its own first, attributes as `_get_` and `_set_`.
     #[must_use]
     pub fn operations<'a>(&'a self, interface: &'a Interface) -> Vec<&'a Operation> {

@@ -85,7 +85,8 @@ impl Parser<'_> {
             (Some(Word::Exception), _) => self.exception()?,
             (Some(Word::Native), _) => self.native()?,
             (Some(Word::Typeid | Word::Typeprefix), _) => self.type_id()?,
-            (Some(Word::Component | Word::Home | Word::Eventtype | Word::Import), _) => {
+            (Some(Word::Import), Place::Module) => self.import()?,
+            (Some(Word::Component | Word::Home | Word::Eventtype), _) => {
                 let text = format!(
                     "`{}` is of the component model, which is not supported",
                     self.text()
@@ -378,6 +379,14 @@ impl Parser<'_> {
         })
     }
 
+    /// `import name`: what it names must be known, as no files are brought in by it.
+    fn import(&mut self) -> Parsed<ItemKind> {
+        self.advance();
+        Ok(ItemKind::Import {
+            name: self.scoped_name()?,
+        })
+    }
+
     fn attribute(&mut self) -> Parsed<ItemKind> {
         let readonly = self.eat_word(Word::Readonly);
         if !self.eat_word(Word::Attribute) {
@@ -513,7 +522,7 @@ impl Parser<'_> {
     fn annotations(&mut self) -> Parsed<bool> {
         while self.eat(Kind::At) {
             let definition = self.text() == "annotation";
-            self.scoped_name()?;
+            self.annotation_name()?;
             if definition && self.token.kind == Kind::Word {
                 self.recover();
                 return Ok(true);
@@ -523,6 +532,17 @@ impl Parser<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// As [`Parser::scoped_name`], where the words of IDL are names too: `@default(3)`.
+    fn annotation_name(&mut self) -> Parsed<()> {
+        self.eat(Kind::Scope);
+        loop {
+            self.expect(Kind::Word)?;
+            if !self.eat(Kind::Scope) {
+                return Ok(());
+            }
+        }
     }
 
     fn parentheses(&mut self) -> Parsed<()> {

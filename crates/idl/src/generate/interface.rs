@@ -7,7 +7,7 @@ use super::names::{ident, snake_case};
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
 use crate::model::{
-    Access, DefId, Definition, DefinitionKind, Interface, Mode, Operation, Parameter, Type,
+    Access, DefId, Definition, DefinitionKind, Flavour, Interface, Mode, Operation, Parameter, Type,
 };
 
 /// An operation with the interface that declares it.
@@ -27,6 +27,9 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let all = self.all_operations(id, interface);
+        if interface.flavour != Flavour::Plain {
+            return self.trait_alone(id, definition, interface, &all, at);
+        }
         let reference = self.reference_type(id, definition, interface, &all, at)?;
         if !interface.defined {
             return Ok(reference);
@@ -35,6 +38,28 @@ impl<'m> Generator<'m> {
         let service = self.service(id, definition, interface, &all, at)?;
         let skeleton = self.skeleton(id, definition, interface, &all, at)?;
         Ok(quote! { #service #errors #reference #skeleton })
+    }
+
+    /// A local or an abstract interface: what a servant implements. Nothing of a local one goes over the wire; an abstract one is the base of
+    /// others, whose references and skeletons have its operations.
+    fn trait_alone(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        interface: &Interface,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        if !interface.defined {
+            return Ok(TokenStream::new());
+        }
+        self.is_in_local = interface.flavour == Flavour::Local;
+        let made = self.error_enums(all, id, at).and_then(|errors| {
+            let service = self.service(id, definition, interface, all, at)?;
+            Ok(quote! { #service #errors })
+        });
+        self.is_in_local = false;
+        made
     }
 
     /// Own operations, then those of every ancestor.

@@ -58,6 +58,7 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
         extern_modules: &config.extern_modules,
         siblings: siblings(model, config),
         shadowed: shadowed(model),
+        is_in_local: false,
         reporter: &mut reporter,
     };
     generator.check_paths(config);
@@ -160,6 +161,8 @@ pub(crate) struct Generator<'a> {
     extern_modules: &'a [(String, String)],
     siblings: Vec<FileId>,
     shadowed: Vec<&'static str>,
+    /// Whether the operations of a local interface are being generated: those can pass others.
+    pub(crate) is_in_local: bool,
     pub(crate) reporter: &'a mut Reporter,
 }
 

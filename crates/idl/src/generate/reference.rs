@@ -7,7 +7,7 @@ use super::interface::{Declared, inputs, parameter_ident, results, strip_referen
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
-use crate::model::{DefId, Definition, Interface, Operation, Type};
+use crate::model::{DefId, Definition, Flavour, Interface, Operation, Type};
 
 impl<'m> Generator<'m> {
     pub(super) fn reference_type(
@@ -90,7 +90,14 @@ impl<'m> Generator<'m> {
     ) -> Result<Vec<TokenStream>, Refused> {
         let from = tokens(&self.prelude("From"));
         let mut widenings = Vec::new();
-        for &ancestor in &interface.ancestors {
+        let has_reference = |id: &DefId| self.model.flavour(*id) == Some(Flavour::Plain);
+        let ancestors: Vec<DefId> = interface
+            .ancestors
+            .iter()
+            .copied()
+            .filter(has_reference)
+            .collect();
+        for ancestor in ancestors {
             let base = tokens(&self.reference(ancestor, at, definition.span)?);
             widenings.push(quote! {
                 impl #from<#name> for #base {

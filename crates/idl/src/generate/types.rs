@@ -95,13 +95,32 @@ impl Generator<'_> {
         }
     }
 
-    /// The path of `IRef`.
+    /// The path of `IRef`; of a local interface, where that can be passed, its shared servant.
     pub(crate) fn reference(
         &mut self,
         id: DefId,
         at: &[String],
         span: Span,
     ) -> Result<String, Refused> {
+        match self.model.flavour(id) {
+            Some(Flavour::Local) if self.is_in_local => {
+                let path = self.path(id, self.names.name(id).to_owned(), at, span)?;
+                return Ok(format!("::std::sync::Arc<dyn {path}>"));
+            }
+            Some(Flavour::Local) => {
+                return Err(self.refuse(
+                    span,
+                    "local interfaces as parts of other types are not mapped to Rust yet",
+                ));
+            }
+            Some(Flavour::Abstract) => {
+                return Err(self.refuse(
+                    span,
+                    "values of abstract interfaces are not mapped to Rust yet",
+                ));
+            }
+            _ => {}
+        }
         self.path(id, self.names.interface(id).reference.clone(), at, span)
     }
 
@@ -379,12 +398,6 @@ impl Generator<'_> {
         let what = match &definition.kind {
             DefinitionKind::Value => "valuetypes are",
             DefinitionKind::Native => "native types are",
-            DefinitionKind::Interface(interface) if interface.flavour == Flavour::Abstract => {
-                "abstract interfaces are"
-            }
-            DefinitionKind::Interface(interface) if interface.flavour == Flavour::Local => {
-                "local interfaces are"
-            }
             _ => return Ok(()),
         };
         Err(self.refuse(definition.span, &format!("{what} not mapped to Rust yet")))

@@ -6,6 +6,7 @@
 
 mod calculator;
 mod orb;
+mod traits;
 
 /// The generated code.
 #[rustfmt::skip]

@@ -1,0 +1,79 @@
+//! Interfaces of which a trait alone is made: abstract ones, as bases, and local ones, within one program.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::idl::broad::filter::Spent;
+use crate::idl::broad::*;
+use crate::orb::{ObjectRef, SystemException};
+
+struct Lamp;
+
+impl Described for Lamp {
+    fn describe<'a>(&'a self, language: &'a str) -> Result<Cow<'a, str>, DescribedDescribeError> {
+        match language {
+            "en" => Ok("a lamp".into()),
+            _ => Err(Refused {
+                reason: language.to_owned(),
+                shade: Colour::Red,
+            }
+            .into()),
+        }
+    }
+}
+
+impl Beacon for Lamp {
+    fn metres(&self) -> Result<i32, SystemException> {
+        Ok(40)
+    }
+}
+
+#[test]
+fn an_interface_with_an_abstract_base_has_its_operations() {
+    let beacon = BeaconRef::unchecked_narrow(ObjectRef::to(Arc::new(BeaconSkeleton::new(Lamp))));
+    assert_eq!(beacon.metres().unwrap(), 40);
+    assert_eq!(beacon.describe("en").unwrap(), "a lamp");
+    assert!(matches!(
+        beacon.describe("la"),
+        Err(DescribedDescribeError::Refused(_))
+    ));
+}
+
+/// Lets so many pass.
+struct First(AtomicI32);
+
+impl Filter for First {
+    fn passed(&self) -> Result<i32, SystemException> {
+        Ok(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set_passed(&self, value: i32) -> Result<(), SystemException> {
+        self.0.store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn keep(&self, _name: &str) -> Result<bool, FilterKeepError> {
+        if self.0.fetch_sub(1, Ordering::Relaxed) > 0 {
+            Ok(true)
+        } else {
+            Err(Spent {}.into())
+        }
+    }
+
+    fn both(
+        &self,
+        other: Option<&Arc<dyn Filter>>,
+    ) -> Result<Option<Arc<dyn Filter>>, SystemException> {
+        Ok(other.cloned())
+    }
+}
+
+#[test]
+fn a_local_interface_is_a_trait_whose_objects_are_passed_as_they_are() {
+    let filter: Arc<dyn Filter> = Arc::new(First(AtomicI32::new(0)));
+    let same = filter.both(Some(&filter)).unwrap().unwrap();
+    same.set_passed(1).unwrap();
+    assert_eq!(filter.keep("a"), Ok(true));
+    assert!(matches!(same.keep("b"), Err(FilterKeepError::Spent(_))));
+}

@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Running, capture, finish, omniorb_program, root, run, scratch};
+use common::{Running, capture, finish, omniorb_program, port_of, root, run, scratch};
 use deckwatch_cdr::Any;
 use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsumerRef};
@@ -181,7 +181,7 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
         "omg/CosEventChannelAdmin.idl",
         "deckwatch/nav.idl",
     ];
-    let Some(consumer) = omniorb_program("nav_consumer", &idl, &folder) else {
+    let Some(consumer) = omniorb_program("nav_consumer", &idl) else {
         return;
     };
     let Some((mut capturing, file)) = capture(&folder) else {
@@ -226,15 +226,4 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
     );
     assert_eq!(malformed, Vec::<String>::new());
     std::fs::remove_dir_all(folder).expect("the folder goes");
-}
-
-/// The port in a reference of ours, as `deckwatch ior` tells it.
-fn port_of(ior: &str) -> u16 {
-    let text = run(deckwatch().args(["ior", ior]));
-    let port = text
-        .split(" port ")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next());
-    port.and_then(|port| port.parse().ok())
-        .unwrap_or_else(|| panic!("no port in {text}"))
 }

@@ -8,5 +8,6 @@ fn main() {
         .compile();
     deckwatch_idl::build::Builder::new()
         .file(format!("{idl}/deckwatch/echo.idl"))
+        .file(format!("{idl}/deckwatch/types.idl"))
         .compile();
 }

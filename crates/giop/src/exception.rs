@@ -89,10 +89,26 @@ pub mod minor {
     pub const WIDE_CODE_SET_MISSING: u32 = omg(1);
     /// INTF_REPOS: there is no interface repository.
     pub const INTERFACE_REPOSITORY_ABSENT: u32 = omg(1);
-    /// OBJECT_NOT_EXIST: the object adapter does not exist and cannot be made.
+    /// OBJECT_NOT_EXIST: the object is not active, or its adapter does not exist and cannot be made.
     pub const ADAPTER_UNKNOWN: u32 = omg(2);
-    /// OBJ_ADAPTER: no servant, and no default servant.
+    /// BAD_PARAM: the object id is none that the adapter can have made.
+    pub const OBJECT_ID_INVALID: u32 = omg(14);
+    /// BAD_INV_ORDER: the operation would wait for the request that calls it.
+    pub const WOULD_DEADLOCK: u32 = omg(3);
+    /// BAD_INV_ORDER: a servant manager has been set before.
+    pub const SERVANT_MANAGER_SET: u32 = omg(6);
+    /// BAD_INV_ORDER: an adapter that is being destroyed makes no others.
+    pub const ADAPTER_BEING_DESTROYED: u32 = omg(17);
+    /// OBJ_ADAPTER: an adapter activator raised a system exception, or the adapter's manager is inactive.
+    pub const ADAPTER_UNAVAILABLE: u32 = omg(1);
+    /// OBJ_ADAPTER: no default servant has been set.
     pub const NO_SERVANT: u32 = omg(3);
+    /// OBJ_ADAPTER: no servant manager has been set, or one of the wrong kind.
+    pub const NO_SERVANT_MANAGER: u32 = omg(4);
+    /// OBJ_ADAPTER: a servant activator gave a servant that the adapter's policies do not allow.
+    pub const INCARNATION_AGAINST_POLICY: u32 = omg(5);
+    /// TRANSIENT: the adapter is being destroyed.
+    pub const ADAPTER_DESTROYED: u32 = omg(4);
     /// TRANSIENT: the request was discarded for want of resources, or because the adapter discards.
     pub const REQUEST_DISCARDED: u32 = omg(1);
     /// TRANSIENT: no profile of the reference could be used.

@@ -171,6 +171,30 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "",
     ),
     (
+        Kind::BadInvOrder,
+        minor::WOULD_DEADLOCK,
+        "the operation would wait for the request that calls it",
+        "do not wait for completion within a servant",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::SERVANT_MANAGER_SET,
+        "the adapter has a servant manager already",
+        "",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::ADAPTER_BEING_DESTROYED,
+        "the adapter is being destroyed and makes no others",
+        "",
+    ),
+    (
+        Kind::BadParam,
+        minor::OBJECT_ID_INVALID,
+        "the adapter chooses object ids itself and cannot have chosen this one",
+        "choose USER_ID, or use an id that the adapter gave",
+    ),
+    (
         Kind::DataConversion,
         minor::CHARACTER_UNMAPPABLE,
         "a character is not in the code set agreed on with the peer",
@@ -221,8 +245,8 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     (
         Kind::ObjectNotExist,
         minor::ADAPTER_UNKNOWN,
-        "the server has no object adapter of this name",
-        "the reference may be older than the server's last start",
+        "the server has no active object of this key, or no adapter for it",
+        "the reference may be older than the server's last start, or the object has been deactivated",
     ),
     (
         Kind::ObjAdapter,
@@ -232,9 +256,21 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     ),
     (
         Kind::ObjAdapter,
-        own::ADAPTER_INACTIVE,
-        "the adapter's manager has been deactivated",
+        minor::ADAPTER_UNAVAILABLE,
+        "the adapter's manager has been deactivated, or the adapter could not be made",
         "",
+    ),
+    (
+        Kind::ObjAdapter,
+        minor::NO_SERVANT_MANAGER,
+        "the adapter has no servant manager, or one of the wrong kind",
+        "the server has to set a servant activator (RETAIN) or a servant locator (NON_RETAIN)",
+    ),
+    (
+        Kind::ObjAdapter,
+        minor::INCARNATION_AGAINST_POLICY,
+        "the servant activator gave a servant that is active under another id already",
+        "the server has to make a new servant for each object, or to choose MULTIPLE_ID",
     ),
     (
         Kind::Transient,
@@ -256,7 +292,7 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     ),
     (
         Kind::Transient,
-        omg(4),
+        minor::ADAPTER_DESTROYED,
         "the object adapter is being destroyed",
         RETRY,
     ),

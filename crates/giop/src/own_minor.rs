@@ -20,8 +20,6 @@ pub const MESSAGE_REFUSED: u32 = code(5);
 pub const REPLY_MALFORMED: u32 = code(6);
 /// TRANSIENT: location forwards lead in a circle.
 pub const FORWARD_CIRCLE: u32 = code(7);
-/// OBJ_ADAPTER: the adapter's manager has been deactivated.
-pub const ADAPTER_INACTIVE: u32 = code(8);
 /// INV_OBJREF: no profile of the reference is IIOP.
 pub const NO_KNOWN_PROFILE: u32 = code(9);
 /// BAD_PARAM: an object id is too long, or a name cannot be one.

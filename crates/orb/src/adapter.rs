@@ -1,31 +1,62 @@
 //! The object adapter: from an object key to the servant, and the tables behind it.
 //!
-//! Requests read the tables without a contended lock: an active object is a slot and a generation; ids and paths are
-//! looked up under read locks that are written only when objects or adapters come and go.
+//! Requests for active objects read the tables without a lock: a key tells the slot and the generation, or the table of recent
+//! keys does. Ids and paths are looked up under read locks, which are written only when objects or adapters come and go.
 
+mod activator;
+mod active_map;
+mod error;
+mod frames;
+mod holds;
+mod incarnation;
 mod manager;
+mod manager_factory;
 mod object_key;
+mod objects;
 mod poa;
+mod poa_current;
 mod policies;
+mod recent;
+mod servant_manager;
+mod state;
+mod turns;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
+use std::thread::ThreadId;
+use std::time::Duration;
 
 use deckwatch_sync::{Pinned, SlotTable};
 
-pub use manager::{AdapterInactive, ManagerState, PoaManager};
+pub use activator::AdapterActivator;
+pub use error::PoaError;
+pub(crate) use frames::{enter, enter_without_object, prepare};
+pub(crate) use holds::{Holds, Patience};
+pub use manager::{ManagerState, PoaManager, PoaManagerError};
+pub use manager_factory::{ManagerAlreadyExists, PoaManagerFactory};
 pub use object_key::ObjectKey;
-pub use poa::{ObjectId, Poa, PoaError};
+pub use objects::ObjectId;
+pub use poa::Poa;
+pub use poa_current::{NoContext, PoaCurrent};
 pub use policies::{
     IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, Policies, RequestProcessing,
     ServantRetention, ThreadPolicy,
 };
+pub use servant_manager::{
+    Cookie, ForwardRequest, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
+};
+pub(crate) use state::{Phase, PoaState};
 
-use crate::limits::PLAIN_KEYS_MAX;
+use crate::counters::Counter;
+use crate::limits::{PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
 use crate::orb::OrbCore;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
-use poa::PoaState;
+
+/// Stands between the names of an adapter's path: no name can hold it.
+const PATH_SEPARATOR: u8 = 0;
 
 /// All adapters and active objects of one ORB.
 pub(crate) struct Adapter {
@@ -33,10 +64,15 @@ pub(crate) struct Adapter {
     incarnation: u64,
     orb: Weak<OrbCore>,
     objects: SlotTable<ActiveObject>,
-    /// Objects with a name of their own, by their whole object key.
-    named: RwLock<HashMap<Vec<u8>, SlotKey>>,
+    adapters: SlotTable<Arc<PoaState>>,
     /// Adapters by path.
-    adapters: RwLock<HashMap<Vec<u8>, Arc<PoaState>>>,
+    paths: RwLock<HashMap<Vec<u8>, SlotKey>>,
+    recent_keys: recent::Recent,
+    recent_paths: recent::Recent,
+    /// Paths that an adapter activator works on, and by which thread.
+    activating: Mutex<HashMap<Vec<u8>, ThreadId>>,
+    activated: Condvar,
+    managers: manager_factory::Managers,
     plain: RwLock<HashMap<Vec<u8>, Elsewhere>>,
 }
 
@@ -47,14 +83,19 @@ pub(crate) struct ActiveObject {
     pub(crate) adapter: Arc<PoaState>,
 }
 
+impl Drop for ActiveObject {
+    fn drop(&mut self) {
+        self.adapter.forget(&self.id, &self.servant);
+    }
+}
+
 /// Who serves a request.
 pub(crate) enum Found<'a> {
     /// An active object, kept until the request is done.
-    Active(Pinned<'a, ActiveObject>),
-    /// The default servant of an adapter.
-    Default {
+    Active(SlotKey, Pinned<'a, ActiveObject>),
+    /// An adapter that has no active object of this id: its policies say what then.
+    Inactive {
         adapter: Arc<PoaState>,
-        servant: Arc<dyn Servant>,
         id: &'a [u8],
     },
     /// What a plain key stands for.
@@ -69,28 +110,24 @@ pub(crate) struct Elsewhere {
     pub(crate) is_ours: bool,
 }
 
-impl Found<'_> {
-    pub(crate) fn servant(&self) -> Option<&dyn Servant> {
-        match self {
-            Self::Active(object) => Some(&*object.servant),
-            Self::Default { servant, .. } => Some(&**servant),
-            Self::Elsewhere(_) => None,
-        }
-    }
+/// Why a request gets no servant.
+pub(crate) enum Refusal {
+    Raise(SystemException),
+    Forward(ObjectRef),
+}
 
+impl From<SystemException> for Refusal {
+    fn from(exception: SystemException) -> Self {
+        Self::Raise(exception)
+    }
+}
+
+impl Found<'_> {
     pub(crate) fn adapter(&self) -> Option<&PoaState> {
         match self {
-            Self::Active(object) => Some(&object.adapter),
-            Self::Default { adapter, .. } => Some(adapter),
+            Self::Active(_, object) => Some(&object.adapter),
+            Self::Inactive { adapter, .. } => Some(adapter),
             Self::Elsewhere(_) => None,
-        }
-    }
-
-    pub(crate) fn object_id(&self) -> &[u8] {
-        match self {
-            Self::Active(object) => &object.id,
-            Self::Default { id, .. } => id,
-            Self::Elsewhere(_) => &[],
         }
     }
 }
@@ -101,68 +138,177 @@ impl Adapter {
             incarnation,
             orb,
             objects: SlotTable::new(),
-            named: RwLock::default(),
-            adapters: RwLock::default(),
+            adapters: SlotTable::new(),
+            paths: RwLock::default(),
+            recent_keys: recent::Recent::new(RECENT_KEYS),
+            recent_paths: recent::Recent::new(RECENT_ADAPTERS),
+            activating: Mutex::default(),
+            activated: Condvar::new(),
+            managers: manager_factory::Managers::default(),
             plain: RwLock::default(),
         }
     }
 
-    /// The servant for an object key.
+    /// What an object key leads to.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where there is none.
-    pub(crate) fn find<'a>(&'a self, key: &'a [u8]) -> Result<Found<'a>, SystemException> {
+    /// OBJECT_NOT_EXIST where its adapter does not exist and nobody makes it; what an adapter activator ended in.
+    pub(crate) fn find<'a>(
+        self: &'a Arc<Self>,
+        key: &'a [u8],
+        patience: Patience<'_>,
+    ) -> Result<Found<'a>, SystemException> {
         match ObjectKey::parse(key) {
-            ObjectKey::Transient { incarnation, slot } => {
-                let object = (incarnation == self.incarnation)
-                    .then(|| self.objects.pin(slot))
-                    .flatten();
-                object.map(Found::Active).ok_or_else(no_object)
+            ObjectKey::Transient {
+                incarnation,
+                slot,
+                adapter,
+                id,
+            } => {
+                if incarnation != self.incarnation {
+                    return Err(unknown_adapter());
+                }
+                match self.objects.pin(slot) {
+                    Some(object) if object.adapter.phase() == Phase::Serving => {
+                        Ok(Found::Active(slot, object))
+                    }
+                    _ => self.find_at(adapter, key, id, patience),
+                }
             }
             ObjectKey::TransientNamed {
                 incarnation,
-                path,
+                adapter,
                 id,
             } => {
-                if incarnation == self.incarnation {
-                    self.find_named(key, path, id)
-                } else {
-                    Err(no_object())
+                if incarnation != self.incarnation {
+                    return Err(unknown_adapter());
                 }
+                let recent = self.recent(key, id, |state| state.slot() == adapter);
+                recent.map_or_else(|| self.find_at(adapter, key, id, patience), Ok)
             }
-            ObjectKey::Persistent { path, id } => self.find_named(key, path, id),
+            ObjectKey::Persistent { path, id } => {
+                let is_it = |state: &PoaState| {
+                    state.path == path && state.policies.lifespan == Lifespan::Persistent
+                };
+                if let Some(found) = self.recent(key, id, is_it) {
+                    return Ok(found);
+                }
+                let adapter = self.adapter_at(path, patience)?;
+                if adapter.policies.lifespan != Lifespan::Persistent {
+                    return Err(unknown_adapter());
+                }
+                self.find_in(adapter, key, id, patience)
+            }
             ObjectKey::Plain(plain) => {
                 let target = read(&self.plain).get(plain).cloned();
-                Ok(Found::Elsewhere(target.ok_or_else(no_object)?))
+                Ok(Found::Elsewhere(target.ok_or_else(unknown_adapter)?))
             }
         }
     }
 
-    fn find_named<'a>(
-        &'a self,
+    /// Whether somebody would serve the key: for a question where it is. Servant managers are not asked.
+    pub(crate) fn has(self: &Arc<Self>, key: &[u8], patience: Patience<'_>) -> bool {
+        match self.find(key, patience) {
+            Ok(Found::Inactive { adapter, .. }) => match adapter.policies.request_processing {
+                RequestProcessing::UseActiveObjectMapOnly => false,
+                RequestProcessing::UseDefaultServant => adapter.default_servant().is_some(),
+                RequestProcessing::UseServantManager => adapter.servant_manager().is_some(),
+            },
+            Ok(_) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// The active object that the key led to last, if it is still there.
+    fn recent(
+        &self,
         key: &[u8],
-        path: &[u8],
+        id: &[u8],
+        is_adapter: impl Fn(&PoaState) -> bool,
+    ) -> Option<Found<'_>> {
+        let slot = self.recent_keys.hint(key);
+        let object = self.objects.pin(slot)?;
+        let state = &object.adapter;
+        let is_it = *object.id == *id && is_adapter(state) && state.phase() == Phase::Serving;
+        is_it.then_some(Found::Active(slot, object))
+    }
+
+    fn find_at<'a>(
+        &'a self,
+        adapter: SlotKey,
+        key: &[u8],
         id: &'a [u8],
+        patience: Patience<'_>,
     ) -> Result<Found<'a>, SystemException> {
-        let slot = read(&self.named).get(key).copied();
-        if let Some(object) = slot.and_then(|slot| self.objects.pin(slot)) {
-            return Ok(Found::Active(object));
+        let state = self.adapters.pin(adapter).ok_or_else(unknown_adapter)?;
+        self.find_in(Arc::clone(&state), key, id, patience)
+    }
+
+    fn find_in<'a>(
+        &'a self,
+        adapter: Arc<PoaState>,
+        key: &[u8],
+        id: &'a [u8],
+        patience: Patience<'_>,
+    ) -> Result<Found<'a>, SystemException> {
+        if adapter.phase() == Phase::Initialising {
+            self.await_activation(&adapter.path, patience)?;
         }
-        let adapter = read(&self.adapters).get(path).cloned();
-        let adapter = adapter.ok_or(raise::object_not_exist(
-            minor::ADAPTER_UNKNOWN,
-            Completion::No,
-        ))?;
-        if adapter.policies.request_processing != RequestProcessing::UseDefaultServant {
-            return Err(no_object());
+        match adapter.phase() {
+            Phase::Initialising | Phase::Serving => {}
+            Phase::Dying => {
+                return Err(raise::transient(minor::ADAPTER_DESTROYED, Completion::No));
+            }
+            Phase::Destroyed => return Err(unknown_adapter()),
         }
-        let servant = read(&adapter.default_servant).clone();
-        let servant = servant.ok_or(raise::obj_adapter(minor::NO_SERVANT, Completion::No))?;
-        Ok(Found::Default {
-            adapter,
-            servant,
-            id,
-        })
+        if adapter.retains()
+            && let Some(slot) = adapter.map.slot_of(id)
+            && let Some(object) = self.objects.pin(slot)
+        {
+            self.recent_keys.remember(key, slot);
+            return Ok(Found::Active(slot, object));
+        }
+        Ok(Found::Inactive { adapter, id })
+    }
+
+    /// The adapter at `path`, if it is there.
+    fn known_at(&self, path: &[u8]) -> Option<Arc<PoaState>> {
+        let is_it = |state: &PoaState| state.path == path;
+        let recent = self.adapters.pin(self.recent_paths.hint(path));
+        if let Some(state) = recent
+            && is_it(&state)
+        {
+            return Some(Arc::clone(&state));
+        }
+        let slot = read(&self.paths).get(path).copied()?;
+        let state = self.adapters.pin(slot)?;
+        self.recent_paths.remember(path, slot);
+        Some(Arc::clone(&state))
+    }
+
+    fn activating(&self) -> MutexGuard<'_, HashMap<Vec<u8>, ThreadId>> {
+        self.activating
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An adapter has been destroyed: its name is free, and its references lead nowhere.
+    fn strike_out(&self, state: &Arc<PoaState>) {
+        let slot = state.slot();
+        let mut paths = write(&self.paths);
+        if paths.get(&state.path) == Some(&slot) {
+            paths.remove(&state.path);
+        }
+        drop(paths);
+        self.adapters.remove(slot);
+    }
+
+    /// What the application's code ended in; counted.
+    pub(crate) fn count_panic(&self) -> SystemException {
+        if let Some(orb) = self.orb.upgrade() {
+            orb.client.counters.count(Counter::ServantPanics);
+        }
+        raise::unknown(0, Completion::Maybe)
     }
 
     /// Makes `target` reachable under a key of the application's choice.
@@ -185,43 +331,42 @@ impl Adapter {
 
     /// Turns away the requests that are held: nobody will let them through any more.
     pub(crate) fn release_held(&self) {
-        for adapter in read(&self.adapters).values() {
+        for adapter in self.all() {
             if adapter.manager.state() == ManagerState::Holding {
-                let _deactivated_before = adapter.manager.deactivate();
+                let _deactivated_before = adapter.manager.deactivate(false, false);
             }
         }
     }
 
-    /// Forgets every servant, adapter and key; requests that are being served keep theirs until they are done.
-    pub(crate) fn clear(&self) {
-        write(&self.plain).clear();
-        let adapters: Vec<_> = write(&self.adapters)
-            .drain()
-            .map(|(_, adapter)| adapter)
-            .collect();
-        for adapter in &adapters {
-            *write(&adapter.default_servant) = None;
-            let _deactivated_before = adapter.manager.deactivate();
+    /// Ends every adapter, gives servants back to their activators and forgets every key. Waits for that, unless this thread
+    /// serves a request itself, while there is time.
+    pub(crate) fn clear(&self, is_time: impl Fn() -> bool) {
+        let plain = std::mem::take(&mut *write(&self.plain));
+        drop(plain);
+        let all = self.all();
+        for adapter in &all {
+            let _deactivated_before = adapter.manager.deactivate(false, false);
+            if adapter.parent.is_none() {
+                Poa(Arc::clone(adapter)).begin_destroy(true);
+            }
         }
-        write(&self.named).clear();
-        self.remove_objects(|_| true);
+        let is_over = |adapter: &Arc<PoaState>| adapter.is_over();
+        while !frames::is_within(self.incarnation) && !all.iter().all(is_over) && is_time() {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
     }
 
-    fn remove_objects(&self, chosen: impl Fn(&ActiveObject) -> bool) {
-        let mut keys = Vec::new();
-        self.objects.for_each(|key, object| {
-            if chosen(object) {
-                keys.push(key);
-            }
-        });
-        for key in keys {
-            self.objects.remove(key);
-        }
+    fn all(&self) -> Vec<Arc<PoaState>> {
+        let mut all = Vec::new();
+        self.adapters
+            .for_each(|_, state| all.push(Arc::clone(state)));
+        all
     }
 }
 
-fn no_object() -> SystemException {
-    raise::object_not_exist(raise::NO_OBJECT, Completion::No)
+/// Nobody serves the key: its object is not active, or its adapter does not exist.
+fn unknown_adapter() -> SystemException {
+    raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
 }
 
 /// A table is whole at every point where a panic could leave its lock.

@@ -10,6 +10,7 @@ mod dispatch;
 mod follow;
 mod outbound;
 mod serve;
+mod upcall;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
-use crate::adapter::Adapter;
+use crate::adapter::{Adapter, Holds};
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::{Counter, Counters};
 use crate::current;
@@ -81,8 +82,8 @@ pub(crate) struct Lane {
     adopted: AtomicUsize,
     /// Requests that are being served.
     in_progress: AtomicUsize,
-    /// Requests that an adapter's manager holds, each with its thread.
-    holding: AtomicUsize,
+    /// Threads that wait for a manager or a servant manager.
+    holds: Holds,
     /// What unfinished messages hold.
     inbound_budget: Arc<Budget>,
     /// What waits for peers holds.
@@ -187,6 +188,9 @@ impl Lane {
         let seats = (0..shape.threads + shape.threads_dynamic)
             .map(|_| Seat::default())
             .collect();
+        // One thread is left to read and to serve the others, where there are more.
+        let threads_max = shape.threads + shape.threads_dynamic;
+        let holds = Holds::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
         let lane = Self {
             orb,
             adapter,
@@ -205,7 +209,7 @@ impl Lane {
             waiting: AtomicUsize::new(0),
             adopted: AtomicUsize::new(0),
             in_progress: AtomicUsize::new(0),
-            holding: AtomicUsize::new(0),
+            holds,
             inbound_budget,
             outbound_budget,
             resting: AtomicBool::new(false),
@@ -259,6 +263,7 @@ impl Lane {
             }
             // What a thread keeps for itself is taken now, not by its first request.
             current::enter(&lane.orb);
+            crate::adapter::prepare();
             if let Some(here) = here {
                 let _starter_gave_up = here.send(());
             }

@@ -54,8 +54,10 @@ pub mod transport;
 mod wire;
 
 pub use adapter::{
-    AdapterInactive, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, ManagerState,
-    ObjectId, ObjectKey, Poa, PoaError, PoaManager, Policies, RequestProcessing, ServantRetention,
+    AdapterActivator, Cookie, ForwardRequest, IdAssignment, IdUniqueness, ImplicitActivation,
+    Lifespan, ManagerAlreadyExists, ManagerState, NoContext, ObjectId, ObjectKey, Poa, PoaCurrent,
+    PoaError, PoaManager, PoaManagerError, PoaManagerFactory, Policies, RequestProcessing,
+    ServantActivator, ServantLocator, ServantManager, ServantManagerError, ServantRetention,
     ThreadPolicy,
 };
 pub use builder::{BuildError, OrbBuilder};

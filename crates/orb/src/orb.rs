@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use deckwatch_giop::Ior;
 
-use crate::adapter::{Adapter, Poa, PoaManager, Policies};
+use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
+use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::trace::Trace;
@@ -28,7 +29,7 @@ pub(crate) struct OrbCore {
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
     pub(crate) policies: AtOrb,
-    adapter: Arc<Adapter>,
+    pub(crate) adapter: Arc<Adapter>,
     lane: OnceLock<Arc<Lane>>,
     root: OnceLock<Poa>,
     settings: Settings,
@@ -194,7 +195,9 @@ impl OrbCore {
     /// The end of what a shutdown leaves, once nothing is served any more.
     fn finish(&self) {
         self.client.close();
-        self.adapter.clear();
+        let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
+        self.adapter
+            .clear(|| self.client.transport.now() < deadline);
         self.initial
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -238,12 +241,21 @@ impl Orb {
         core.lane()
             .map_err(|_| raise::initialize(0, Completion::No))?;
         let root = core.root.get_or_init(|| {
-            let made =
-                core.adapter
-                    .make_poa(Vec::new(), "RootPOA", PoaManager::new(), Policies::root());
+            let made = core.adapter.make_poa(
+                None,
+                "RootPOA",
+                core.adapter.make_manager(),
+                Policies::root(),
+            );
             made.expect("the root is made once, with policies that go together")
         });
         Ok(root.clone())
+    }
+
+    /// What a servant asks for the object it serves (`POACurrent`).
+    #[must_use]
+    pub fn poa_current(&self) -> PoaCurrent {
+        PoaCurrent(Arc::clone(&self.0))
     }
 
     /// Makes `target` reachable at this ORB's endpoints under a key of the application's choice, such as the

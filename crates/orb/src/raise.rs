@@ -1,6 +1,6 @@
 //! The system exceptions that this ORB raises, by name, and its own minor codes.
 
-use deckwatch_giop::{Completion, SystemException, SystemExceptionKind as Kind, minor};
+use deckwatch_giop::{Completion, SystemException, SystemExceptionKind as Kind};
 
 macro_rules! raises {
     ($($name:ident => $kind:ident;)*) => { $(
@@ -12,6 +12,7 @@ macro_rules! raises {
 
 raises! {
     bad_inv_order => BadInvOrder;
+    bad_operation => BadOperation;
     bad_param => BadParam;
     codeset_incompatible => CodesetIncompatible;
     comm_failure => CommFailure;
@@ -31,6 +32,3 @@ raises! {
 }
 
 pub(crate) use deckwatch_giop::own_minor as own;
-
-/// OBJECT_NOT_EXIST: the key is of no active object (standard minor code 1).
-pub(crate) const NO_OBJECT: u32 = minor::omg(1);

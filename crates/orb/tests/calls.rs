@@ -208,16 +208,16 @@ fn a_manager_turns_requests_away_while_it_discards_and_holds_them_while_it_holds
     let server = Server::start();
     let (_orb, bench) = client_of(&server);
     let manager = server.root.the_poa_manager();
-    manager.discard_requests().unwrap();
+    manager.discard_requests(false).unwrap();
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::Transient);
-    manager.hold_requests().unwrap();
+    manager.hold_requests(false).unwrap();
     let held = std::thread::spawn({
         let bench = bench.clone();
         move || call(&bench, "ping")
     });
     manager.activate().unwrap();
     assert_eq!(held.join().unwrap(), Ok(()));
-    manager.deactivate().unwrap();
+    manager.deactivate(false, false).unwrap();
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::ObjAdapter);
 }
 

@@ -94,10 +94,34 @@ impl<T> SlotTable<T> {
 
     /// The value of `key`, kept while the pin is held; `None` if it has been removed or never was.
     pub fn pin(&self, key: SlotKey) -> Option<Pinned<'_, T>> {
+        self.pin_where(key, |state| state & LIVE != 0)
+    }
+
+    /// As [`SlotTable::pin`], also where the value has been removed and somebody still has it pinned.
+    pub fn pin_again(&self, key: SlotKey) -> Option<Pinned<'_, T>> {
+        self.pin_where(key, |state| state & (LIVE | PINS) != 0)
+    }
+
+    /// Pins of the value of `key` now, 0 where it is gone. Whoever pins it after this sees what the caller did before.
+    pub fn pins(&self, key: SlotKey) -> usize {
+        let Some(slot) = self.slot(key.slot) else {
+            return 0;
+        };
+        // SYNC: pairs with the acquire in `pin_where`: a write, so that a later pin reads from it.
+        let seen = slot.state.fetch_or(0, Ordering::AcqRel);
+        if (seen >> 32) as u32 == key.generation {
+            (seen & PINS) as usize
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn pin_where(&self, key: SlotKey, may: impl Fn(u64) -> bool) -> Option<Pinned<'_, T>> {
         let slot = self.slot(key.slot)?;
         let mut seen = slot.state.load(Ordering::Relaxed);
         loop {
-            if (seen >> 32) as u32 != key.generation || seen & LIVE == 0 || seen & PINS == PINS {
+            if (seen >> 32) as u32 != key.generation || !may(seen) || seen & PINS == PINS {
                 return None;
             }
             // SYNC: pairs with the release in `insert`.
@@ -309,6 +333,20 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 2);
         drop(two);
         assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_removed_value_can_be_pinned_again_only_while_somebody_has_it() {
+        let table = SlotTable::new();
+        let key = table.insert("value").unwrap();
+        let held = table.pin(key).unwrap();
+        assert_eq!(table.pins(key), 1);
+        table.remove(key);
+        assert!(table.pin(key).is_none());
+        assert_eq!(table.pin_again(key).as_deref(), Some(&"value"));
+        drop(held);
+        assert!(table.pin_again(key).is_none());
+        assert_eq!(table.pins(key), 0);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
+use super::{PoaState, frames};
 use crate::limits::HELD_REQUESTS_MAX;
-use crate::{Completion, SystemException, minor};
-use crate::{raise, raise::own};
+use crate::{Completion, SystemException, minor, raise};
 
 /// What becomes of the requests of the adapters under one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,71 +23,115 @@ pub enum ManagerState {
     Inactive,
 }
 
-/// The state is already the last one.
+/// Why a manager does not change its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AdapterInactive;
+pub enum PoaManagerError {
+    /// The state is already the last one.
+    AdapterInactive,
+    /// BAD_INV_ORDER: to wait for the requests in progress would be to wait for the one that asks for it.
+    System(SystemException),
+}
 
-impl fmt::Display for AdapterInactive {
+impl fmt::Display for PoaManagerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("The manager has been deactivated for good.")
+        match self {
+            Self::AdapterInactive => f.write_str("The manager has been deactivated for good."),
+            Self::System(exception) => exception.fmt(f),
+        }
     }
 }
 
-impl std::error::Error for AdapterInactive {}
+impl std::error::Error for PoaManagerError {}
 
 /// A shared handle on the state.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PoaManager(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
+    id: String,
+    /// The ORB's, by which a thread knows whether it serves a request of it.
+    incarnation: u64,
     state: AtomicU8,
     held: AtomicU32,
     changing: Mutex<()>,
     changed: Condvar,
+    adapters: Mutex<Vec<Weak<PoaState>>>,
 }
 
+/// A handle that does not keep the manager.
+pub(super) struct WeakPoaManager(Weak<Inner>);
+
 impl PoaManager {
-    pub(crate) fn new() -> Self {
-        let state = AtomicU8::new(ManagerState::Holding as u8);
+    pub(super) fn new(id: String, incarnation: u64) -> Self {
         Self(Arc::new(Inner {
-            state,
+            id,
+            incarnation,
+            state: AtomicU8::new(ManagerState::Holding as u8),
             held: AtomicU32::new(0),
             changing: Mutex::new(()),
             changed: Condvar::new(),
+            adapters: Mutex::default(),
         }))
+    }
+
+    pub(super) fn downgrade(&self) -> WeakPoaManager {
+        WeakPoaManager(Arc::downgrade(&self.0))
+    }
+
+    /// The name it was made under, or one that the ORB has chosen.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.id
     }
 
     /// Serves requests from now on, those held first.
     ///
     /// # Errors
-    /// [`AdapterInactive`] after [`PoaManager::deactivate`].
-    pub fn activate(&self) -> Result<(), AdapterInactive> {
+    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`].
+    pub fn activate(&self) -> Result<(), PoaManagerError> {
         self.change(ManagerState::Active)
     }
 
-    /// Holds requests; those that are being served go on.
+    /// Holds requests; those that are being served go on. `wait_for_completion`: until they are done, or the state has
+    /// changed again.
     ///
     /// # Errors
-    /// [`AdapterInactive`] after [`PoaManager::deactivate`].
-    pub fn hold_requests(&self) -> Result<(), AdapterInactive> {
-        self.change(ManagerState::Holding)
+    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`]; BAD_INV_ORDER where a servant of the ORB would wait
+    /// for itself.
+    pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaManagerError> {
+        self.change_and_wait(ManagerState::Holding, wait_for_completion)
     }
 
-    /// Turns requests away with TRANSIENT; those that are being served go on.
+    /// Turns requests away with TRANSIENT; those that are being served go on. `wait_for_completion`: until they are done,
+    /// or the state has changed again.
     ///
     /// # Errors
-    /// [`AdapterInactive`] after [`PoaManager::deactivate`].
-    pub fn discard_requests(&self) -> Result<(), AdapterInactive> {
-        self.change(ManagerState::Discarding)
+    /// As [`PoaManager::hold_requests`].
+    pub fn discard_requests(&self, wait_for_completion: bool) -> Result<(), PoaManagerError> {
+        self.change_and_wait(ManagerState::Discarding, wait_for_completion)
     }
 
-    /// Turns requests away for good.
+    /// Turns requests away for good. `etherealize_objects`: servant activators get their servants back, each after its
+    /// last request. `wait_for_completion`: until all that is done.
     ///
     /// # Errors
-    /// [`AdapterInactive`] if that was so already.
-    pub fn deactivate(&self) -> Result<(), AdapterInactive> {
-        self.change(ManagerState::Inactive)
+    /// As [`PoaManager::hold_requests`].
+    pub fn deactivate(
+        &self,
+        etherealize_objects: bool,
+        wait_for_completion: bool,
+    ) -> Result<(), PoaManagerError> {
+        self.refuse_deadlock(wait_for_completion)?;
+        self.change(ManagerState::Inactive)?;
+        let adapters = self.adapters();
+        if etherealize_objects {
+            adapters.iter().for_each(|adapter| adapter.give_all_back());
+        }
+        let is_done = |adapter: &Arc<PoaState>| !adapter.is_executing() && !adapter.is_parting();
+        while wait_for_completion && !adapters.iter().all(is_done) {
+            std::thread::park_timeout(COMPLETION_POLL);
+        }
+        Ok(())
     }
 
     /// The state now.
@@ -100,6 +145,11 @@ impl PoaManager {
         }
     }
 
+    pub(crate) fn is_active(&self) -> bool {
+        // SYNC: pairs with the write in `SlotTable::pins`, through the pin before this: no request slips past a change.
+        self.0.state.load(Ordering::Acquire) == ManagerState::Active as u8
+    }
+
     /// Lets a request through, after waiting where requests are held.
     pub(crate) fn admit(&self, may_wait: bool) -> Result<(), SystemException> {
         loop {
@@ -107,11 +157,39 @@ impl PoaManager {
                 ManagerState::Active => return Ok(()),
                 ManagerState::Discarding => return Err(discarded()),
                 ManagerState::Inactive => {
-                    return Err(raise::obj_adapter(own::ADAPTER_INACTIVE, Completion::No));
+                    return Err(raise::obj_adapter(
+                        minor::ADAPTER_UNAVAILABLE,
+                        Completion::No,
+                    ));
                 }
                 ManagerState::Holding => self.hold(may_wait)?,
             }
         }
+    }
+
+    pub(super) fn gain(&self, adapter: &Arc<PoaState>) {
+        let mut adapters = self.lock_adapters();
+        adapters.retain(|adapter| adapter.strong_count() != 0);
+        adapters.push(Arc::downgrade(adapter));
+    }
+
+    pub(super) fn lose(&self, adapter: &Arc<PoaState>) {
+        let lost = Arc::downgrade(adapter);
+        self.lock_adapters().retain(|it| !it.ptr_eq(&lost));
+    }
+
+    pub(super) fn adapters(&self) -> Vec<Arc<PoaState>> {
+        self.lock_adapters()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    fn lock_adapters(&self) -> std::sync::MutexGuard<'_, Vec<Weak<PoaState>>> {
+        self.0
+            .adapters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hold(&self, may_wait: bool) -> Result<(), SystemException> {
@@ -137,20 +215,63 @@ impl PoaManager {
         Ok(())
     }
 
-    fn change(&self, to: ManagerState) -> Result<(), AdapterInactive> {
+    fn change(&self, to: ManagerState) -> Result<(), PoaManagerError> {
         let _guard = self
             .0
             .changing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if self.state() == ManagerState::Inactive {
-            return Err(AdapterInactive);
+            return Err(PoaManagerError::AdapterInactive);
         }
         self.0.state.store(to as u8, Ordering::Release);
         self.0.changed.notify_all();
         Ok(())
     }
+
+    fn change_and_wait(&self, to: ManagerState, wait: bool) -> Result<(), PoaManagerError> {
+        self.refuse_deadlock(wait)?;
+        self.change(to)?;
+        let adapters = self.adapters();
+        // A request that pins its object after `is_executing` has looked sees the new state.
+        while wait && self.state() == to && adapters.iter().any(|adapter| adapter.is_executing()) {
+            std::thread::park_timeout(COMPLETION_POLL);
+        }
+        Ok(())
+    }
+
+    fn refuse_deadlock(&self, wait: bool) -> Result<(), PoaManagerError> {
+        if wait && frames::is_within(self.0.incarnation) {
+            let exception = raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No);
+            return Err(PoaManagerError::System(exception));
+        }
+        Ok(())
+    }
 }
+
+impl WeakPoaManager {
+    pub(super) fn upgrade(&self) -> Option<PoaManager> {
+        self.0.upgrade().map(PoaManager)
+    }
+}
+
+impl fmt::Debug for PoaManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaManager")
+            .field("id", &self.0.id)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for PoaManager {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// How often a thread that waits for the end of requests looks: they say nothing, so that they cost nothing for it.
+const COMPLETION_POLL: Duration = Duration::from_millis(1);
 
 fn discarded() -> SystemException {
     raise::transient(minor::REQUEST_DISCARDED, Completion::No)

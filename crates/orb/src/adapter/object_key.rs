@@ -1,7 +1,9 @@
 //! Object keys of this ORB. Peers treat them as opaque; only [`ObjectKey::parse`] reads them.
 //!
-//! * a transient object: the ORB's incarnation, slot and generation. Found without a search; stale in every later incarnation;
-//! * an object named by its adapter's path and its object id: persistent, or bound to an incarnation;
+//! * an active transient object: the ORB's incarnation, slot and generation, found without a search; behind them its
+//!   adapter and id, for the time when the object has been activated anew. Stale in every later incarnation;
+//! * a transient object by its adapter, which is a slot and a generation, and its id: stale when the adapter is destroyed;
+//! * a persistent object by its adapter's path and its id;
 //! * anything else is a plain key, such as the `NameService` of a `corbaloc:`.
 
 use crate::SlotKey;
@@ -15,19 +17,23 @@ pub enum ObjectKey<'k> {
         incarnation: u64,
         /// Where it is.
         slot: SlotKey,
+        /// Where its adapter is.
+        adapter: SlotKey,
+        /// Id within the adapter.
+        id: &'k [u8],
     },
     /// An object of a transient adapter, by id.
     TransientNamed {
         /// The life of the ORB that made it.
         incarnation: u64,
-        /// Names of the adapters below the root, joined by `/`.
-        path: &'k [u8],
+        /// Where its adapter is.
+        adapter: SlotKey,
         /// Id within the adapter.
         id: &'k [u8],
     },
     /// An object of a persistent adapter, by id.
     Persistent {
-        /// Names of the adapters below the root, joined by `/`.
+        /// Names of the adapters below the root, each but the first after a zero octet.
         path: &'k [u8],
         /// Id within the adapter.
         id: &'k [u8],
@@ -52,24 +58,22 @@ impl<'k> ObjectKey<'k> {
         let (kind, rest) = octets.strip_prefix(&MAGIC)?.split_first()?;
         match *kind {
             TRANSIENT => {
-                let (incarnation, rest) = rest.split_first_chunk()?;
-                let (slot, generation) = rest.split_first_chunk()?;
-                let generation = u32::from_be_bytes(generation.try_into().ok()?);
-                let slot = SlotKey {
-                    slot: u32::from_be_bytes(*slot),
-                    generation,
-                };
+                let (incarnation, rest) = split_u64(rest)?;
+                let (slot, rest) = split_slot(rest)?;
+                let (adapter, id) = split_slot(rest)?;
                 Some(Self::Transient {
-                    incarnation: u64::from_be_bytes(*incarnation),
+                    incarnation,
                     slot,
+                    adapter,
+                    id,
                 })
             }
             TRANSIENT_NAMED => {
-                let (incarnation, rest) = rest.split_first_chunk()?;
-                let (path, id) = split_path(rest)?;
+                let (incarnation, rest) = split_u64(rest)?;
+                let (adapter, id) = split_slot(rest)?;
                 Some(Self::TransientNamed {
-                    incarnation: u64::from_be_bytes(*incarnation),
-                    path,
+                    incarnation,
+                    adapter,
                     id,
                 })
             }
@@ -86,20 +90,27 @@ impl<'k> ObjectKey<'k> {
     pub fn to_octets(self) -> Vec<u8> {
         let mut octets = MAGIC.to_vec();
         match self {
-            Self::Transient { incarnation, slot } => {
+            Self::Transient {
+                incarnation,
+                slot,
+                adapter,
+                id,
+            } => {
                 octets.push(TRANSIENT);
                 octets.extend(incarnation.to_be_bytes());
-                octets.extend(slot.slot.to_be_bytes());
-                octets.extend(slot.generation.to_be_bytes());
+                write_slot(&mut octets, slot);
+                write_slot(&mut octets, adapter);
+                octets.extend(id);
             }
             Self::TransientNamed {
                 incarnation,
-                path,
+                adapter,
                 id,
             } => {
                 octets.push(TRANSIENT_NAMED);
                 octets.extend(incarnation.to_be_bytes());
-                write_path(&mut octets, path, id);
+                write_slot(&mut octets, adapter);
+                octets.extend(id);
             }
             Self::Persistent { path, id } => {
                 octets.push(PERSISTENT);
@@ -109,6 +120,26 @@ impl<'k> ObjectKey<'k> {
         }
         octets
     }
+}
+
+fn split_u64(octets: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = octets.split_first_chunk()?;
+    Some((u64::from_be_bytes(*number), rest))
+}
+
+fn split_slot(octets: &[u8]) -> Option<(SlotKey, &[u8])> {
+    let (slot, rest) = octets.split_first_chunk()?;
+    let (generation, rest) = rest.split_first_chunk()?;
+    let key = SlotKey {
+        slot: u32::from_be_bytes(*slot),
+        generation: u32::from_be_bytes(*generation),
+    };
+    Some((key, rest))
+}
+
+fn write_slot(octets: &mut Vec<u8>, key: SlotKey) {
+    octets.extend(key.slot.to_be_bytes());
+    octets.extend(key.generation.to_be_bytes());
 }
 
 fn split_path(octets: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -127,20 +158,27 @@ fn write_path(octets: &mut Vec<u8>, path: &[u8], id: &[u8]) {
 mod tests {
     use super::*;
 
+    const SLOT: SlotKey = SlotKey {
+        slot: 7,
+        generation: 9,
+    };
+    const ADAPTER: SlotKey = SlotKey {
+        slot: 1,
+        generation: 0,
+    };
+
     #[test]
     fn every_kind_of_key_reads_back_as_it_was_written() {
-        let slot = SlotKey {
-            slot: 7,
-            generation: 9,
-        };
         let keys = [
             ObjectKey::Transient {
                 incarnation: 1 << 60,
-                slot,
+                slot: SLOT,
+                adapter: ADAPTER,
+                id: b"id",
             },
             ObjectKey::TransientNamed {
                 incarnation: 5,
-                path: b"a/b",
+                adapter: ADAPTER,
                 id: b"\0id",
             },
             ObjectKey::Persistent {
@@ -156,29 +194,31 @@ mod tests {
 
     #[test]
     fn a_cut_key_is_a_plain_key_and_never_another_object() {
-        let slot = SlotKey {
-            slot: 7,
-            generation: 9,
-        };
-        let octets = ObjectKey::Transient {
-            incarnation: 3,
-            slot,
+        let keys = [
+            ObjectKey::Transient {
+                incarnation: 3,
+                slot: SLOT,
+                adapter: ADAPTER,
+                id: b"",
+            },
+            ObjectKey::TransientNamed {
+                incarnation: 3,
+                adapter: ADAPTER,
+                id: b"",
+            },
+            ObjectKey::Persistent {
+                path: b"names",
+                id: b"",
+            },
+        ];
+        for key in keys {
+            let octets = key.to_octets();
+            for end in 0..octets.len() {
+                assert_eq!(
+                    ObjectKey::parse(&octets[..end]),
+                    ObjectKey::Plain(&octets[..end])
+                );
+            }
         }
-        .to_octets();
-        for end in 0..octets.len() {
-            assert_eq!(
-                ObjectKey::parse(&octets[..end]),
-                ObjectKey::Plain(&octets[..end])
-            );
-        }
-        let octets = ObjectKey::Persistent {
-            path: b"names",
-            id: b"x",
-        }
-        .to_octets();
-        assert_eq!(
-            ObjectKey::parse(&octets[..8]),
-            ObjectKey::Plain(&octets[..8])
-        );
     }
 }

@@ -38,7 +38,7 @@ pub enum ServantRetention {
     /// They are.
     #[default]
     Retain,
-    /// Every request is for the default servant.
+    /// Every request asks anew: the servant locator, or the default servant.
     NonRetain,
 }
 
@@ -128,9 +128,6 @@ impl Policies {
         if implicit && !(retains && self.id_assignment == IdAssignment::SystemId) {
             return Err(PoaError::InvalidPolicy(IMPLICIT));
         }
-        if self.request_processing == RequestProcessing::UseServantManager {
-            return Err(PoaError::InvalidPolicy(PROCESSING));
-        }
         Ok(())
     }
 }
@@ -139,7 +136,6 @@ impl Policies {
 const UNIQUENESS: u16 = 18;
 const IMPLICIT: u16 = 20;
 const RETENTION: u16 = 21;
-const PROCESSING: u16 = 22;
 
 #[cfg(test)]
 mod tests {

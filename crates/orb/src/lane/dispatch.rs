@@ -1,19 +1,17 @@
-//! From a whole message to its reply: request, locate request, and the operations every object has.
+//! From a whole message to its reply: request and locate request.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use deckwatch_cdr::{CharSet, Divided, Reader};
-use deckwatch_giop::{LocateStatus, Message, ReplyStatus, Request, Response, Version};
+use deckwatch_cdr::{CharSet, Divided};
+use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
+use super::upcall::Upcall;
 use super::{Lane, ServerConnection};
-use crate::adapter::{Elsewhere, Found, ManagerState, ObjectKey, PoaManager};
 use crate::counters::Counter;
-use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
-use crate::{Completion, SystemException, current, minor};
+use crate::{SystemException, current};
 
 thread_local! {
     /// The lane whose request this thread serves, by its address; 0: none.
@@ -21,7 +19,7 @@ thread_local! {
 }
 
 /// What a request comes to.
-enum Outcome {
+pub(super) enum Outcome {
     /// The reply, if one is expected, stands in the buffer.
     Replied,
     /// The caller knew that the request had come before it was served; it waits for nothing more.
@@ -46,10 +44,11 @@ impl Lane {
             }
             Ok(Message::LocateRequest(request)) => {
                 self.counters.count(Counter::LocateRequests);
+                current::enter(&self.orb);
                 let found = request
                     .target
                     .object_key()
-                    .is_ok_and(|key| self.find(key).is_ok());
+                    .is_ok_and(|key| self.adapter.has(key, Some(&self.holds)));
                 let status = if found {
                     LocateStatus::ObjectHere
                 } else {
@@ -100,7 +99,11 @@ impl Lane {
         let outer = SERVED.replace(std::ptr::from_ref(self).addr());
         let mut reply = self.slab.lend_empty();
         let outcome = agreed.map_or_else(Outcome::Raise, |()| {
-            self.upcall(connection, request, &mut reply)
+            self.upcall(&mut Upcall {
+                connection,
+                request,
+                reply: &mut reply,
+            })
         });
         let is_answered = matches!(outcome, Outcome::Receipted);
         match outcome {
@@ -129,90 +132,8 @@ impl Lane {
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn upcall(
-        &self,
-        connection: &ServerConnection,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
-    ) -> Outcome {
-        let key = request.target.object_key().map_err(SystemException::from);
-        match key.and_then(|key| self.find(key)) {
-            Ok(Found::Elsewhere(elsewhere)) => {
-                self.upcall_elsewhere(connection, request, reply, elsewhere)
-            }
-            Ok(found) => self.upcall_at(connection, request, reply, &found),
-            Err(exception) => self.refuse(exception),
-        }
-    }
-
-    /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
-    fn upcall_elsewhere(
-        &self,
-        connection: &ServerConnection,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
-        elsewhere: Elsewhere,
-    ) -> Outcome {
-        let own = elsewhere.target.object_key().filter(|key| {
-            elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
-        });
-        let outcome = own.map(|key| match self.find(key) {
-            Ok(found) => self.upcall_at(connection, request, reply, &found),
-            Err(exception) => self.refuse(exception),
-        });
-        outcome.unwrap_or(Outcome::Forward(elsewhere.target))
-    }
-
-    fn find<'a>(&'a self, key: &'a [u8]) -> Result<Found<'a>, SystemException> {
-        self.adapter.find(key)
-    }
-
-    fn refuse(&self, exception: SystemException) -> Outcome {
-        self.counters.count(Counter::ObjectsNotExist);
-        Outcome::Raise(exception)
-    }
-
-    fn upcall_at(
-        &self,
-        connection: &ServerConnection,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
-        found: &Found<'_>,
-    ) -> Outcome {
-        let (Some(servant), Some(adapter)) = (found.servant(), found.adapter()) else {
-            return self.refuse(raise::object_not_exist(raise::NO_OBJECT, Completion::No));
-        };
-        if let Err(exception) = self.let_through(&adapter.manager) {
-            self.counters.count(Counter::RequestsDiscarded);
-            return Outcome::Raise(exception);
-        }
-        if let Some(outcome) = self.answer_for_every_object(request, reply, servant) {
-            return outcome;
-        }
-        current::enter(&self.orb);
-        if request.response == Response::Receipt {
-            self.say_receipt(connection, request, reply);
-        }
-        let mut upcall = ServerRequest::new(request, found.object_id(), reply, self.shape.sizes);
-        let _turn = adapter
-            .is_single_threaded()
-            .then(|| adapter.serial.lock("adapter.single_thread"));
-        let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut upcall)));
-        if served.is_err() {
-            self.counters.count(Counter::ServantPanics);
-        }
-        match served {
-            _ if request.response == Response::Receipt => Outcome::Receipted,
-            Ok(Ok(())) => upcall
-                .finish()
-                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
-            Ok(Err(exception)) => Outcome::Raise(exception),
-            Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
-        }
-    }
-
     /// SYNC_WITH_SERVER: the caller is told that the request has come and will be served, not what comes of it.
-    fn say_receipt(
+    pub(super) fn say_receipt(
         &self,
         connection: &ServerConnection,
         request: &Request<'_>,
@@ -225,55 +146,4 @@ impl Lane {
         );
         self.write(connection, reply);
     }
-
-    /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.
-    fn let_through(&self, manager: &PoaManager) -> Result<(), SystemException> {
-        if manager.state() == ManagerState::Active {
-            return Ok(());
-        }
-        let held_max = self
-            .seats
-            .len()
-            .saturating_sub(1)
-            .max(self.shape.threads.min(1));
-        let may_wait = self.holding.fetch_add(1, Ordering::AcqRel) < held_max;
-        let admitted = manager.admit(may_wait);
-        self.holding.fetch_sub(1, Ordering::AcqRel);
-        admitted
-    }
-
-    /// `_is_a`, `_non_existent` and the others that no servant implements.
-    fn answer_for_every_object(
-        &self,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
-        servant: &dyn crate::Servant,
-    ) -> Option<Outcome> {
-        let answer = match request.operation {
-            b"_is_a" => is_a(request.body, servant),
-            b"_non_existent" | b"_not_existent" => Ok(false),
-            b"_interface" => Err(raise::intf_repos(
-                minor::INTERFACE_REPOSITORY_ABSENT,
-                Completion::No,
-            )),
-            b"_component" | b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
-            _ => return None,
-        };
-        let written = answer.and_then(|answer| {
-            let open =
-                wire::begin_reply(reply, request, ReplyStatus::NoException, self.shape.sizes)?;
-            open.writer(reply).write_u8(u8::from(answer))?;
-            Ok(open.finish(reply).map(drop)?)
-        });
-        Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
-    }
-}
-
-fn is_a(mut arguments: Reader<'_>, servant: &dyn crate::Servant) -> Result<bool, SystemException> {
-    let asked = arguments.read_string_octets()?;
-    let has = servant
-        .repository_ids()
-        .iter()
-        .any(|id| id.as_bytes() == asked);
-    Ok(has || asked == wire::OBJECT_REPOSITORY_ID.as_bytes())
 }

@@ -1,0 +1,135 @@
+//! Adapters that are made when they are first asked for (CORBA 3.3 part 1, 15.3.3).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use super::holds::{Patience, permit};
+use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, read, unknown_adapter};
+use crate::{Completion, SystemException, minor, raise};
+
+/// Makes child adapters when they are first asked for: by a request, or by [`Poa::find_poa`].
+pub trait AdapterActivator: Send + Sync + 'static {
+    /// Makes the child `name` of `parent` with [`Poa::create_poa`], with whatever it needs to serve, and returns true; or
+    /// returns false. Requests for the new adapter wait until then.
+    ///
+    /// # Errors
+    /// A system exception; the caller gets OBJ_ADAPTER for it.
+    fn unknown_adapter(&self, parent: &Poa, name: &str) -> Result<bool, SystemException>;
+}
+
+impl Adapter {
+    /// The adapter at `path`, made by the activators on the way where it and they are missing.
+    ///
+    /// # Errors
+    /// OBJECT_NOT_EXIST where it does not come to be, OBJ_ADAPTER where an activator raised a system exception,
+    /// TRANSIENT where it would take too many waiting threads.
+    pub(super) fn adapter_at(
+        self: &Arc<Self>,
+        path: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<Arc<PoaState>, SystemException> {
+        if let Some(found) = self.known_at(path) {
+            return Ok(found);
+        }
+        let mut at = self.known_at(&[]).ok_or_else(unknown_adapter)?;
+        for name in path.split(|&octet| octet == PATH_SEPARATOR) {
+            let name = std::str::from_utf8(name).map_err(|_| unknown_adapter())?;
+            let child = match self.known_at(&at.child_path(name)) {
+                Some(child) => Some(child),
+                None => self.activate_child(&at, name, patience)?,
+            };
+            at = child.ok_or_else(unknown_adapter)?;
+        }
+        Ok(at)
+    }
+
+    /// Has the parent's activator make a child, unless another thread does so already: then that one is waited for.
+    pub(super) fn activate_child(
+        self: &Arc<Self>,
+        parent: &Arc<PoaState>,
+        name: &str,
+        patience: Patience<'_>,
+    ) -> Result<Option<Arc<PoaState>>, SystemException> {
+        let Some(activator) = read(&parent.activator).clone() else {
+            return Ok(None);
+        };
+        let path = parent.child_path(name);
+        let me = thread::current().id();
+        let mut activating = self.activating();
+        match activating.get(&path) {
+            Some(thread) if *thread == me => return Ok(None),
+            Some(_) => {
+                drop(activating);
+                self.await_activation(&path, patience)?;
+                return Ok(self.known_at(&path));
+            }
+            None => activating.insert(path.clone(), me),
+        };
+        drop(activating);
+        let _ended = Activating {
+            adapter: self,
+            path: &path,
+        };
+        let made = {
+            let _serial = parent.serialise();
+            let poa = Poa(Arc::clone(parent));
+            catch_unwind(AssertUnwindSafe(|| activator.unknown_adapter(&poa, name)))
+        };
+        match made {
+            Ok(Ok(true)) => Ok(self.known_at(&path)),
+            Ok(Ok(false)) => Ok(None),
+            Ok(Err(_)) => Err(raise::obj_adapter(
+                minor::ADAPTER_UNAVAILABLE,
+                Completion::No,
+            )),
+            Err(_) => {
+                self.count_panic();
+                Err(raise::obj_adapter(
+                    minor::ADAPTER_UNAVAILABLE,
+                    Completion::No,
+                ))
+            }
+        }
+    }
+
+    /// Waits until no activator works on the adapter at `path`; at once where this thread is that activator.
+    pub(super) fn await_activation(
+        &self,
+        path: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), SystemException> {
+        let me = thread::current().id();
+        let mut activating = self.activating();
+        let goes_on = |thread: Option<&thread::ThreadId>| thread.is_some_and(|it| *it != me);
+        if !goes_on(activating.get(path)) {
+            return Ok(());
+        }
+        let _hold = permit(patience)?;
+        while goes_on(activating.get(path)) {
+            activating = self
+                .activated
+                .wait(activating)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}
+
+/// An activator works on this path; ends with it, in whatever way.
+struct Activating<'a> {
+    adapter: &'a Adapter,
+    path: &'a [u8],
+}
+
+impl Drop for Activating<'_> {
+    fn drop(&mut self) {
+        if let Some(made) = self.adapter.known_at(self.path)
+            && made.phase() == Phase::Initialising
+        {
+            made.open();
+        }
+        self.adapter.activating().remove(self.path);
+        self.adapter.activated.notify_all();
+    }
+}

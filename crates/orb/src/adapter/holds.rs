@@ -1,0 +1,45 @@
+//! How many threads of a lane may wait for something other than events: a manager that holds, a servant that is being made.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{Completion, SystemException, minor, raise};
+
+/// Counts the threads of one lane that wait; one is always left for the others.
+#[derive(Debug)]
+pub(crate) struct Holds {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+/// The right to wait, given back on drop.
+pub(crate) struct Hold<'h>(&'h Holds);
+
+/// Who waits: a thread of a lane, or one of the application that may wait for ever.
+pub(crate) type Patience<'h> = Option<&'h Holds>;
+
+impl Holds {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self {
+            taken: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<Hold<'_>> {
+        let hold = Hold(self);
+        (self.taken.fetch_add(1, Ordering::AcqRel) < self.max).then_some(hold)
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// # Errors
+/// TRANSIENT where no thread can be spared.
+pub(super) fn permit(patience: Patience<'_>) -> Result<Option<Hold<'_>>, SystemException> {
+    let busy = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+    patience.map(|holds| holds.take().ok_or(busy)).transpose()
+}

@@ -1,0 +1,437 @@
+//! What an adapter does with objects: activation, references, and the ways between id, servant and reference
+//! (CORBA 3.3 part 1, 15.3.9.19 and on).
+
+use std::borrow::Borrow;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::active_map::Entry;
+use super::{
+    Adapter, IdAssignment, ImplicitActivation, Lifespan, ObjectKey, Phase, Poa, PoaError, PoaState,
+    RequestProcessing, frames, read, unknown_adapter,
+};
+use crate::limits::OBJECT_ID_SIZE_MAX;
+use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
+use crate::{raise, raise::own};
+
+/// Names an object within its adapter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectId(Vec<u8>);
+
+impl ObjectId {
+    /// The id of these octets.
+    #[must_use]
+    pub fn new(octets: impl Into<Vec<u8>>) -> Self {
+        Self(octets.into())
+    }
+}
+
+impl Deref for ObjectId {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for ObjectId {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl PoaState {
+    /// The key under which an object is found by its id.
+    pub(super) fn key_of(&self, id: &[u8]) -> Vec<u8> {
+        match self.policies.lifespan {
+            Lifespan::Persistent => ObjectKey::Persistent {
+                path: &self.path,
+                id,
+            },
+            Lifespan::Transient => ObjectKey::TransientNamed {
+                incarnation: self.incarnation,
+                adapter: self.slot(),
+                id,
+            },
+        }
+        .to_octets()
+    }
+
+    /// An id that nobody has had: in no earlier life of the ORB either where references outlive it.
+    fn new_id(&self) -> ObjectId {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        let mut octets = number.to_be_bytes().to_vec();
+        if self.policies.lifespan == Lifespan::Persistent {
+            octets.extend(self.incarnation.to_be_bytes());
+        }
+        ObjectId(octets)
+    }
+
+    /// Whether [`PoaState::new_id`] can have given the id, in this life or an earlier one.
+    fn can_have_made(&self, id: &[u8]) -> bool {
+        let Some((number, rest)) = id.split_first_chunk() else {
+            return false;
+        };
+        let is_ours = u64::from_be_bytes(*number) < self.ids.load(Ordering::Relaxed);
+        match self.policies.lifespan {
+            Lifespan::Transient => rest.is_empty() && is_ours,
+            Lifespan::Persistent => {
+                rest.len() == size_of::<u64>()
+                    && (is_ours || rest != self.incarnation.to_be_bytes())
+            }
+        }
+    }
+
+    /// The object that this thread serves, if it serves one of this adapter with `servant`.
+    fn current_id(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
+        let (id, state, serving) = self.adapter.upgrade()?.current(self.incarnation)?;
+        let is_here = std::ptr::eq(&raw const *state, self);
+        let is_it = serving.is_some_and(|serving| is_same(&serving, servant));
+        (is_here && is_it).then_some(id)
+    }
+}
+
+impl Adapter {
+    /// The object that this thread serves, its adapter, and who serves it.
+    #[allow(clippy::type_complexity, reason = "named where it is made public")]
+    pub(super) fn current(
+        &self,
+        incarnation: u64,
+    ) -> Option<(ObjectId, Arc<PoaState>, Option<Arc<dyn Servant>>)> {
+        let without = |frame: &frames::Frame| {
+            let without = frame.without.as_ref()?;
+            let id = ObjectId(frame.id.clone());
+            Some((id, Arc::clone(&without.adapter), without.servant.clone()))
+        };
+        let (slot, without) = frames::innermost(incarnation, |f| (f.object, without(f)))?;
+        let Some(slot) = slot else { return without };
+        let object = self.objects.pin_again(slot)?;
+        let servant = Arc::clone(&object.servant);
+        Some((
+            object.id.clone(),
+            Arc::clone(&object.adapter),
+            Some(servant),
+        ))
+    }
+}
+
+impl Poa {
+    /// Activates `servant` under an id that the adapter chooses.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SYSTEM_ID and RETAIN; [`PoaError::ServantAlreadyActive`] under UNIQUE_ID.
+    pub fn activate_object(&self, servant: Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
+        self.require(self.0.policies.id_assignment == IdAssignment::SystemId)?;
+        let id = self.0.new_id();
+        self.insert(&id, servant)?;
+        Ok(id)
+    }
+
+    /// Activates `servant` under `id`. While an earlier activation of the id ends, waits for that.
+    ///
+    /// # Errors
+    /// [`PoaError::ObjectAlreadyActive`], [`PoaError::ServantAlreadyActive`] under UNIQUE_ID, [`PoaError::WrongPolicy`]
+    /// unless RETAIN; BAD_PARAM under SYSTEM_ID for an id that the adapter cannot have made, and for one longer than
+    /// [`OBJECT_ID_SIZE_MAX`]; BAD_INV_ORDER in a servant that would wait for the end of its own activation.
+    pub fn activate_object_with_id(
+        &self,
+        id: &[u8],
+        servant: Arc<dyn Servant>,
+    ) -> Result<(), PoaError> {
+        self.require(self.0.retains())?;
+        self.check_id(id)?;
+        self.insert(&ObjectId(id.to_vec()), servant)
+    }
+
+    /// Makes the object unreachable; requests in progress finish and then the servant is let go, or given back to the
+    /// servant activator. Does not wait for that.
+    ///
+    /// # Errors
+    /// [`PoaError::ObjectNotActive`], [`PoaError::WrongPolicy`] unless RETAIN.
+    pub fn deactivate_object(&self, id: &[u8]) -> Result<(), PoaError> {
+        self.require(self.0.retains())?;
+        self.adapter()?;
+        self.0.retire(id)
+    }
+
+    /// A reference to an object that need not be active yet, under an id the adapter chooses.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SYSTEM_ID.
+    pub fn create_reference(&self, repository_id: &str) -> Result<ObjectRef, PoaError> {
+        self.require(self.0.policies.id_assignment == IdAssignment::SystemId)?;
+        self.reference(None, &self.0.new_id(), repository_id)
+    }
+
+    /// A reference to the object `id`, which need not be active yet.
+    ///
+    /// # Errors
+    /// BAD_PARAM under SYSTEM_ID for an id that the adapter cannot have made, and for one longer than
+    /// [`OBJECT_ID_SIZE_MAX`].
+    pub fn create_reference_with_id(
+        &self,
+        id: &[u8],
+        repository_id: &str,
+    ) -> Result<ObjectRef, PoaError> {
+        self.check_id(id)?;
+        self.reference(None, id, repository_id)
+    }
+
+    /// The id of `servant`, activating it first where the policies allow that and it is not active
+    /// (or may be active more than once). In a request of the default servant: the id that is asked.
+    ///
+    /// # Errors
+    /// [`PoaError::ServantNotActive`] where it may not be activated here; [`PoaError::WrongPolicy`] unless
+    /// USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION.
+    pub fn servant_to_id(&self, servant: &Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
+        let has_default =
+            self.0.policies.request_processing == RequestProcessing::UseDefaultServant;
+        self.require(has_default || self.tells_servants())?;
+        self.adapter()?;
+        if let Some((id, _)) = self.known(servant)? {
+            return Ok(id);
+        }
+        let is_default = has_default
+            && read(&self.0.default_servant)
+                .as_ref()
+                .is_some_and(|default| is_same(default, servant));
+        let current = is_default.then(|| self.0.current_id(servant)).flatten();
+        current.ok_or(PoaError::ServantNotActive)
+    }
+
+    /// A reference to `servant`, activating it first where the policies allow that and it is not active
+    /// (or may be active more than once). In a request that the servant serves: a reference to the object that is asked.
+    ///
+    /// # Errors
+    /// [`PoaError::ServantNotActive`] where it may not be activated here; outside of such a request
+    /// [`PoaError::WrongPolicy`] unless RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION.
+    pub fn servant_to_reference(&self, servant: &Arc<dyn Servant>) -> Result<ObjectRef, PoaError> {
+        self.adapter()?;
+        if self.tells_servants()
+            && let Some((id, slot)) = self.known(servant)?
+        {
+            return self.reference(slot, &id, interface_of(servant));
+        }
+        if let Some(id) = self.0.current_id(servant) {
+            return self.reference_to(&id, interface_of(servant));
+        }
+        self.require(self.tells_servants())?;
+        Err(PoaError::ServantNotActive)
+    }
+
+    /// Who serves an object of this adapter.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongAdapter`]; as [`Poa::id_to_servant`].
+    pub fn reference_to_servant(
+        &self,
+        reference: &ObjectRef,
+    ) -> Result<Arc<dyn Servant>, PoaError> {
+        self.require(self.has_servants())?;
+        let id = self.reference_to_id(reference)?;
+        self.id_to_servant(&id)
+    }
+
+    /// The id of an object of this adapter, active or not.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongAdapter`] for any other reference.
+    pub fn reference_to_id(&self, reference: &ObjectRef) -> Result<ObjectId, PoaError> {
+        self.adapter()?;
+        let key = reference.object_key().ok_or(PoaError::WrongAdapter)?;
+        let (is_ours, id) = match ObjectKey::parse(key) {
+            ObjectKey::Transient {
+                incarnation,
+                adapter,
+                id,
+                ..
+            }
+            | ObjectKey::TransientNamed {
+                incarnation,
+                adapter,
+                id,
+            } => {
+                let is_ours = incarnation == self.0.incarnation && adapter == self.0.slot();
+                (is_ours, id)
+            }
+            ObjectKey::Persistent { path, id } => {
+                let is_ours = self.0.policies.lifespan == Lifespan::Persistent;
+                (is_ours && path == self.0.path, id)
+            }
+            ObjectKey::Plain(_) => return Err(PoaError::WrongAdapter),
+        };
+        if !is_ours {
+            return Err(PoaError::WrongAdapter);
+        }
+        Ok(ObjectId(id.to_vec()))
+    }
+
+    /// The servant of the active object `id`, else the default servant.
+    ///
+    /// # Errors
+    /// [`PoaError::ObjectNotActive`] where there is neither; [`PoaError::WrongPolicy`] unless RETAIN or USE_DEFAULT_SERVANT.
+    pub fn id_to_servant(&self, id: &[u8]) -> Result<Arc<dyn Servant>, PoaError> {
+        self.require(self.has_servants())?;
+        let adapter = self.adapter()?;
+        let slot = self.0.map.slot_of(id);
+        if let Some(object) = slot.and_then(|slot| adapter.objects.pin(slot)) {
+            return Ok(Arc::clone(&object.servant));
+        }
+        read(&self.0.default_servant)
+            .clone()
+            .ok_or(PoaError::ObjectNotActive)
+    }
+
+    /// A reference to the active object `id`.
+    ///
+    /// # Errors
+    /// [`PoaError::ObjectNotActive`], [`PoaError::WrongPolicy`] unless RETAIN.
+    pub fn id_to_reference(&self, id: &[u8]) -> Result<ObjectRef, PoaError> {
+        self.require(self.0.retains())?;
+        let adapter = self.adapter()?;
+        let slot = self.0.map.slot_of(id).ok_or(PoaError::ObjectNotActive)?;
+        let object = adapter.objects.pin(slot).ok_or(PoaError::ObjectNotActive)?;
+        self.reference(Some(slot), id, interface_of(&object.servant))
+    }
+
+    /// Whether the adapter knows its servants' ids, or makes some.
+    fn tells_servants(&self) -> bool {
+        self.0.retains() && (self.0.is_unique() || self.is_implicit())
+    }
+
+    fn is_implicit(&self) -> bool {
+        self.0.policies.implicit_activation == ImplicitActivation::ImplicitActivation
+    }
+
+    fn has_servants(&self) -> bool {
+        self.0.retains()
+            || self.0.policies.request_processing == RequestProcessing::UseDefaultServant
+    }
+
+    /// The id that `servant` is active under, or comes to be.
+    fn known(
+        &self,
+        servant: &Arc<dyn Servant>,
+    ) -> Result<Option<(ObjectId, Option<SlotKey>)>, PoaError> {
+        let id = match self.0.map.id_of(servant) {
+            Some(id) => id,
+            None if self.is_implicit() => self.activate_object(Arc::clone(servant))?,
+            None => return Ok(None),
+        };
+        let slot = self.0.map.slot_of(&id);
+        Ok(Some((id, slot)))
+    }
+
+    fn check_id(&self, id: &[u8]) -> Result<(), SystemException> {
+        if id.len() > OBJECT_ID_SIZE_MAX {
+            return Err(raise::bad_param(own::INVALID_ID, Completion::No));
+        }
+        let is_theirs = self.0.policies.id_assignment == IdAssignment::UserId;
+        if is_theirs || self.0.can_have_made(id) {
+            return Ok(());
+        }
+        Err(raise::bad_param(minor::OBJECT_ID_INVALID, Completion::No))
+    }
+
+    fn insert(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
+        self.require(self.0.retains())?;
+        let adapter = self.adapter()?;
+        loop {
+            self.await_end(id)?;
+            let inserted = self.0.map.change(|entries| {
+                if self.0.phase() >= Phase::Dying {
+                    return Ok(Err(PoaError::System(unknown_adapter())));
+                }
+                match entries.ids.get(id) {
+                    None => {}
+                    Some(Entry::Active(_) | Entry::Arriving(_)) => {
+                        return Ok(Err(PoaError::ObjectAlreadyActive));
+                    }
+                    Some(_) => return Ok(Ok(false)),
+                }
+                if self.0.is_unique() && entries.unique_id(&servant).is_some() {
+                    return Ok(Err(PoaError::ServantAlreadyActive));
+                }
+                let servant = Arc::clone(&servant);
+                let inserted = self.0.insert(entries, &adapter, id, servant);
+                inserted.map(|_| Ok(true))
+            });
+            // The object that found no room is dropped here: its end looks into the map.
+            let inserted = inserted
+                .map_err(|_object| PoaError::System(raise::no_resources(0, Completion::No)))?;
+            if inserted? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until an earlier activation of the id has come to its end.
+    fn await_end(&self, id: &ObjectId) -> Result<(), SystemException> {
+        let incarnation = self.0.incarnation;
+        self.0
+            .map
+            .wait_until(None, |entries| match entries.ids.get(id) {
+                Some(Entry::Leaving { slot, .. })
+                    if frames::is_within_object(incarnation, *slot) =>
+                {
+                    Some(Err(raise::bad_inv_order(
+                        minor::WOULD_DEADLOCK,
+                        Completion::No,
+                    )))
+                }
+                Some(Entry::Parting) if frames::is_within_adapter(incarnation, self.0.slot()) => {
+                    Some(Err(raise::bad_inv_order(
+                        minor::WOULD_DEADLOCK,
+                        Completion::No,
+                    )))
+                }
+                Some(Entry::Leaving { .. } | Entry::Parting) => None,
+                _ => Some(Ok(())),
+            })?
+    }
+
+    /// A reference to the object `id`, by its slot where it is active.
+    pub(super) fn reference_to(
+        &self,
+        id: &[u8],
+        repository_id: &str,
+    ) -> Result<ObjectRef, PoaError> {
+        self.reference(self.0.map.slot_of(id), id, repository_id)
+    }
+
+    /// A transient object of a system id is reached by its slot; all others by their name, as are those that a servant
+    /// manager activates anew again and again.
+    fn reference(
+        &self,
+        slot: Option<SlotKey>,
+        id: &[u8],
+        repository_id: &str,
+    ) -> Result<ObjectRef, PoaError> {
+        let adapter = self.adapter()?;
+        let orb = adapter.orb.upgrade().ok_or_else(unknown_adapter)?;
+        let policies = &self.0.policies;
+        let by_slot = policies.lifespan == Lifespan::Transient
+            && policies.id_assignment == IdAssignment::SystemId
+            && policies.request_processing != RequestProcessing::UseServantManager;
+        let key = match slot {
+            Some(slot) if by_slot => ObjectKey::Transient {
+                incarnation: self.0.incarnation,
+                slot,
+                adapter: self.0.slot(),
+                id,
+            }
+            .to_octets(),
+            _ => self.0.key_of(id),
+        };
+        Ok(orb.make_reference(key, repository_id)?)
+    }
+}
+
+fn interface_of(servant: &Arc<dyn Servant>) -> &'static str {
+    servant.repository_ids().first().copied().unwrap_or("")
+}
+
+fn is_same(one: &Arc<dyn Servant>, other: &Arc<dyn Servant>) -> bool {
+    Arc::as_ptr(one).cast::<()>() == Arc::as_ptr(other).cast::<()>()
+}

@@ -1,0 +1,76 @@
+//! The request that the calling thread serves (`PortableServer::Current`, CORBA 3.3 part 1, 15.3.10). The standard's operations
+//! have their names without `get_`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ObjectId, Poa, PoaError, PoaState};
+use crate::orb::OrbCore;
+use crate::{ObjectRef, Servant};
+
+/// Tells a servant which object it serves now: what a default servant needs to know.
+#[derive(Clone)]
+pub struct PoaCurrent(pub(crate) Arc<OrbCore>);
+
+/// The calling thread does not serve a request of this ORB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoContext;
+
+impl fmt::Display for NoContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("The thread does not serve a request of this ORB.")
+    }
+}
+
+impl std::error::Error for NoContext {}
+
+impl PoaCurrent {
+    /// The adapter of the object that is asked.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    pub fn poa(&self) -> Result<Poa, NoContext> {
+        self.look().map(|(_, state, _)| Poa(state))
+    }
+
+    /// The id of the object that is asked.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    pub fn object_id(&self) -> Result<ObjectId, NoContext> {
+        self.look().map(|(id, _, _)| id)
+    }
+
+    /// A reference to the object that is asked.
+    ///
+    /// # Errors
+    /// [`NoContext`].
+    pub fn reference(&self) -> Result<ObjectRef, NoContext> {
+        let (id, state, servant) = self.look()?;
+        let interface = servant.and_then(|servant| servant.repository_ids().first().copied());
+        let made = Poa(state).reference_to(&id, interface.unwrap_or(""));
+        made.map_err(|_: PoaError| NoContext)
+    }
+
+    /// Who serves the request.
+    ///
+    /// # Errors
+    /// [`NoContext`]; also in a call to a servant manager, which has yet to say.
+    pub fn servant(&self) -> Result<Arc<dyn Servant>, NoContext> {
+        self.look()?.2.ok_or(NoContext)
+    }
+
+    #[allow(clippy::type_complexity, reason = "taken apart at once")]
+    fn look(&self) -> Result<(ObjectId, Arc<PoaState>, Option<Arc<dyn Servant>>), NoContext> {
+        let adapter = &self.0.adapter;
+        adapter.current(adapter.incarnation).ok_or(NoContext)
+    }
+}
+
+impl fmt::Debug for PoaCurrent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaCurrent")
+            .field("object_id", &self.object_id())
+            .finish()
+    }
+}

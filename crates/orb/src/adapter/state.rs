@@ -1,0 +1,399 @@
+//! What the requests of one adapter share, and its life from the call that makes it to its apparent destruction.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, RwLock, Weak};
+
+use deckwatch_sync::{PiMutex, PiMutexGuard, TableFull};
+
+use super::activator::AdapterActivator;
+use super::active_map::{ActiveObjectMap, Entries, Entry};
+use super::frames;
+use super::servant_manager::ServantManager;
+use super::turns::{Parting, Turns};
+use super::{
+    ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
+    ServantRetention, ThreadPolicy, read, write,
+};
+use crate::{Completion, Servant, SlotKey, SystemException, minor, raise};
+
+pub(crate) struct PoaState {
+    pub(crate) policies: Policies,
+    pub(crate) manager: PoaManager,
+    pub(super) name: String,
+    pub(super) path: Vec<u8>,
+    pub(super) parent: Option<Arc<Self>>,
+    pub(super) adapter: Weak<Adapter>,
+    /// The ORB's, so that requests need not ask for it.
+    pub(super) incarnation: u64,
+    pub(super) slot: OnceLock<SlotKey>,
+    phase: AtomicU8,
+    /// Requests without an active object that are being served; those with one have it pinned.
+    executing: AtomicUsize,
+    /// Children that have not been destroyed.
+    pub(super) children: AtomicUsize,
+    /// What the call to `destroy` said.
+    pub(super) etherealize: AtomicBool,
+    /// Destroyed, and nothing of the application's is held any more.
+    over: AtomicBool,
+    pub(super) map: ActiveObjectMap,
+    pub(super) default_servant: RwLock<Option<Arc<dyn Servant>>>,
+    pub(super) servant_manager: RwLock<Option<ServantManager>>,
+    pub(super) activator: RwLock<Option<Arc<dyn AdapterActivator>>>,
+    pub(super) turns: Turns,
+    /// Held around each upcall where the thread policy says one at a time.
+    serial: PiMutex<()>,
+    pub(super) ids: AtomicU64,
+}
+
+/// How far an adapter has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// An adapter activator is at it: requests wait.
+    Initialising,
+    Serving,
+    /// `destroy` has been called, and requests are being served still.
+    Dying,
+    Destroyed,
+}
+
+/// A request without an active object is being served.
+pub(crate) struct Executing(Arc<PoaState>);
+
+impl PoaState {
+    pub(super) fn new(
+        adapter: &Arc<Adapter>,
+        parent: Option<Arc<Self>>,
+        path: Vec<u8>,
+        name: &str,
+        manager: PoaManager,
+        policies: Policies,
+        phase: Phase,
+    ) -> Self {
+        Self {
+            policies,
+            manager,
+            name: name.to_owned(),
+            path,
+            parent,
+            adapter: Arc::downgrade(adapter),
+            incarnation: adapter.incarnation,
+            slot: OnceLock::new(),
+            phase: AtomicU8::new(phase as u8),
+            executing: AtomicUsize::new(0),
+            children: AtomicUsize::new(0),
+            etherealize: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            map: ActiveObjectMap::default(),
+            default_servant: RwLock::default(),
+            servant_manager: RwLock::default(),
+            activator: RwLock::default(),
+            turns: Turns::default(),
+            serial: PiMutex::default(),
+            ids: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn slot(&self) -> SlotKey {
+        *self
+            .slot
+            .get()
+            .expect("an adapter is in the table before anybody sees it")
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Initialising,
+            1 => Phase::Serving,
+            2 => Phase::Dying,
+            _ => Phase::Destroyed,
+        }
+    }
+
+    pub(super) fn retains(&self) -> bool {
+        self.policies.servant_retention == ServantRetention::Retain
+    }
+
+    pub(super) fn is_unique(&self) -> bool {
+        self.policies.id_uniqueness == IdUniqueness::UniqueId
+    }
+
+    /// The right to an upcall where the thread policy gives it to one at a time; a thread that has it already goes on.
+    pub(crate) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
+        let is_serial = self.policies.thread == ThreadPolicy::SingleThreadModel;
+        (is_serial && !frames::is_within_adapter(self.incarnation, self.slot()))
+            .then(|| self.serial.lock("adapter.single_thread"))
+    }
+
+    /// An activator has finished with the adapter.
+    pub(super) fn open(&self) {
+        let _dying_meanwhile = self.phase.compare_exchange(
+            Phase::Initialising as u8,
+            Phase::Serving as u8,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Lets a request in that has no active object.
+    ///
+    /// # Errors
+    /// TRANSIENT where the adapter is being destroyed.
+    pub(crate) fn execute(self: &Arc<Self>) -> Result<Executing, SystemException> {
+        self.executing.fetch_add(1, Ordering::SeqCst);
+        let executing = Executing(Arc::clone(self));
+        if self.phase() >= Phase::Dying {
+            return Err(raise::transient(minor::ADAPTER_DESTROYED, Completion::No));
+        }
+        Ok(executing)
+    }
+
+    /// Puts a servant under an id that nobody else can have taken meanwhile.
+    pub(super) fn insert(
+        self: &Arc<Self>,
+        entries: &mut Entries,
+        adapter: &Adapter,
+        id: &ObjectId,
+        servant: Arc<dyn Servant>,
+    ) -> Result<SlotKey, ActiveObject> {
+        let object = ActiveObject {
+            servant: Arc::clone(&servant),
+            id: id.clone(),
+            adapter: Arc::clone(self),
+        };
+        let slot = adapter
+            .objects
+            .insert(object)
+            .map_err(|TableFull(object)| object)?;
+        entries.take_up(id, slot, &servant, self.is_unique());
+        Ok(slot)
+    }
+
+    pub(crate) fn default_servant(&self) -> Option<Arc<dyn Servant>> {
+        read(&self.default_servant).clone()
+    }
+
+    pub(crate) fn servant_manager(&self) -> Option<ServantManager> {
+        read(&self.servant_manager).clone()
+    }
+
+    pub(super) fn servant_activator(&self) -> Option<Arc<dyn super::ServantActivator>> {
+        match &*read(&self.servant_manager) {
+            Some(ServantManager::Activator(activator)) => Some(Arc::clone(activator)),
+            _ => None,
+        }
+    }
+
+    /// Makes an object unreachable; its servant is let go after the last of its requests.
+    pub(super) fn retire(&self, id: &[u8]) -> Result<(), PoaError> {
+        let adapter = self.adapter.upgrade().ok_or_else(super::unknown_adapter)?;
+        let etherealize = self.servant_activator().is_some();
+        let slot = self.map.slot_of(id).ok_or(PoaError::ObjectNotActive)?;
+        let object = adapter.objects.pin(slot).ok_or(PoaError::ObjectNotActive)?;
+        let is_first = self.map.change(|entries| {
+            let found = entries.ids.get_mut(id);
+            let found = found.filter(|entry| **entry == Entry::Active(slot));
+            let Some(entry) = found else { return false };
+            *entry = Entry::Leaving {
+                slot,
+                etherealize,
+                cleanup: false,
+            };
+            entries.leave(&object.servant);
+            true
+        });
+        if !is_first {
+            return Err(PoaError::ObjectNotActive);
+        }
+        adapter.objects.remove(slot);
+        Ok(())
+    }
+
+    /// As [`PoaState::retire`], for all objects.
+    pub(super) fn retire_all(&self, etherealize: bool) {
+        let Some(adapter) = self.adapter.upgrade() else {
+            return;
+        };
+        let etherealize = etherealize && self.servant_activator().is_some();
+        let slots = self.map.change(|entries| {
+            entries.leave_all();
+            let mut slots = Vec::new();
+            for entry in entries.ids.values_mut() {
+                if let Entry::Active(slot) = *entry {
+                    slots.push(slot);
+                    *entry = Entry::Leaving {
+                        slot,
+                        etherealize,
+                        cleanup: true,
+                    };
+                }
+            }
+            slots
+        });
+        for slot in slots {
+            adapter.objects.remove(slot);
+        }
+    }
+
+    /// As [`PoaState::retire_all`], where a servant activator waits for them.
+    pub(super) fn give_all_back(&self) {
+        if self.servant_activator().is_some() {
+            self.retire_all(true);
+        }
+    }
+
+    /// An object has been retired and nobody serves it any more.
+    pub(super) fn forget(self: &Arc<Self>, id: &ObjectId, servant: &Arc<dyn Servant>) {
+        let parting = self.map.change(|entries| {
+            let Some(Entry::Leaving {
+                etherealize,
+                cleanup,
+                ..
+            }) = entries.ids.get(id).copied()
+            else {
+                return None;
+            };
+            if etherealize {
+                entries.ids.insert(id.clone(), Entry::Parting);
+                return Some(cleanup);
+            }
+            entries.ids.remove(id);
+            entries.let_go(servant);
+            None
+        });
+        if let Some(cleanup) = parting {
+            self.turns.queue(Parting {
+                id: id.clone(),
+                servant: Arc::clone(servant),
+                cleanup,
+            });
+            // Servants of an adapter that is being destroyed go back after that.
+            if self.phase() != Phase::Dying {
+                self.turns.drain(self);
+            }
+        }
+        self.try_end();
+    }
+
+    /// Gives a servant back to its activator, in the caller's turn.
+    pub(super) fn etherealize(self: &Arc<Self>, parting: Parting) {
+        let Parting {
+            id,
+            servant,
+            cleanup,
+        } = parting;
+        let left = self.map.change(|entries| entries.let_go(&servant));
+        if let Some(activator) = self.servant_activator() {
+            let _serial = self.serialise();
+            let _frame = frames::enter_without_object(self, None, &id);
+            let poa = Poa(Arc::clone(self));
+            let call = AssertUnwindSafe(|| {
+                activator.etherealize(&id, &poa, servant, cleanup, left > 0);
+            });
+            if catch_unwind(call).is_err()
+                && let Some(adapter) = self.adapter.upgrade()
+            {
+                adapter.count_panic();
+            }
+        }
+        self.map.change(|entries| entries.ids.remove(&id));
+        self.release_if_over();
+    }
+
+    /// Begins the end. False: it has been begun before.
+    pub(super) fn begin_end(&self, etherealize: bool) -> bool {
+        self.etherealize.store(etherealize, Ordering::Release);
+        let begin = |phase| (phase < Phase::Dying as u8).then_some(Phase::Dying as u8);
+        self.phase
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin)
+            .is_ok()
+    }
+
+    /// Apparent destruction, once nothing is being served any more.
+    pub(super) fn try_end(self: &Arc<Self>) {
+        if self.phase() != Phase::Dying || !self.is_idle() {
+            return;
+        }
+        let ended = self.map.change(|entries| {
+            entries.ids.values().all(|entry| *entry == Entry::Parting)
+                && self
+                    .phase
+                    .compare_exchange(
+                        Phase::Dying as u8,
+                        Phase::Destroyed as u8,
+                        Ordering::SeqCst,
+                        Ordering::SeqCst,
+                    )
+                    .is_ok()
+        });
+        if !ended {
+            return;
+        }
+        if let Some(adapter) = self.adapter.upgrade() {
+            adapter.strike_out(self);
+        }
+        self.manager.lose(self);
+        self.map.tell();
+        self.turns.drain(self);
+        self.release_if_over();
+        if let Some(parent) = &self.parent {
+            parent.children.fetch_sub(1, Ordering::AcqRel);
+            parent.try_end();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.executing.load(Ordering::SeqCst) == 0 && self.children.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether the adapter is gone and every servant given back.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// What the application has given holds handles on the adapter in turn, often.
+    fn release_if_over(&self) {
+        if self.phase() == Phase::Destroyed && self.map.look(|entries| entries.ids.is_empty()) {
+            // Each is dropped after its lock has been given back.
+            let manager = write(&self.servant_manager).take();
+            let activator = write(&self.activator).take();
+            let servant = write(&self.default_servant).take();
+            drop((manager, activator, servant));
+            self.over.store(true, Ordering::Release);
+            self.map.tell();
+        }
+    }
+
+    /// Whether a request is being served now.
+    pub(super) fn is_executing(&self) -> bool {
+        let Some(adapter) = self.adapter.upgrade() else {
+            return false;
+        };
+        self.executing.load(Ordering::SeqCst) != 0
+            || self.map.look(|entries| {
+                entries.ids.values().any(|entry| match entry {
+                    Entry::Active(slot) | Entry::Leaving { slot, .. } => {
+                        adapter.objects.pins(*slot) != 0
+                    }
+                    Entry::Arriving(_) => true,
+                    Entry::Parting => false,
+                })
+            })
+    }
+
+    /// Whether servants are on their way back to the activator.
+    pub(super) fn is_parting(&self) -> bool {
+        self.map.look(|entries| {
+            let mut all = entries.ids.values();
+            all.any(|entry| matches!(entry, Entry::Parting | Entry::Leaving { .. }))
+        })
+    }
+}
+
+impl Drop for Executing {
+    fn drop(&mut self) {
+        self.0.executing.fetch_sub(1, Ordering::SeqCst);
+        self.0.try_end();
+    }
+}

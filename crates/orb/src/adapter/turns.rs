@@ -1,0 +1,111 @@
+//! One call into a servant activator at a time, and the servants that wait to be given back to it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use super::holds::{Patience, permit};
+use super::{ObjectId, PoaState};
+use crate::{Completion, Servant, SystemException, minor, raise};
+
+#[derive(Default)]
+pub(super) struct Turns {
+    state: Mutex<State>,
+    given: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    taken: Option<ThreadId>,
+    parting: VecDeque<Parting>,
+    /// A thread gives servants back.
+    has_drainer: bool,
+}
+
+/// A servant on its way back to the activator.
+pub(super) struct Parting {
+    pub(super) id: ObjectId,
+    pub(super) servant: Arc<dyn Servant>,
+    pub(super) cleanup: bool,
+}
+
+/// The right to call the activator; given back on drop.
+pub(super) struct Turn<'t>(&'t Turns);
+
+impl Turns {
+    /// # Errors
+    /// BAD_INV_ORDER where this thread is in such a call already, TRANSIENT where it may not wait.
+    pub(super) fn take(&self, patience: Patience<'_>) -> Result<Turn<'_>, SystemException> {
+        let me = thread::current().id();
+        let mut state = self.state();
+        if state.taken == Some(me) {
+            return Err(raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No));
+        }
+        let _hold = match state.taken {
+            Some(_) => permit(patience)?,
+            None => None,
+        };
+        while state.taken.is_some() {
+            state = self
+                .given
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.taken = Some(me);
+        Ok(Turn(self))
+    }
+
+    pub(super) fn queue(&self, parting: Parting) {
+        self.state().parting.push_back(parting);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the servants that wait back, on a thread of their own: whoever deactivates an object, or serves its last
+    /// request, does not wait for that.
+    pub(super) fn drain(&self, adapter: &Arc<PoaState>) {
+        let mut state = self.state();
+        if state.has_drainer || state.parting.is_empty() {
+            return;
+        }
+        state.has_drainer = true;
+        drop(state);
+        let drainer = Arc::clone(adapter);
+        let name = "orb-etherealize".to_owned();
+        let started = thread::Builder::new()
+            .name(name)
+            .spawn(move || drainer.turns.give_back(&drainer));
+        if started.is_err() {
+            self.give_back(adapter);
+        }
+    }
+
+    fn give_back(&self, adapter: &Arc<PoaState>) {
+        loop {
+            let Ok(turn) = self.take(None) else {
+                // Called within a call to the activator for want of a thread: the next one tries again.
+                self.state().has_drainer = false;
+                return;
+            };
+            let next = {
+                let mut state = self.state();
+                let next = state.parting.pop_front();
+                state.has_drainer = next.is_some();
+                next
+            };
+            let Some(parting) = next else { return };
+            adapter.etherealize(parting);
+            drop(turn);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.state().taken = None;
+        // Those who make servants and the one who gives them back wait for the same.
+        self.0.given.notify_all();
+    }
+}

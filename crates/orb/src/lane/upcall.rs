@@ -1,0 +1,264 @@
+//! From a request to the servant: what its key leads to, who serves that, and the operations every object has.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use deckwatch_cdr::Reader;
+use deckwatch_giop::{ReplyStatus, Request, Response};
+
+use super::dispatch::Outcome;
+use super::{Lane, ServerConnection};
+use crate::adapter::{
+    self, Elsewhere, Found, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
+    RequestProcessing, ServantLocator, ServantManager, ServantRetention,
+};
+use crate::counters::Counter;
+use crate::raise;
+use crate::servant::ServerRequest;
+use crate::wire;
+use crate::{Completion, Servant, SystemException, current, minor};
+
+/// One request on its way to a servant.
+pub(super) struct Upcall<'u> {
+    pub(super) connection: &'u ServerConnection,
+    pub(super) request: &'u Request<'u>,
+    pub(super) reply: &'u mut Vec<u8>,
+}
+
+impl Lane {
+    pub(super) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
+        let key = match upcall.request.target.object_key() {
+            Ok(key) => key,
+            Err(error) => return self.refuse(error.into()),
+        };
+        match self.adapter.find(key, Some(&self.holds)) {
+            Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
+            Ok(Found::Active(slot, object)) if object.adapter.manager.is_active() => {
+                let _turn = object.adapter.serialise();
+                let _frame = adapter::enter(&object.adapter, slot);
+                self.serve_by(upcall, &*object.servant, &object.id)
+            }
+            Ok(found) => self.upcall_with_detours(upcall, key, Ok(found)),
+            Err(exception) => self.refuse(exception),
+        }
+    }
+
+    /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
+    fn upcall_elsewhere(&self, upcall: &mut Upcall<'_>, elsewhere: Elsewhere) -> Outcome {
+        let own = elsewhere.target.object_key().filter(|key| {
+            elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
+        });
+        let outcome = own.map(|key| {
+            let found = self.adapter.find(key, Some(&self.holds));
+            self.upcall_with_detours(upcall, key, found)
+        });
+        outcome.unwrap_or(Outcome::Forward(elsewhere.target))
+    }
+
+    /// Managers may hold the request, servant managers may make its servant: after each wait the key is looked up anew.
+    fn upcall_with_detours<'k>(
+        &'k self,
+        upcall: &mut Upcall<'_>,
+        key: &'k [u8],
+        mut found: Result<Found<'k>, SystemException>,
+    ) -> Outcome {
+        loop {
+            let way = match found {
+                Ok(way) => way,
+                Err(exception) => return self.refuse(exception),
+            };
+            let manager = match way.adapter() {
+                Some(adapter) => adapter.manager.clone(),
+                None => return self.refuse(no_object()),
+            };
+            if manager.is_active() {
+                let outcome = match way {
+                    Found::Active(slot, object) => {
+                        let _turn = object.adapter.serialise();
+                        let _frame = adapter::enter(&object.adapter, slot);
+                        Some(self.serve_by(upcall, &*object.servant, &object.id))
+                    }
+                    Found::Inactive { adapter, id } => self.upcall_inactive(upcall, &adapter, id),
+                    Found::Elsewhere(_) => Some(self.refuse(no_object())),
+                };
+                if let Some(outcome) = outcome {
+                    return outcome;
+                }
+            } else {
+                // What has been found is let go: who waits for requests to end does not wait for those that are held.
+                drop(way);
+                if let Err(exception) = self.let_through(&manager) {
+                    self.counters.count(Counter::RequestsDiscarded);
+                    return Outcome::Raise(exception);
+                }
+            }
+            found = self.adapter.find(key, Some(&self.holds));
+        }
+    }
+
+    /// A request for an object that is not active. None: it is now.
+    fn upcall_inactive(
+        &self,
+        upcall: &mut Upcall<'_>,
+        adapter: &Arc<PoaState>,
+        id: &[u8],
+    ) -> Option<Outcome> {
+        let _executing = match adapter.execute() {
+            Ok(executing) => executing,
+            Err(exception) => return Some(Outcome::Raise(exception)),
+        };
+        current::enter(&self.orb);
+        match adapter.policies.request_processing {
+            RequestProcessing::UseActiveObjectMapOnly => Some(self.refuse(no_object())),
+            RequestProcessing::UseDefaultServant => {
+                let Some(servant) = adapter.default_servant() else {
+                    let none = raise::obj_adapter(minor::NO_SERVANT, Completion::No);
+                    return Some(Outcome::Raise(none));
+                };
+                let _turn = adapter.serialise();
+                let _frame = adapter::enter_without_object(adapter, Some(&servant), id);
+                Some(self.serve_by(upcall, &*servant, id))
+            }
+            RequestProcessing::UseServantManager
+                if adapter.policies.servant_retention == ServantRetention::Retain =>
+            {
+                match adapter.incarnate(id, Some(&self.holds)) {
+                    Ok(()) => None,
+                    Err(Refusal::Raise(exception)) => Some(Outcome::Raise(exception)),
+                    Err(Refusal::Forward(target)) => Some(Outcome::Forward(target)),
+                }
+            }
+            RequestProcessing::UseServantManager => Some(match adapter.servant_manager() {
+                Some(ServantManager::Locator(locator)) => {
+                    self.upcall_located(upcall, adapter, &*locator, id)
+                }
+                _ => Outcome::Raise(raise::obj_adapter(
+                    minor::NO_SERVANT_MANAGER,
+                    Completion::No,
+                )),
+            }),
+        }
+    }
+
+    /// A request whose servant is found for it alone. Whatever comes of it, the locator hears of its end.
+    fn upcall_located(
+        &self,
+        upcall: &mut Upcall<'_>,
+        adapter: &Arc<PoaState>,
+        locator: &dyn ServantLocator,
+        id: &[u8],
+    ) -> Outcome {
+        let Ok(operation) = std::str::from_utf8(upcall.request.operation) else {
+            let unknown = raise::bad_operation(minor::OPERATION_UNKNOWN, Completion::No);
+            return Outcome::Raise(unknown);
+        };
+        let poa = Poa::of(adapter);
+        let mut cookie = None;
+        let _turn = adapter.serialise();
+        let located = {
+            let _frame = adapter::enter_without_object(adapter, None, id);
+            let call = || locator.preinvoke(id, &poa, operation, &mut cookie);
+            self.guard(call)
+        };
+        let servant = match located.map(|located| located.map_err(Refusal::from)) {
+            Ok(Ok(servant)) => servant,
+            Ok(Err(Refusal::Forward(target))) => return Outcome::Forward(target),
+            Ok(Err(Refusal::Raise(exception))) | Err(exception) => {
+                return Outcome::Raise(exception);
+            }
+        };
+        let _frame = adapter::enter_without_object(adapter, Some(&servant), id);
+        let outcome = self.serve_by(upcall, &*servant, id);
+        let call = || locator.postinvoke(id, &poa, operation, cookie, servant);
+        match self.guard(call) {
+            Ok(Ok(())) => outcome,
+            _ if matches!(outcome, Outcome::Receipted) => outcome,
+            Ok(Err(exception)) | Err(exception) => Outcome::Raise(exception),
+        }
+    }
+
+    /// Calls the application's code; its panic is UNKNOWN.
+    fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
+        catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
+            self.counters.count(Counter::ServantPanics);
+            raise::unknown(0, Completion::Maybe)
+        })
+    }
+
+    pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
+        self.counters.count(Counter::ObjectsNotExist);
+        Outcome::Raise(exception)
+    }
+
+    fn serve_by(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
+        let request = upcall.request;
+        if let Some(outcome) = self.answer_for_every_object(request, upcall.reply, servant) {
+            return outcome;
+        }
+        current::enter(&self.orb);
+        if request.response == Response::Receipt {
+            self.say_receipt(upcall.connection, request, upcall.reply);
+        }
+        let mut serving = ServerRequest::new(request, id, upcall.reply, self.shape.sizes);
+        let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
+        if served.is_err() {
+            self.counters.count(Counter::ServantPanics);
+        }
+        match served {
+            _ if request.response == Response::Receipt => Outcome::Receipted,
+            Ok(Ok(())) => serving
+                .finish()
+                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
+            Ok(Err(exception)) => Outcome::Raise(exception),
+            Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
+        }
+    }
+
+    /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.
+    fn let_through(&self, manager: &PoaManager) -> Result<(), SystemException> {
+        if manager.state() == ManagerState::Active {
+            return Ok(());
+        }
+        let hold = self.holds.take();
+        manager.admit(hold.is_some())
+    }
+
+    /// `_is_a`, `_non_existent` and the others that no servant implements.
+    fn answer_for_every_object(
+        &self,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+        servant: &dyn Servant,
+    ) -> Option<Outcome> {
+        let answer = match request.operation {
+            b"_is_a" => is_a(request.body, servant),
+            b"_non_existent" | b"_not_existent" => Ok(false),
+            b"_interface" => Err(raise::intf_repos(
+                minor::INTERFACE_REPOSITORY_ABSENT,
+                Completion::No,
+            )),
+            b"_component" | b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
+            _ => return None,
+        };
+        let written = answer.and_then(|answer| {
+            let open =
+                wire::begin_reply(reply, request, ReplyStatus::NoException, self.shape.sizes)?;
+            open.writer(reply).write_u8(u8::from(answer))?;
+            Ok(open.finish(reply).map(drop)?)
+        });
+        Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
+    }
+}
+
+fn is_a(mut arguments: Reader<'_>, servant: &dyn Servant) -> Result<bool, SystemException> {
+    let asked = arguments.read_string_octets()?;
+    let has = servant
+        .repository_ids()
+        .iter()
+        .any(|id| id.as_bytes() == asked);
+    Ok(has || asked == wire::OBJECT_REPOSITORY_ID.as_bytes())
+}
+
+fn no_object() -> SystemException {
+    raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
+}

@@ -22,6 +22,7 @@ impl Orb {
     /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
     /// service raised.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
+        self.0.require_life()?;
         self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)
     }
 
@@ -86,6 +87,7 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
+        self.0.require_life()?;
         self.resolve_initial(name, INITIAL_REFERENCES_DEEP_MAX)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::trace::Trace;
 use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
-use crate::{Completion, ObjectRef, SystemException, wire};
+use crate::{Completion, ObjectRef, SystemException, minor, wire};
 
 /// An Object Request Broker; a handle that is cheap to clone.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub(crate) struct OrbCore {
     settings: Settings,
     starting: Mutex<()>,
     end: Mutex<bool>,
+    /// Up once the end is over: nothing can be asked of this ORB any more.
+    is_shut_down: AtomicBool,
     ended: Condvar,
 }
 
@@ -90,6 +93,7 @@ impl OrbCore {
             },
             starting: Mutex::new(()),
             end: Mutex::new(false),
+            is_shut_down: AtomicBool::new(false),
             ended: Condvar::new(),
         })
     }
@@ -170,6 +174,15 @@ impl OrbCore {
         Ok(ObjectRef::new(ior, Some(orb)))
     }
 
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 4 once the ORB has been shut down.
+    pub(crate) fn require_life(&self) -> Result<(), SystemException> {
+        if self.is_shut_down.load(Ordering::Relaxed) {
+            return Err(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
+        }
+        Ok(())
+    }
+
     fn shutdown(&self) {
         self.adapter.release_held();
         match self.lane.get() {
@@ -194,6 +207,7 @@ impl OrbCore {
 
     /// The end of what a shutdown leaves, once nothing is served any more.
     fn finish(&self) {
+        self.is_shut_down.store(true, Ordering::Relaxed);
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter
@@ -235,9 +249,10 @@ impl Orb {
     /// The root adapter; listens and starts threads where that has not been done.
     ///
     /// # Errors
-    /// INITIALIZE where it cannot listen.
+    /// INITIALIZE where it cannot listen, BAD_INV_ORDER after [`Orb::shutdown`].
     pub fn root_poa(&self) -> Result<Poa, SystemException> {
         let core = &self.0;
+        core.require_life()?;
         core.lane()
             .map_err(|_| raise::initialize(0, Completion::No))?;
         let root = core.root.get_or_init(|| {
@@ -268,6 +283,7 @@ impl Orb {
         key: &[u8],
         target: &ObjectRef,
     ) -> Result<(), SystemException> {
+        self.0.require_life()?;
         self.0.adapter.bind_plain(key, target.clone())
     }
 

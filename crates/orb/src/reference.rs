@@ -1,6 +1,7 @@
 //! References to objects, ours or another's.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -203,6 +204,19 @@ impl ObjectRef {
         self == other || (self.0.place().is_some() && self.0.place() == other.0.place())
     }
 
+    /// A number from 0 to `maximum` that is equal for equivalent references and stays as it is (Object::hash).
+    #[must_use]
+    pub fn hash(&self, maximum: u32) -> u32 {
+        // Made without random keys: it is the same in every process.
+        let mut hasher = DefaultHasher::new();
+        match self.0.place() {
+            Some((endpoint, key)) => (endpoint, key).hash(&mut hasher),
+            None => self.0.ior.hash(&mut hasher),
+        }
+        let numbers = u64::from(maximum) + 1;
+        (hasher.finish() % numbers) as u32
+    }
+
     /// Connects to the object's server now instead of at the first call, and finds out whether it knows the object.
     ///
     /// # Errors
@@ -316,7 +330,7 @@ fn misread(error: DecodeError) -> SystemException {
 impl Inner {
     fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
         if let Some(orb) = self.orb.get() {
-            return Ok(orb);
+            return orb.require_life().map(|()| orb);
         }
         let orb = current::orb().ok_or(raise::bad_inv_order(0, Completion::No))?;
         Ok(self.orb.get_or_init(|| orb))

@@ -78,6 +78,12 @@ pub(crate) struct Args {
     /// Wait so long for the connection
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     connect_timeout: Duration,
+    /// Know this reference by a name, for `corbaloc:rir:/NAME` and `corbaname:rir:#...`
+    #[arg(long, value_name = "NAME=REFERENCE")]
+    init_ref: Vec<String>,
+    /// Tell each message that is sent or received, and of each failure what was tried
+    #[arg(long)]
+    trace: bool,
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
@@ -101,26 +107,46 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         None => Model::parse("none", "")?,
     };
-    let orb = Orb::builder()
+    let orb = orb(&args)?;
+    let status = with(&args, &model, &orb);
+    // Waits until the trace is written.
+    orb.shutdown();
+    status
+}
+
+fn orb(args: &Args) -> anyhow::Result<Orb> {
+    let mut builder = Orb::builder()
         .connect_timeout(args.connect_timeout)
-        .round_trip_timeout(args.timeout)
-        .build()?;
-    let world = Surroundings { orb: &orb };
-    let notation = Notation::new(&model, &world);
+        .round_trip_timeout(args.timeout);
+    for text in &args.init_ref {
+        let (name, reference) = text
+            .split_once('=')
+            .context("`--init-ref` takes NAME=REFERENCE")?;
+        builder = builder.initial_reference(name, reference);
+    }
+    if args.trace {
+        builder = builder.trace(std::io::stderr());
+    }
+    Ok(builder.build()?)
+}
+
+fn with(args: &Args, model: &Model, orb: &Orb) -> anyhow::Result<ExitCode> {
+    let world = Surroundings { orb };
+    let notation = Notation::new(model, &world);
     if args.list {
-        return show::list(&notation, &orb, &args);
+        return show::list(&notation, orb, args);
     }
     let (Some(reference), Some(operation)) = (&args.reference, &args.operation) else {
         bail!("a reference and an operation are needed")
     };
-    let target = find::target(&orb, reference)?;
+    let target = find::target(orb, reference)?;
     let signature = match Signature::of_every_object(operation) {
         Some(signature) => signature,
         None if args.idl.is_none() => {
             bail!("`--idl FILE` is needed: the file that has the interface of `{operation}`")
         }
         None => {
-            let found = find::operation(&model, &args, operation, &target)?;
+            let found = find::operation(model, args, operation, &target)?;
             Signature::of(&notation, found)?
         }
     };

@@ -393,6 +393,18 @@ fn a_server_that_does_not_answer_is_given_up() {
     ]));
     assert!(status == Some(2) && text.contains("TIMEOUT"), "{text}");
     drop(silent);
+    let (_, text) = said(&deckwatch(&[
+        "call",
+        "corbaloc:rir:/X",
+        "_non_existent",
+        "--trace",
+        "--init-ref",
+        &format!("X={url}"),
+    ]));
+    assert!(
+        text.contains("Nobody listens there") && text.contains("What to do"),
+        "{text}"
+    );
     let (status, text) = said(&deckwatch(&["call", &url, "_non_existent"]));
     assert!(status == Some(2) && text.contains("TRANSIENT"), "{text}");
 }

@@ -139,7 +139,7 @@ fn with(args: &Args, model: &Model, orb: &Orb) -> anyhow::Result<ExitCode> {
     let (Some(reference), Some(operation)) = (&args.reference, &args.operation) else {
         bail!("a reference and an operation are needed")
     };
-    let target = find::target(orb, reference)?;
+    let target = crate::reference::target(orb, reference)?;
     let signature = match Signature::of_every_object(operation) {
         Some(signature) => signature,
         None if args.idl.is_none() => {

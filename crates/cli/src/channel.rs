@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use deckwatch_event::{ChannelOptions, EventChannel};
 use deckwatch_naming::user::{Existing, bind_with_contexts};
-use deckwatch_orb::cos_naming::NamingContextExtRef;
+use deckwatch_orb::cos_naming::NamingContextRef;
 
 use crate::serve::ServeArgs;
 
@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             .with_context(nobody)?
             .with_context(nobody)?;
         bind_with_contexts(
-            &NamingContextExtRef::unchecked_narrow(root),
+            &NamingContextRef::unchecked_narrow(root),
             name,
             channel.reference().object(),
             Existing::Replace,

@@ -10,15 +10,15 @@ use deckwatch_giop::{Ior, ObjectUrl};
 #[command(after_help = "\
 Examples:
   deckwatch ior IOR:010000002b000000...
-  deckwatch ior \"$(cat channel.ior)\"
+  deckwatch ior channel.ior
   deckwatch ior corbaloc::ship:2809/NameService")]
 pub(crate) struct Args {
-    /// IOR:, corbaloc: or corbaname:
+    /// IOR:, corbaloc: or corbaname:, a file that holds one, or `-` for standard input
     reference: String,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let url: ObjectUrl = args.reference.trim().parse()?;
+    let url: ObjectUrl = crate::reference::read(&args.reference)?.parse()?;
     let (ior, name): (Option<Ior>, _) = match url {
         ObjectUrl::Ior(ior) => (Some(ior), String::new()),
         ObjectUrl::Corbaloc(url) => (url.to_ior()?, String::new()),

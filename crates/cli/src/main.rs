@@ -8,6 +8,7 @@
 mod exit;
 mod live;
 mod mission_args;
+mod reference;
 mod serve;
 mod verdicts;
 mod words;

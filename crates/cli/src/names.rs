@@ -1,15 +1,16 @@
 //! `deckwatch names`: a naming service, and the commands of its users.
 
-mod client;
+mod at;
+mod bind;
+mod list;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::serve::{ServeArgs, client_orb};
+use crate::serve::ServeArgs;
 use anyhow::Context as _;
-use client::{At, bind, list};
+use at::{At, Place};
 use deckwatch_naming::store::Store;
-use deckwatch_naming::user::path;
 use deckwatch_naming::{NAME_SERVICE, NamingService};
 
 /// Serve names, or use any CORBA naming service
@@ -18,10 +19,14 @@ use deckwatch_naming::{NAME_SERVICE, NamingService};
 Examples:
   deckwatch names serve --listen 0.0.0.0:2809 --store names.redb
   deckwatch names list --at corbaloc::ship:2809/NameService
+  deckwatch names list corbaname::ship:2809#deckwatch -r --long
   deckwatch names bind deckwatch/NAV IOR:0000... --contexts
+  deckwatch names bind-context fleet corbaloc::other:2809/NameService
   deckwatch names resolve deckwatch/NAV
+  deckwatch names destroy deckwatch --recursive
 
-A name is written id.kind/id.kind/..., with \\ before a dot or slash that belongs to it.")]
+A name is written id.kind/id.kind/..., with \\ before a dot or slash that belongs to it; or corbaname:ADDRESS#NAME, which says
+where too. A reference is IOR:, corbaloc: or corbaname:, a file that holds one, or `-` for standard input.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -38,27 +43,18 @@ enum Action {
         store: Option<PathBuf>,
     },
     /// List what a context holds
-    List {
-        #[command(flatten)]
-        at: At,
-        /// The context; the root without it
-        name: Option<String>,
-        /// Print one JSON array
-        #[arg(long)]
-        json: bool,
-    },
+    List(list::ListArgs),
     /// Bind a reference to a name
-    Bind {
+    Bind(bind::BindArgs),
+    /// Bind a naming context, of this service or another, so that names go on in it
+    BindContext(bind::BindArgs),
+    /// Make a context and bind it
+    NewContext {
         #[command(flatten)]
         at: At,
         /// The name
         name: String,
-        /// IOR:, corbaloc: or corbaname:
-        reference: String,
-        /// Replace what is bound
-        #[arg(long)]
-        replace: bool,
-        /// Make the contexts on the way that do not exist
+        /// Make the contexts on the way that do not exist, and be content with one that does
         #[arg(long)]
         contexts: bool,
     },
@@ -68,41 +64,52 @@ enum Action {
         at: At,
         /// The name
         name: String,
+        /// Explain the reference instead: where it leads, what it carries
+        #[arg(long)]
+        explain: bool,
     },
-    /// Remove a name
+    /// Remove a name; a context under it goes on, without the name
     Unbind {
         #[command(flatten)]
         at: At,
         /// The name
         name: String,
     },
+    /// Destroy an empty context, and remove its name
+    Destroy {
+        #[command(flatten)]
+        at: At,
+        /// The name
+        name: String,
+        /// What it holds too: names are removed, contexts destroyed
+        #[arg(short, long)]
+        recursive: bool,
+    },
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Serve { serve, store } => serve_names(&serve, store)?,
-        Action::List { at, name, json } => list(&at, name.as_deref(), json)?,
-        Action::Bind {
+        Action::List(args) => list::run(&args)?,
+        Action::Bind(args) => bind::run(&args, false)?,
+        Action::BindContext(args) => bind::run(&args, true)?,
+        Action::NewContext { at, name, contexts } => {
+            bind::new_context(&at.place(&name)?, contexts)?;
+        }
+        Action::Resolve { at, name, explain } => {
+            let object = at.place(&name)?.resolve()?;
+            if explain {
+                anstream::print!("{}", object.ior().explain());
+            } else {
+                anstream::println!("{object}");
+            }
+        }
+        Action::Unbind { at, name } => at.place(&name)?.unbind()?,
+        Action::Destroy {
             at,
             name,
-            reference,
-            replace,
-            contexts,
-        } => bind(&at, &name, &reference, replace, contexts)?,
-        Action::Resolve { at, name } => {
-            let orb = client_orb()?;
-            let found = at
-                .root(&orb)?
-                .resolve(&path(&name)?)
-                .with_context(|| format!("cannot resolve {name}"))?;
-            let object = found.with_context(|| format!("{name} is bound to nil"))?;
-            anstream::println!("{}", orb.object_to_string(&object));
-        }
-        Action::Unbind { at, name } => {
-            at.root(&client_orb()?)?
-                .unbind(&path(&name)?)
-                .with_context(|| format!("cannot unbind {name}"))?;
-        }
+            recursive,
+        } => bind::destroy(&at.place(&name)?, recursive)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use deckwatch_orb::cos_naming::naming_context::{
-    CannotProceed, InvalidName, NotEmpty, NotFoundReason,
-};
+use deckwatch_orb::cos_naming::naming_context::{CannotProceed, InvalidName, NotFoundReason};
 use deckwatch_orb::cos_naming::naming_context_ext::InvalidAddress;
 use deckwatch_orb::cos_naming::{
     Binding, BindingIteratorRef, BindingType, NameComponent, NamingContext,
@@ -145,17 +143,10 @@ impl Context {
                 return made.ok_or_else(|| raise(Kind::Unknown).into());
             }
         };
-        let number = self.shared.store.create_context()?;
-        if let Err(error) = self.shared.store.bind(
-            context,
-            &last.id,
-            &last.kind,
-            &Target::Context(number),
-            false,
-        ) {
-            self.shared.store.destroy_context(number)?;
-            return Err(error.into());
-        }
+        let number = self
+            .shared
+            .store
+            .bind_new_context(context, &last.id, &last.kind)?;
         Ok(self.shared.activate(number)?)
     }
 }
@@ -268,11 +259,11 @@ impl NamingContext for Context {
         if self.number == ROOT {
             return Err(raise(Kind::NoPermission).into());
         }
-        match self.shared.store.destroy_context(self.number) {
-            Ok(()) => Ok(self.shared.deactivate(self.number)?),
-            Err(StoreError::NotEmpty) => Err(NotEmpty {}.into()),
-            Err(error) => Err(Fault::from(error).into_system().into()),
-        }
+        self.shared
+            .store
+            .destroy_context(self.number)
+            .map_err(Fault::from)?;
+        Ok(self.shared.deactivate(self.number)?)
     }
 
     fn list(

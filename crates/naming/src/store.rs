@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::limits;
 
@@ -133,19 +133,19 @@ impl Store {
     /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
     pub fn create_context(&self) -> Result<u64, StoreError> {
         let write = self.database.begin_write()?;
-        let number = {
-            let mut contexts = write.open_table(CONTEXTS)?;
-            let mut numbers = write.open_table(NUMBERS)?;
-            let number = numbers
-                .get(NEXT_CONTEXT)?
-                .map_or(ROOT + 1, |value| value.value());
-            if redb::ReadableTableMetadata::len(&contexts)? >= limits::CONTEXTS_MAX {
-                return Err(StoreError::Full);
-            }
-            numbers.insert(NEXT_CONTEXT, number + 1)?;
-            contexts.insert(number, ())?;
-            number
-        };
+        let number = add_context(&write)?;
+        write.commit()?;
+        Ok(number)
+    }
+
+    /// Makes an empty context and binds it, both or neither.
+    ///
+    /// # Errors
+    /// As [`Store::create_context`] and [`Store::bind`].
+    pub fn bind_new_context(&self, context: u64, id: &str, kind: &str) -> Result<u64, StoreError> {
+        let write = self.database.begin_write()?;
+        let number = add_context(&write)?;
+        add_binding(&write, (context, id, kind), &Target::Context(number), false)?;
         write.commit()?;
         Ok(number)
     }
@@ -201,28 +201,7 @@ impl Store {
         replace: bool,
     ) -> Result<(), StoreError> {
         let write = self.database.begin_write()?;
-        {
-            if write.open_table(CONTEXTS)?.get(context)?.is_none() {
-                return Err(StoreError::NoSuchContext);
-            }
-            let mut bindings = write.open_table(BINDINGS)?;
-            let before = bindings
-                .get((context, id, kind))?
-                .map(|row| Target::from_row(row.value()))
-                .transpose()?;
-            match before {
-                Some(_) if !replace => return Err(StoreError::AlreadyBound),
-                Some(before) if before.is_context() != target.is_context() => {
-                    return Err(StoreError::WrongKind);
-                }
-                None if redb::ReadableTableMetadata::len(&bindings)? >= limits::BINDINGS_MAX => {
-                    return Err(StoreError::Full);
-                }
-                _ => {}
-            }
-            let (tag, octets) = target.to_row();
-            bindings.insert((context, id, kind), (tag, octets.as_slice()))?;
-        }
+        add_binding(&write, (context, id, kind), target, replace)?;
         write.commit()?;
         Ok(())
     }
@@ -271,6 +250,50 @@ impl Store {
         }
         Ok(rows)
     }
+}
+
+/// The number of a new context.
+fn add_context(write: &WriteTransaction) -> Result<u64, StoreError> {
+    let mut contexts = write.open_table(CONTEXTS)?;
+    let mut numbers = write.open_table(NUMBERS)?;
+    let number = numbers
+        .get(NEXT_CONTEXT)?
+        .map_or(ROOT + 1, |value| value.value());
+    if redb::ReadableTableMetadata::len(&contexts)? >= limits::CONTEXTS_MAX {
+        return Err(StoreError::Full);
+    }
+    numbers.insert(NEXT_CONTEXT, number + 1)?;
+    contexts.insert(number, ())?;
+    Ok(number)
+}
+
+fn add_binding(
+    write: &WriteTransaction,
+    key: (u64, &str, &str),
+    target: &Target,
+    replace: bool,
+) -> Result<(), StoreError> {
+    if write.open_table(CONTEXTS)?.get(key.0)?.is_none() {
+        return Err(StoreError::NoSuchContext);
+    }
+    let mut bindings = write.open_table(BINDINGS)?;
+    let before = bindings
+        .get(key)?
+        .map(|row| Target::from_row(row.value()))
+        .transpose()?;
+    match before {
+        Some(_) if !replace => return Err(StoreError::AlreadyBound),
+        Some(before) if before.is_context() != target.is_context() => {
+            return Err(StoreError::WrongKind);
+        }
+        None if redb::ReadableTableMetadata::len(&bindings)? >= limits::BINDINGS_MAX => {
+            return Err(StoreError::Full);
+        }
+        _ => {}
+    }
+    let (tag, octets) = target.to_row();
+    bindings.insert(key, (tag, octets.as_slice()))?;
+    Ok(())
 }
 
 /// Why the store refuses.

@@ -1,12 +1,15 @@
-//! What users of any naming service do again and again: names from text, and binding with the contexts on the way.
+//! What users of any naming service do again and again: names from text, binding with the contexts on the way, and what it raised in words.
 
-use deckwatch_orb::ObjectRef;
+use std::fmt;
+
+use deckwatch_orb::cos_naming::naming_context::NotFoundReason;
 use deckwatch_orb::cos_naming::{
-    NameComponent, NamingContextBindError, NamingContextBindNewContextError, NamingContextExtRef,
-    NamingContextRebindError,
+    NameComponent, NamingContextBindNewContextError, NamingContextRef,
 };
+use deckwatch_orb::{ObjectRef, SystemException};
 
 use crate::name::{self, NameError};
+pub use crate::walk::Fault;
 
 /// A stringified name as the components that operations take.
 ///
@@ -18,6 +21,16 @@ pub fn path(text: &str) -> Result<Vec<NameComponent>, NameError> {
         .into_iter()
         .map(|(id, kind)| NameComponent { id, kind })
         .collect())
+}
+
+/// The stringified form of some components, which [`path`] reads back.
+#[must_use]
+pub fn text(components: &[NameComponent]) -> String {
+    name::to_text(
+        components
+            .iter()
+            .map(|component| (component.id.as_str(), component.kind.as_str())),
+    )
 }
 
 /// What becomes of a name that is bound already.
@@ -34,21 +47,34 @@ pub enum Existing {
 /// # Errors
 /// What is wrong with the name, or what the service raised.
 pub fn bind_with_contexts(
-    root: &NamingContextExtRef,
+    root: &NamingContextRef,
     name: &str,
     object: &ObjectRef,
     existing: Existing,
 ) -> Result<(), BindError> {
     let path = path(name)?;
-    for len in 1..path.len() {
+    make_contexts(root, &path[..path.len() - 1])?;
+    match existing {
+        Existing::Keep => root
+            .bind(&path, Some(object))
+            .map_err(|error| Refusal::of(&path, error))?,
+        Existing::Replace => root
+            .rebind(&path, Some(object))
+            .map_err(|error| Refusal::of(&path, error))?,
+    }
+    Ok(())
+}
+
+/// Makes a context and those on the way to it, as far as they do not exist.
+///
+/// # Errors
+/// What the service raised.
+pub fn make_contexts(root: &NamingContextRef, path: &[NameComponent]) -> Result<(), Refusal> {
+    for len in 1..=path.len() {
         match root.bind_new_context(&path[..len]) {
             Ok(_) | Err(NamingContextBindNewContextError::AlreadyBound(_)) => {}
-            Err(error) => return Err(BindError::Context(error)),
+            Err(error) => return Err(Refusal::of(&path[..len], error)),
         }
-    }
-    match existing {
-        Existing::Keep => root.bind(&path, Some(object))?,
-        Existing::Replace => root.rebind(&path, Some(object))?,
     }
     Ok(())
 }
@@ -60,13 +86,136 @@ pub enum BindError {
     /// The text.
     #[error("it is not a name: {0}")]
     Name(#[from] NameError),
-    /// A context on the way.
-    #[error("a context on the way cannot be made: {0}")]
-    Context(NamingContextBindNewContextError),
-    /// The binding.
+    /// The service.
     #[error(transparent)]
-    Bind(#[from] NamingContextBindError),
-    /// The binding in place of another.
-    #[error(transparent)]
-    Rebind(#[from] NamingContextRebindError),
+    Refused(#[from] Refusal),
+}
+
+/// What a naming service raised for a name, in words.
+#[derive(Debug)]
+pub struct Refusal {
+    path: Vec<NameComponent>,
+    fault: Fault,
+}
+
+impl Refusal {
+    /// What an operation on this name ended in.
+    pub fn of(path: &[NameComponent], error: impl Into<Fault>) -> Self {
+        Self {
+            path: path.to_vec(),
+            fault: error.into(),
+        }
+    }
+
+    /// As it was raised.
+    #[must_use]
+    pub const fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// The part of the name before what is left of it.
+    fn before(&self, rest: &[NameComponent]) -> &[NameComponent] {
+        &self.path[..self.path.len().saturating_sub(rest.len())]
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            Fault::NotFound(raised) => {
+                let (before, rest) = (self.before(&raised.rest_of_name), &raised.rest_of_name);
+                let first = &rest[..rest.len().min(1)];
+                let place = match before {
+                    [] => "the context asked".to_owned(),
+                    before => format!("`{}`", text(before)),
+                };
+                match raised.why {
+                    NotFoundReason::MissingNode if first.is_empty() => {
+                        f.write_str("it is not bound")
+                    }
+                    NotFoundReason::MissingNode => write!(f, "{place} has no `{}`", text(first)),
+                    NotFoundReason::NotContext => write!(
+                        f,
+                        "`{}` in {place} is bound to an object, not to a context",
+                        text(first)
+                    ),
+                    NotFoundReason::NotObject => write!(
+                        f,
+                        "`{}` in {place} is bound to a context, not to an object",
+                        text(first)
+                    ),
+                }
+            }
+            Fault::CannotProceed(raised) => write!(
+                f,
+                "the service of the context `{}` cannot be reached from the one asked; `{}` is left of the name",
+                text(self.before(&raised.rest_of_name)),
+                text(&raised.rest_of_name)
+            ),
+            Fault::InvalidName(_) => {
+                f.write_str("the service does not take this name: it is empty or too long")
+            }
+            Fault::AlreadyBound(_) => f.write_str("it is bound already"),
+            Fault::NotEmpty(_) => f.write_str("the context still holds names"),
+            Fault::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A system exception alone, of an operation that raises nothing else.
+impl From<SystemException> for Refusal {
+    fn from(exception: SystemException) -> Self {
+        Self::of(&[], exception)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deckwatch_orb::cos_naming::naming_context::{CannotProceed, NotFound};
+
+    fn told(why: NotFoundReason, rest: &str) -> String {
+        let rest_of_name = if rest.is_empty() {
+            Vec::new()
+        } else {
+            path(rest).unwrap()
+        };
+        let raised = Fault::NotFound(NotFound { why, rest_of_name });
+        Refusal::of(&path("a/b.c/d").unwrap(), raised).to_string()
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_place() {
+        use NotFoundReason::{MissingNode, NotContext, NotObject};
+        assert_eq!(told(MissingNode, "a/b.c/d"), "the context asked has no `a`");
+        assert_eq!(told(MissingNode, "b.c/d"), "`a` has no `b.c`");
+        assert_eq!(
+            told(NotContext, "b.c/d"),
+            "`b.c` in `a` is bound to an object, not to a context"
+        );
+        assert_eq!(
+            told(NotObject, "d"),
+            "`d` in `a/b.c` is bound to a context, not to an object"
+        );
+        // A service may tell less, or more than was asked.
+        assert_eq!(told(MissingNode, ""), "it is not bound");
+        assert_eq!(
+            told(MissingNode, "x/y/z/a/b"),
+            "the context asked has no `x`"
+        );
+    }
+
+    #[test]
+    fn a_name_that_leads_out_is_told_with_where_it_stopped() {
+        let raised = Fault::CannotProceed(CannotProceed {
+            cxt: None,
+            rest_of_name: path("d").unwrap(),
+        });
+        assert_eq!(
+            Refusal::of(&path("a/b.c/d").unwrap(), raised).to_string(),
+            "the service of the context `a/b.c` cannot be reached from the one asked; `d` is left of the name"
+        );
+    }
 }

@@ -1,11 +1,11 @@
 //! The way through a compound name: from a context of ours to the context that holds the last component.
 
 use deckwatch_orb::cos_naming::naming_context::{
-    AlreadyBound, CannotProceed, InvalidName, NotFound, NotFoundReason,
+    AlreadyBound, CannotProceed, InvalidName, NotEmpty, NotFound, NotFoundReason,
 };
 use deckwatch_orb::cos_naming::{
     NameComponent, NamingContextBindContextError, NamingContextBindError,
-    NamingContextBindNewContextError, NamingContextExtResolveStrError,
+    NamingContextBindNewContextError, NamingContextDestroyError, NamingContextExtResolveStrError,
     NamingContextRebindContextError, NamingContextRebindError, NamingContextRef,
     NamingContextResolveError, NamingContextUnbindError,
 };
@@ -30,11 +30,19 @@ pub(crate) enum Place<'n> {
 
 /// Why an operation of a naming context ends without its result; each operation raises those that its `raises` clause lists.
 #[derive(Debug)]
-pub(crate) enum Fault {
+#[non_exhaustive]
+pub enum Fault {
+    /// A component is not bound, or to something of the wrong kind.
     NotFound(NotFound),
+    /// The name goes on in a context that cannot be asked from here.
     CannotProceed(CannotProceed),
+    /// The name is empty, or longer than the service takes.
     InvalidName(InvalidName),
+    /// The name is bound.
     AlreadyBound(AlreadyBound),
+    /// The context to be destroyed has bindings.
+    NotEmpty(NotEmpty),
+    /// A system exception.
     System(SystemException),
 }
 
@@ -71,6 +79,7 @@ impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::System(match error {
             StoreError::AlreadyBound => return Self::AlreadyBound(AlreadyBound {}),
+            StoreError::NotEmpty => return Self::NotEmpty(NotEmpty {}),
             StoreError::NoSuchContext => raise(Kind::ObjectNotExist),
             StoreError::Full => raise(Kind::NoResources),
             _ => raise(Kind::PersistStore),
@@ -110,6 +119,7 @@ faults! {
     NamingContextUnbindError: NotFound, CannotProceed, InvalidName, System;
     NamingContextBindNewContextError: NotFound, AlreadyBound, CannotProceed, InvalidName, System;
     NamingContextExtResolveStrError: NotFound, CannotProceed, InvalidName, System;
+    NamingContextDestroyError: NotEmpty, System;
 }
 
 /// A name that has components, not too many and not too long.

@@ -80,7 +80,7 @@ pub(super) fn play_channel(
         .map_err(|error| unserved(&error))?;
     // A run before may have left the name bound.
     bind_with_contexts(
-        &event::names(&orb, &plan.channel.names)?,
+        &event::names(&orb, &plan.channel.names)?.into(),
         &plan.channel.name,
         channel.reference().object(),
         Existing::Replace,

@@ -1,49 +1,11 @@
 //! The object a text names, and the operation a caller means.
 
-use std::io::Read as _;
-
 use anyhow::{Context as _, bail};
 use deckwatch_idl::Model;
 use deckwatch_idl::model::{Access, Definition, DefinitionKind, Interface, Operation};
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::ObjectRef;
 
 use super::Args;
-
-/// The object of a reference, of a file that holds one, or of standard input (`-`).
-pub(super) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
-    let text = reference_text(text)?;
-    let shown: String = text.chars().take(60).collect();
-    let object = orb
-        .string_to_object(&text)
-        .with_context(|| format!("`{shown}` does not lead to an object"))?;
-    object.with_context(|| format!("`{shown}` is nil: it leads to no object"))
-}
-
-fn reference_text(text: &str) -> anyhow::Result<String> {
-    let mut found = String::new();
-    let file = text.strip_prefix('@').unwrap_or(text);
-    if file == "-" {
-        std::io::stdin()
-            .read_to_string(&mut found)
-            .context("cannot read standard input")?;
-    } else if is_reference(text) {
-        found = text.to_owned();
-    } else {
-        found = std::fs::read_to_string(file).with_context(|| {
-            format!(
-                "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one"
-            )
-        })?;
-    }
-    Ok(found.trim().to_owned())
-}
-
-fn is_reference(text: &str) -> bool {
-    let text = text.trim_start().to_ascii_lowercase();
-    ["ior:", "corbaloc:", "corbaname:"]
-        .iter()
-        .any(|scheme| text.starts_with(scheme))
-}
 
 /// The operation of that name: of the interface that is named, else of the reference's type, else of the one interface
 /// in the file that has it and is the object's by its own word.

@@ -75,7 +75,7 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
     let target = args
         .reference
         .as_ref()
-        .map(|text| find::target(orb, text))
+        .map(|text| crate::reference::target(orb, text))
         .transpose()?;
     let of_reference = target.and_then(|target| find::of_type_id(model, target.type_id()));
     let chosen = match &args.interface {

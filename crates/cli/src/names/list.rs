@@ -1,0 +1,184 @@
+//! Listing contexts, one or all below one.
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+use deckwatch_naming::user::text;
+use deckwatch_orb::cos_naming::{Binding, BindingType, NameComponent, NamingContextRef};
+use deckwatch_orb::{ObjectRef, SystemException};
+
+use super::At;
+use super::bind::CONTEXTS_DEEP_MAX;
+
+/// Bindings asked for at a time.
+const LIST_STEP: u32 = 500;
+
+/// What is listed, and how.
+#[derive(clap::Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    at: At,
+    /// The context; the root without it
+    name: Option<String>,
+    /// The contexts below it too
+    #[arg(short, long)]
+    recursive: bool,
+    /// With the type and address of each reference
+    #[arg(short, long)]
+    long: bool,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// A binding as it is shown.
+#[derive(serde::Serialize)]
+struct Row {
+    name: String,
+    context: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    type_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    /// Why a context's own names are not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<String>,
+}
+
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
+    let (place, _) = args.at.place_or_root(args.name.as_deref())?;
+    let context = place.context()?;
+    let mut listing = Listing {
+        args,
+        rows: Vec::new(),
+        seen: HashSet::from([context.object().to_string()]),
+    };
+    let what = if place.name.is_empty() {
+        "the root"
+    } else {
+        &place.name
+    };
+    listing
+        .add(&context, &mut Vec::new())
+        .with_context(|| format!("cannot list {what}"))?;
+    if args.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&listing.rows)?);
+    } else {
+        listing.rows.iter().for_each(Row::print);
+    }
+    Ok(())
+}
+
+struct Listing<'a> {
+    args: &'a ListArgs,
+    rows: Vec<Row>,
+    /// Contexts that have been listed: one may hold itself.
+    seen: HashSet<String>,
+}
+
+impl Listing<'_> {
+    fn add(
+        &mut self,
+        context: &NamingContextRef,
+        path: &mut Vec<NameComponent>,
+    ) -> Result<(), SystemException> {
+        for binding in bindings(context)? {
+            let is_context = binding.binding_type == BindingType::Ncontext;
+            let depth = path.len();
+            path.extend(binding.binding_name.iter().cloned());
+            let looked_up = self.args.long || (self.args.recursive && is_context);
+            let object = if looked_up {
+                context.resolve(&binding.binding_name).ok().flatten()
+            } else {
+                None
+            };
+            self.rows.push(Row {
+                name: text(path),
+                context: is_context,
+                ..self.details(object.as_ref())
+            });
+            if let Some(object) = object.filter(|_| is_context && self.args.recursive) {
+                self.descend(object, path);
+            }
+            path.truncate(depth);
+        }
+        Ok(())
+    }
+
+    fn descend(&mut self, object: ObjectRef, path: &mut Vec<NameComponent>) {
+        let closed = if !self.seen.insert(object.to_string()) {
+            Some("listed already".to_owned())
+        } else if path.len() >= CONTEXTS_DEEP_MAX {
+            Some("too deep".to_owned())
+        } else {
+            let row = self.rows.len() - 1;
+            let listed = self.add(&NamingContextRef::unchecked_narrow(object), path);
+            if let Err(error) = &listed {
+                self.rows[row].closed = Some(error.to_string());
+            }
+            None
+        };
+        if let (Some(closed), Some(row)) = (closed, self.rows.last_mut()) {
+            row.closed = Some(closed);
+        }
+    }
+
+    fn details(&self, object: Option<&ObjectRef>) -> Row {
+        let object = object.filter(|_| self.args.long);
+        Row {
+            name: String::new(),
+            context: false,
+            type_id: object.map(|object| object.type_id().to_owned()),
+            address: object.and_then(address),
+            reference: object.filter(|_| self.args.json).map(ToString::to_string),
+            closed: None,
+        }
+    }
+}
+
+impl Row {
+    fn print(&self) {
+        let mut line = format!("{}{}", self.name, if self.context { "/" } else { "" });
+        for detail in [&self.type_id, &self.address].into_iter().flatten() {
+            line.push_str("  ");
+            line.push_str(if detail.is_empty() {
+                "(no type)"
+            } else {
+                detail
+            });
+        }
+        if let Some(closed) = &self.closed {
+            line = format!("{line}  ({closed})");
+        }
+        anstream::println!("{line}");
+    }
+}
+
+/// Host and port of a reference's first IIOP profile.
+fn address(object: &ObjectRef) -> Option<String> {
+    let profile = object.ior().iiop_profiles().flatten().next()?;
+    Some(format!("{}:{}", profile.host, profile.port))
+}
+
+/// Whether both contexts are at one address: then one service has them.
+pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> bool {
+    address(one.object()) == address(other.object())
+}
+
+/// All bindings of a context.
+pub(super) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
+    let (mut bindings, rest) = context.list(LIST_STEP)?;
+    if let Some(rest) = rest {
+        loop {
+            let (more, next) = rest.next_n(LIST_STEP)?;
+            bindings.extend(next);
+            if !more {
+                break;
+            }
+        }
+        rest.destroy()?;
+    }
+    Ok(bindings)
+}

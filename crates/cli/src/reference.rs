@@ -1,0 +1,43 @@
+//! References as arguments: a text, a file that holds one, or standard input.
+
+use std::io::Read as _;
+
+use anyhow::Context as _;
+use deckwatch_orb::{ObjectRef, Orb};
+
+/// The object of a reference, of a file that holds one, or of standard input (`-`).
+pub(crate) fn target(orb: &Orb, text: &str) -> anyhow::Result<ObjectRef> {
+    let text = read(text)?;
+    let shown: String = text.chars().take(60).collect();
+    let object = orb
+        .string_to_object(&text)
+        .with_context(|| format!("`{shown}` does not lead to an object"))?;
+    object.with_context(|| format!("`{shown}` is nil: it leads to no object"))
+}
+
+/// The text of a reference.
+pub(crate) fn read(text: &str) -> anyhow::Result<String> {
+    let mut found = String::new();
+    let file = text.strip_prefix('@').unwrap_or(text);
+    if file == "-" {
+        std::io::stdin()
+            .read_to_string(&mut found)
+            .context("cannot read standard input")?;
+    } else if is_reference(text) {
+        found = text.to_owned();
+    } else {
+        found = std::fs::read_to_string(file).with_context(|| {
+            format!(
+                "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one"
+            )
+        })?;
+    }
+    Ok(found.trim().to_owned())
+}
+
+fn is_reference(text: &str) -> bool {
+    let text = text.trim_start().to_ascii_lowercase();
+    ["ior:", "corbaloc:", "corbaname:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+}

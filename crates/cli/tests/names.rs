@@ -1,0 +1,268 @@
+//! `deckwatch names` as a user sees it: every command on a service of its own, and what survives a service that is killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg("names")
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
+}
+
+/// What is printed, with the exit status.
+fn said(output: &Output) -> (Option<i32>, String) {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8(both).expect("UTF-8");
+    (output.status.code(), text.trim_end().to_owned())
+}
+
+/// `deckwatch names serve`, killed when it is dropped.
+struct Service {
+    process: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(listen: &str, store: Option<&Path>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+        command.args(["names", "serve", "--listen", listen]);
+        if let Some(store) = store {
+            command.arg("--store").arg(store);
+        }
+        let mut process = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut heard = BufReader::new(process.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        heard.read_line(&mut line).expect("a line");
+        let url = line.trim().strip_prefix("serving names at corbaloc::");
+        let address = url.and_then(|url| url.strip_suffix("/NameService"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { process, address }
+    }
+
+    fn url(&self) -> String {
+        format!("corbaloc::{}/NameService", self.address)
+    }
+
+    fn names(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let url = self.url();
+        let mut all = arguments.to_vec();
+        all.extend(["--at", &url]);
+        said(&run(&all))
+    }
+
+    /// A command that succeeds, and what it prints.
+    fn done(&self, arguments: &[&str]) -> String {
+        let (status, text) = self.names(arguments);
+        assert_eq!(status, Some(0), "{arguments:?}: {text}");
+        text
+    }
+
+    /// A command that fails, and the reason it gives.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let (status, text) = self.names(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+        text
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it ends");
+    }
+}
+
+const THING: &str = "corbaloc::127.0.0.1:9/thing";
+
+#[test]
+fn names_are_bound_listed_resolved_and_removed() {
+    let service = Service::start("127.0.0.1:0", None);
+    service.done(&["bind", "fleet/alpha.ship", THING, "--contexts"]);
+    service.done(&["new-context", "fleet/harbour"]);
+    service.done(&["bind", r"fleet/harbour/quay\.1", THING]);
+    service.done(&["bind-context", "again", &service.url()]);
+    assert_eq!(service.done(&["list"]), "again/\nfleet/");
+    assert_eq!(service.done(&["list", "fleet"]), "alpha.ship\nharbour/");
+    assert_eq!(
+        service.done(&["list", "-r"]),
+        "again/\nagain/again/  (listed already)\nagain/fleet/\nagain/fleet/alpha.ship\nagain/fleet/harbour/\n\
+         again/fleet/harbour/quay\\.1\nfleet/  (listed already)"
+    );
+    let url = format!("corbaname::{}#fleet/harbour", service.address);
+    assert_eq!(
+        said(&run(&["list", &url, "--long"])).1,
+        "quay\\.1  (no type)  127.0.0.1:9"
+    );
+    let json = service.done(&["list", "fleet", "--json", "--long"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&json[0]["name"], &json[0]["context"]),
+        (&"alpha.ship".into(), &false.into())
+    );
+    assert_eq!(
+        json[1]["type_id"],
+        "IDL:omg.org/CosNaming/NamingContextExt:1.0"
+    );
+    assert!(
+        service
+            .done(&["resolve", "fleet/alpha.ship"])
+            .starts_with("IOR:")
+    );
+    assert!(
+        service
+            .done(&["resolve", "fleet/alpha.ship", "--explain"])
+            .contains("port 9")
+    );
+    let url = format!("corbaname::{}#fleet/harbour/quay%5c.1", service.address);
+    assert!(said(&run(&["resolve", &url])).1.starts_with("IOR:"));
+    service.done(&["bind", "fleet/alpha.ship", THING, "--replace"]);
+    service.done(&["unbind", "again"]);
+    service.done(&["destroy", "fleet", "--recursive"]);
+    assert_eq!(service.done(&["list"]), "");
+}
+
+#[test]
+fn what_stands_in_the_way_is_said_in_words() {
+    let service = Service::start("127.0.0.1:0", None);
+    service.done(&["bind", "a/b", THING, "--contexts"]);
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["resolve", "a/c"],
+            "error: cannot resolve a/c\n  because: `a` has no `c`",
+        ),
+        (
+            &["resolve", "x/y"],
+            "error: cannot resolve x/y\n  because: the context asked has no `x`",
+        ),
+        (
+            &["resolve", "a/b/c"],
+            "error: cannot resolve a/b/c\n  because: `b` in `a` is bound to an object, not to a context",
+        ),
+        (
+            &["bind", "a/b", THING],
+            "error: cannot bind a/b\n  because: it is bound already",
+        ),
+        (
+            &["bind", "a", THING, "--replace"],
+            "error: cannot bind a\n  because: `a` in the context asked is bound to a context, not to an object",
+        ),
+        (
+            &["bind", "z/b", THING],
+            "error: cannot bind z/b\n  because: the context asked has no `z`",
+        ),
+        (
+            &["new-context", "a"],
+            "error: cannot make a\n  because: it is bound already",
+        ),
+        (
+            &["destroy", "a"],
+            "error: cannot destroy a\n  because: the context still holds names",
+        ),
+        (&["list", "a/b"], "error: the context a/b does not answer"),
+        (
+            &["resolve", "a//b"],
+            "error: `a//b` is not a name\n  because: a component is empty at octet 2; an empty component is written as a single dot",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let told = service.refused(arguments);
+        assert!(told.starts_with(expected), "{arguments:?}: {told}");
+    }
+    let at = format!("corbaloc::{}/Nobody", service.address);
+    let (_, told) = said(&run(&["list", "--at", &at]));
+    assert!(
+        told.starts_with("error: no naming service answers at corbaloc::"),
+        "{told}"
+    );
+    assert!(told.contains("OBJECT_NOT_EXIST"), "{told}");
+    drop(service);
+    let (status, told) = said(&run(&["list", "--at", &at]));
+    assert_eq!(status, Some(2));
+    assert!(
+        told.contains("`deckwatch names serve` starts one") && told.contains("nobody listens"),
+        "{told}"
+    );
+}
+
+/// A free port, for a service that is started again at it.
+fn port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_service_that_is_killed_at_any_moment() {
+    const ROUNDS: usize = 3;
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("names-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let store = folder.join("names.redb");
+    let listen = format!("127.0.0.1:{}", port());
+    let orb = deckwatch_orb::Orb::builder().build().expect("an ORB");
+    let url = format!("corbaloc::{listen}/NameService");
+    let mut acknowledged = Vec::new();
+    for round in 0..ROUNDS {
+        let mut service = Service::start(&listen, Some(&store));
+        let root = orb
+            .string_to_object(&url)
+            .expect("a corbaloc")
+            .expect("not nil");
+        let root = deckwatch_orb::cos_naming::NamingContextRef::unchecked_narrow(root);
+        let path = |text: &str| deckwatch_naming::user::path(text).expect("a name");
+        // Another thread ends it in the middle of the binds, by a signal that cannot be caught.
+        let (bound, enough) = std::sync::mpsc::channel();
+        let killer = std::thread::spawn(move || {
+            (0..40).for_each(|_| enough.recv().expect("binds go on"));
+            service.process.kill().expect("it is ours");
+            service
+        });
+        for number in 0.. {
+            let context = path(&format!("round{round}-{number}"));
+            if root.bind_new_context(&context).is_err() {
+                break;
+            }
+            let name = path(&format!("round{round}-{number}/thing"));
+            let made = root.bind(&name, Some(root.object()));
+            acknowledged.push((context, made.is_ok().then_some(name)));
+            let _killed = bound.send(());
+        }
+        drop(killer.join().expect("the killer ends"));
+    }
+    assert!(acknowledged.len() >= 40 * ROUNDS, "{}", acknowledged.len());
+    let service = Service::start(&listen, Some(&store));
+    let root = orb
+        .string_to_object(&service.url())
+        .expect("a corbaloc")
+        .expect("not nil");
+    let root = deckwatch_orb::cos_naming::NamingContextRef::unchecked_narrow(root);
+    for (context, name) in &acknowledged {
+        let found = root
+            .resolve(context)
+            .expect("it was acknowledged")
+            .expect("a context");
+        let found = deckwatch_orb::cos_naming::NamingContextRef::unchecked_narrow(found);
+        found.list(1).expect("a context that answers");
+        if let Some(name) = name {
+            root.resolve(name).expect("it was acknowledged");
+        }
+    }
+    // Nothing half: each name leads to what it was bound to, whether its bind was acknowledged or not.
+    let listed = service.done(&["list", "-r", "--json"]);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&listed).expect("JSON");
+    assert!(rows.len() >= acknowledged.len());
+    assert!(
+        rows.iter().all(|row| row.get("closed").is_none()),
+        "{listed}"
+    );
+    drop(service);
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}

@@ -129,7 +129,7 @@ fn walk(arena: &Arena, index: u32, r: &mut Reader<'_>, sink: &mut impl Sink) -> 
         Node::String { bound } => {
             let octets = r.read_string_octets()?;
             let text = decode_text(r, octets)?;
-            check_bound(text.chars().count(), *bound, r)?;
+            check_bound(text.len(), *bound, r)?;
             Ok(sink.put(&*text)?)
         }
         Node::WString { bound } => {

@@ -202,7 +202,7 @@ fn parts_of(value: &mut Value, is_struct: bool) -> &mut Vec<Value> {
 fn read_string(bound: u32, value: &mut Value, r: &mut Reader<'_>) -> Result<(), DecodeError> {
     let octets = r.read_string_octets()?;
     let text = decode_text(r, octets)?;
-    check_bound(text.chars().count(), bound, r)?;
+    check_bound(text.len(), bound, r)?;
     match value {
         Value::String(old) => {
             old.clear();

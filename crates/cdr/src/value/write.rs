@@ -46,7 +46,7 @@ fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result
 fn write_leaf(node: &Node, value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match (node, value) {
         (Node::String { bound }, Value::String(text)) => {
-            check(text.chars().count(), *bound)?;
+            check(text.len(), *bound)?;
             text.write(w)
         }
         (Node::WString { bound }, Value::WString(text)) => {

@@ -177,9 +177,7 @@ impl Generator<'_> {
         let cdr = tokens(&self.cdr);
         let mut lines: Vec<TokenStream> = Vec::new();
         for (member, field, _) in fields {
-            if let Some(bound) = self.checked_bound(&member.ty, true) {
-                lines.push(self.check_written(&quote! { self.#field }, &member.ty, bound));
-            }
+            lines.extend(self.check_written(&quote! { self.#field }, &member.ty, true));
             lines.push(quote! { #cdr::Write::write(&self.#field, w)?; });
         }
         let writer = if fields.is_empty() {
@@ -212,10 +210,9 @@ impl Generator<'_> {
         } else {
             quote! { #(#sizes)+* }
         };
-        let checks = fields.iter().filter_map(|(member, field, _)| {
-            let bound = self.checked_bound(&member.ty, true)?;
-            Some(self.check_read(&quote! { value.#field }, &member.ty, bound))
-        });
+        let checks = fields
+            .iter()
+            .filter_map(|(member, field, _)| self.check_read(&quote! { value.#field }, &member.ty));
         let checks: Vec<TokenStream> = checks.collect();
         let values = fields
             .iter()
@@ -244,28 +241,6 @@ impl Generator<'_> {
                     #body
                 }
             }
-        }
-    }
-
-    /// Refuses to write what exceeds its bound.
-    pub(crate) fn check_written(&self, value: &TokenStream, ty: &Type, bound: u32) -> TokenStream {
-        let (cdr, length) = (tokens(&self.cdr), self.length_of(value, ty));
-        let bound = Literal::u32_unsuffixed(bound);
-        quote! { if #length > #bound { return Err(#cdr::EncodeError::BoundExceeded); } }
-    }
-
-    /// Refuses what was read and exceeds its bound.
-    pub(crate) fn check_read(&self, value: &TokenStream, ty: &Type, bound: u32) -> TokenStream {
-        let (cdr, length) = (tokens(&self.cdr), self.length_of(value, ty));
-        let bound = Literal::u32_unsuffixed(bound);
-        quote! { if #length > #bound { return Err(r.error(#cdr::DecodeFact::BoundExceeded)); } }
-    }
-
-    /// A bound counts elements, or characters.
-    pub(crate) fn length_of(&self, value: &TokenStream, ty: &Type) -> TokenStream {
-        match self.model.resolve(ty) {
-            Type::Sequence { .. } => quote! { #value.len() },
-            _ => quote! { #value.chars().count() },
         }
     }
 

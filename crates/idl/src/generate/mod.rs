@@ -1,5 +1,6 @@
 //! Rust from a [`Model`], by `spec/mapping.md`.
 
+mod bound;
 mod data;
 mod docs;
 mod interface;

@@ -210,9 +210,7 @@ impl<'m> Generator<'m> {
         let cdr = tokens(&self.cdr);
         let mut lines = TokenStream::new();
         for (index, (ty, value)) in values.iter().enumerate() {
-            if let Some(bound) = self.checked_bound(ty, false) {
-                lines.extend(self.check_written(&strip_reference(value), ty, bound));
-            }
+            lines.extend(self.check_written(&strip_reference(value), ty, false));
             lines.extend(quote! { #cdr::Write::write(#value, w) });
             if index + 1 < values.len() {
                 lines.extend(quote! { ?; });
@@ -230,7 +228,7 @@ impl<'m> Generator<'m> {
         }
         let checked = types
             .iter()
-            .any(|ty| self.checked_bound(ty, true).is_some());
+            .any(|ty| self.exceeds(&quote! { result }, ty, true).is_some());
         let owned: Vec<TokenStream> = owned.iter().map(|ty| tokens(ty)).collect();
         if !checked {
             return match &owned[..] {
@@ -246,9 +244,7 @@ impl<'m> Generator<'m> {
             .zip(&owned)
             .zip(&names)
             .map(|((ty, owned), name)| {
-                let check = self
-                    .checked_bound(ty, true)
-                    .map(|bound| self.check_read(&quote! { #name }, ty, bound));
+                let check = self.check_read(&quote! { #name }, ty);
                 quote! { let #name = <#owned as #cdr::Parse<'_>>::parse(r)?; #check }
             });
         let lines: Vec<TokenStream> = lines.collect();

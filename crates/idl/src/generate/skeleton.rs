@@ -108,10 +108,9 @@ impl<'m> Generator<'m> {
                 ),
                 _ => self.owned(&parameter.ty, at, operation.span)?,
             });
-            let check = self.checked_bound(&parameter.ty, false).map(|bound| {
-                let length = self.length_of(&quote! { #name }, &parameter.ty);
-                let bound = Literal::u32_unsuffixed(bound);
-                quote! { if #length > #bound { return Err(r.error(#cdr::DecodeFact::BoundExceeded).into()); } }
+            let check = self.exceeds(&quote! { #name }, &parameter.ty, false);
+            let check = check.map(|exceeds| {
+                quote! { if #exceeds { return Err(r.error(#cdr::DecodeFact::BoundExceeded).into()); } }
             });
             reads.push(quote! { let #name = <#ty as #cdr::Parse<'_>>::parse(r)?; #check });
             passed.push(match passing {

@@ -8,7 +8,7 @@ use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
 use crate::source::Span;
 
 /// A bound up to which a string is held inline.
-const INLINE_STRING_MAX: u32 = 255;
+pub(super) const INLINE_STRING_MAX: u32 = 255;
 
 /// How a value is passed to an operation and read by a skeleton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,17 +220,6 @@ impl Generator<'_> {
         match self.model.resolve(ty) {
             Type::Named(id) => self.reference(*id, at, span),
             _ => Ok(format!("{}::ObjectRef", self.orb)),
-        }
-    }
-
-    /// The greatest length of a string or sequence whose Rust form does not hold to it: the length of `&[T]`, `&str`,
-    /// `Cow` and `String` is checked where they are written and read.
-    pub(crate) fn checked_bound(&self, ty: &Type, owned: bool) -> Option<u32> {
-        match self.model.resolve(ty) {
-            Type::String(Some(bound)) if *bound > INLINE_STRING_MAX => Some(*bound),
-            Type::WideString(bound) => *bound,
-            Type::Sequence { bound, .. } if !owned => *bound,
-            _ => None,
         }
     }
 

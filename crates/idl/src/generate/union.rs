@@ -133,9 +133,7 @@ impl Generator<'_> {
             .collect();
         let arms = variants.iter().map(|variant| {
             let Variant { name, case, .. } = variant;
-            let check = self
-                .checked_bound(&case.ty, true)
-                .map(|bound| self.check_written(&quote! { value }, &case.ty, bound));
+            let check = self.check_written(&quote! { value }, &case.ty, true);
             if !variant.keeps {
                 let label = &variant.labels;
                 return quote! {
@@ -196,9 +194,7 @@ impl Generator<'_> {
         let arms = labelled.into_iter().chain(default).map(|variant| {
             let Variant { name, case, ty, .. } = variant;
             let pattern = variant.labels.clone().unwrap_or_else(|| quote! { _ });
-            let check = self
-                .checked_bound(&case.ty, true)
-                .map(|bound| self.check_read(&quote! { value }, &case.ty, bound));
+            let check = self.check_read(&quote! { value }, &case.ty);
             let kept = variant.keeps.then(|| quote! { discriminator, });
             quote! {
                 #pattern => {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use calculator::Abacus;
 use deckwatch_cdr::{
-    Any, BoundedString, BoundedVec, ByteOrder, Char, Fixed, LongDouble, Parse, Reader, TypeCode,
+    Any, BoundedString, BoundedVec, ByteOrder, Char, DecodeFact, EncodeError, Fixed, LongDouble, Parse, Reader, TypeCode,
     Typed, WString, Write, Writer,
 };
 use idl::broad::{self, *};
@@ -139,6 +139,35 @@ fn a_number_that_is_no_enumerator_is_refused() {
     let octets = [3, 0, 0, 0];
     assert!(Colour::parse(&mut Reader::new(&octets, ByteOrder::Little)).is_err());
     assert_eq!(Colour::ALL.len(), 3);
+}
+
+#[test]
+fn strings_within_sequences_and_arrays_keep_to_their_bounds() {
+    let whole = Bounded {
+        wides: vec![WString::from("four"), WString::default()],
+        longs: ["x".repeat(300), String::new()],
+        deep: vec![vec![], vec!["y".repeat(300)]],
+    };
+    there_and_back(&whole);
+    let (mut wide, mut long, mut deep) = (whole.clone(), whole.clone(), whole.clone());
+    wide.wides.push(WString::from("fives"));
+    long.longs[1] = "x".repeat(301);
+    deep.deep[1].push("z".repeat(301));
+    for exceeding in [&wide, &long, &deep] {
+        let written = exceeding.write(&mut Writer::new(&mut Vec::new()));
+        assert_eq!(written, Err(EncodeError::BoundExceeded));
+        // What a peer sends that does not look at bounds: the members one by one.
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets);
+        exceeding.wides.write(&mut w).unwrap();
+        exceeding.longs.write(&mut w).unwrap();
+        exceeding.deep.write(&mut w).unwrap();
+        let read = Bounded::parse(&mut Reader::new(&octets, ByteOrder::NATIVE));
+        assert_eq!(
+            read.map_err(|error| error.fact),
+            Err(DecodeFact::BoundExceeded)
+        );
+    }
 }
 
 #[test]

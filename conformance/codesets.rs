@@ -113,6 +113,20 @@ in_each_world! {
         assert_eq!((second.status, second.body.sequence()), (NO_EXCEPTION, "\u{2693}\0".as_bytes().to_vec()));
     }
 
+    fn another_choice_on_one_connection_is_marshal_with_minor_code_9(world) {
+        let mut wire = world.dial();
+        let ask = |id, chars| {
+            let request = world.request((2, Order::Big), "text").id(id);
+            request.context(CODE_SETS, &context(Order::Big, chars, UTF_16)).with(|o| { o.string("a"); })
+        };
+        assert_eq!(wire.ask(&ask(7, UTF_8)).reply().status, NO_EXCEPTION);
+        assert_eq!(wire.ask(&ask(8, UTF_8)).reply().status, NO_EXCEPTION);
+        let raised = wire.ask(&ask(9, ISO_8859_1)).reply().exception();
+        assert_eq!(raised, ("IDL:omg.org/CORBA/MARSHAL:1.0".to_owned(), OMG | 9, 1));
+        assert_eq!(wire.ask(&ask(10, UTF_8)).reply().status, NO_EXCEPTION);
+        assert_eq!(world.dial().ask(&ask(7, ISO_8859_1)).reply().status, NO_EXCEPTION);
+    }
+
     fn a_code_set_that_is_not_had_is_codeset_incompatible(world) {
         let request = world.request((2, Order::Big), "text").context(CODE_SETS, &context(Order::Big, EBCDIC, UTF_16));
         let raised = world.dial().ask(&request.with(|o| { o.string("a"); })).reply().exception();
@@ -215,6 +229,17 @@ over_each! {
                 let expected: Vec<u8> = units.iter().flat_map(|unit: &u16| unit.to_be_bytes()).collect();
                 assert_eq!(octets, expected);
             }
+        }
+    }
+
+    fn wide_text_for_a_server_that_offers_no_wide_code_set_is_inv_objref(over) {
+        let peer = mirror(over);
+        let client = common::client();
+        for minor in [1, 2] {
+            let object = seen(&peer, &client, minor, &[component(Order::Big, &[UTF_8], &[0])]);
+            let raised = call_with(&object, "wide_text", &WString("a".to_owned())).unwrap_err();
+            assert_eq!((raised.kind, raised.minor, raised.completed), (Kind::InvObjref, OMG | 1, Completion::No));
+            assert_eq!(call_with(&object, "text", &"a".to_owned()), Ok("a".to_owned()));
         }
     }
 

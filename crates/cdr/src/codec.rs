@@ -54,6 +54,8 @@ pub enum CharSet {
 pub enum WideSet {
     /// UTF-16. OSF registry 0x00010109.
     Utf16,
+    /// None: the peer has said that it knows no wide characters. They are not written; what comes all the same is read as UTF-16.
+    None,
 }
 
 /// GIOP version and code sets of one connection.
@@ -79,6 +81,12 @@ impl Codec {
     #[must_use]
     pub const fn with_version(self, version: Version) -> Self {
         Self { version, ..self }
+    }
+
+    /// This codec with another code set of `wstring`.
+    #[must_use]
+    pub const fn with_wide(self, wide: WideSet) -> Self {
+        Self { wide, ..self }
     }
 
     /// This codec with another code set of `string`.

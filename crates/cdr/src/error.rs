@@ -124,6 +124,8 @@ pub enum EncodeError {
     NotInCodeSet,
     /// A wide character or string in GIOP 1.0, which has none.
     WideInGiop10,
+    /// A wide character or string for a peer that has no code set for it.
+    WideSetMissing,
     /// A value does not have the type it is written as.
     TypeMismatch,
     /// An enumerator or discriminator is not one of its type's.
@@ -143,6 +145,7 @@ impl fmt::Display for EncodeError {
             Self::StringHoldsNull => "a string holds a null",
             Self::NotInCodeSet => "a character is not in the transmission code set",
             Self::WideInGiop10 => "GIOP 1.0 has no wide characters",
+            Self::WideSetMissing => "the peer offers no code set for wide characters",
             Self::TypeMismatch => "a value does not have the type it is written as",
             Self::EnumeratorUnknown => "an enumerator is not one of its type's",
             Self::TypeUnsupported => "values of this type are not supported",

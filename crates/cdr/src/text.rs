@@ -1,6 +1,9 @@
 //! `string` and `wstring`.
 
-use crate::{CharSet, DecodeError, DecodeFact, EncodeError, Parse, Reader, Version, Write, Writer};
+use crate::{
+    CharSet, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, Version, WideSet, Write,
+    Writer,
+};
 use std::borrow::Cow;
 use std::ops::Deref;
 
@@ -117,7 +120,7 @@ impl Write for WString {
             return Err(EncodeError::StringHoldsNull);
         }
         let units = self.0.encode_utf16();
-        match w.codec().version {
+        match wide_version(w)? {
             Version::V1_0 => Err(EncodeError::WideInGiop10),
             Version::V1_1 => {
                 w.write_count(units.clone().count() + 1)?;
@@ -128,6 +131,21 @@ impl Write for WString {
                 write_utf16(units, w)
             }
         }
+    }
+}
+
+/// The version whose form wide characters have, where the peer can read any.
+fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
+    match w.codec() {
+        Codec {
+            version: Version::V1_0,
+            ..
+        } => Err(EncodeError::WideInGiop10),
+        Codec {
+            wide: WideSet::None,
+            ..
+        } => Err(EncodeError::WideSetMissing),
+        codec => Ok(codec.version),
     }
 }
 
@@ -213,7 +231,7 @@ impl Write for char {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let mut units = [0; 2];
         let units = self.encode_utf16(&mut units);
-        match w.codec().version {
+        match wide_version(w)? {
             Version::V1_0 => Err(EncodeError::WideInGiop10),
             Version::V1_1 => match units {
                 [unit] => unit.write(w),

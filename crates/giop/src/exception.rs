@@ -1,5 +1,6 @@
 //! System exceptions (CORBA 3.3 part 1, clause 8.12.3).
 
+use crate::minor;
 use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::fmt;
 
@@ -34,89 +35,6 @@ pub struct SystemException {
     pub minor: u32,
     /// How far the operation had come.
     pub completed: Completion,
-}
-
-/// Minor codes.
-pub mod minor {
-    /// The OMG's vendor id: the upper twenty bits of a standard minor code.
-    pub const OMG_VMCID: u32 = 0x4F4D_0000;
-
-    /// The vendor id reserved for codes without a registered vendor; the facts of this ORB's decoders are under it.
-    pub const EXPERIMENTAL_VMCID: u32 = 0xFFFF_F000;
-
-    /// No standard code applies.
-    pub const NONE: u32 = 0;
-
-    /// The standard minor code of this number.
-    #[must_use]
-    pub const fn omg(number: u32) -> u32 {
-        OMG_VMCID | number
-    }
-
-    /// UNKNOWN: a user exception that the operation does not raise.
-    pub const UNKNOWN_USER_EXCEPTION: u32 = omg(1);
-    /// UNKNOWN: a system exception that is not known here.
-    pub const UNKNOWN_SYSTEM_EXCEPTION: u32 = omg(2);
-    /// BAD_PARAM: an object URL's scheme is not known.
-    pub const BAD_SCHEME_NAME: u32 = omg(7);
-    /// BAD_PARAM: an object URL's address is malformed.
-    pub const BAD_ADDRESS: u32 = omg(8);
-    /// BAD_PARAM: what follows an object URL's address is malformed.
-    pub const BAD_SCHEMA_SPECIFIC: u32 = omg(9);
-    /// BAD_PARAM: a string is no reference for another reason.
-    pub const BAD_REFERENCE_STRING: u32 = omg(10);
-    /// BAD_PARAM: a list of policies has two of one kind.
-    pub const POLICY_TWICE: u32 = omg(30);
-    /// MARSHAL: wide characters in a request of GIOP 1.0.
-    pub const WIDE_IN_GIOP_1_0_REQUEST: u32 = omg(5);
-    /// MARSHAL: wide characters in a reply of GIOP 1.0.
-    pub const WIDE_IN_GIOP_1_0_REPLY: u32 = omg(6);
-    /// BAD_TYPECODE: an incomplete TypeCode was to be marshalled.
-    pub const TYPE_CODE_INCOMPLETE: u32 = omg(1);
-    /// BAD_TYPECODE: a member's TypeCode is illegal.
-    pub const TYPE_CODE_MEMBER_ILLEGAL: u32 = omg(2);
-    /// BAD_OPERATION: the object has no such operation.
-    pub const OPERATION_UNKNOWN: u32 = omg(2);
-    /// BAD_INV_ORDER: the ORB has been shut down.
-    pub const ORB_SHUT_DOWN: u32 = omg(4);
-    /// DATA_CONVERSION: a character is not in the transmission code set.
-    pub const CHARACTER_UNMAPPABLE: u32 = omg(1);
-    /// CODESET_INCOMPATIBLE: no transmission code set is common to both.
-    pub const CODE_SETS_DISJOINT: u32 = omg(1);
-    /// CODESET_INCOMPATIBLE: the code set of a service context is not supported.
-    pub const CODE_SET_UNSUPPORTED: u32 = omg(2);
-    /// INV_OBJREF: wide characters need a code set component that the reference lacks.
-    pub const WIDE_CODE_SET_MISSING: u32 = omg(1);
-    /// INTF_REPOS: there is no interface repository.
-    pub const INTERFACE_REPOSITORY_ABSENT: u32 = omg(1);
-    /// OBJECT_NOT_EXIST: the object is not active, or its adapter does not exist and cannot be made.
-    pub const ADAPTER_UNKNOWN: u32 = omg(2);
-    /// BAD_PARAM: the object id is none that the adapter can have made.
-    pub const OBJECT_ID_INVALID: u32 = omg(14);
-    /// BAD_INV_ORDER: the operation would wait for the request that calls it.
-    pub const WOULD_DEADLOCK: u32 = omg(3);
-    /// BAD_INV_ORDER: a servant manager has been set before.
-    pub const SERVANT_MANAGER_SET: u32 = omg(6);
-    /// BAD_INV_ORDER: an adapter that is being destroyed makes no others.
-    pub const ADAPTER_BEING_DESTROYED: u32 = omg(17);
-    /// OBJ_ADAPTER: an adapter activator raised a system exception, or the adapter's manager is inactive.
-    pub const ADAPTER_UNAVAILABLE: u32 = omg(1);
-    /// OBJ_ADAPTER: no default servant has been set.
-    pub const NO_SERVANT: u32 = omg(3);
-    /// OBJ_ADAPTER: no servant manager has been set, or one of the wrong kind.
-    pub const NO_SERVANT_MANAGER: u32 = omg(4);
-    /// OBJ_ADAPTER: a servant activator gave a servant that the adapter's policies do not allow.
-    pub const INCARNATION_AGAINST_POLICY: u32 = omg(5);
-    /// TRANSIENT: the adapter is being destroyed.
-    pub const ADAPTER_DESTROYED: u32 = omg(4);
-    /// TRANSIENT: the request was discarded for want of resources, or because the adapter discards.
-    pub const REQUEST_DISCARDED: u32 = omg(1);
-    /// TRANSIENT: no profile of the reference could be used.
-    pub const NO_USABLE_PROFILE: u32 = omg(2);
-    /// TRANSIENT: the request was cancelled.
-    pub const REQUEST_CANCELLED: u32 = omg(3);
-    /// IMP_LIMIT: no profile of the reference can be used.
-    pub const PROFILES_UNUSABLE: u32 = omg(1);
 }
 
 macro_rules! kinds {
@@ -337,24 +255,47 @@ fn experimental(fact: DecodeFact) -> u32 {
     minor::EXPERIMENTAL_VMCID | (place.map_or(0, |place| place as u32 + 1))
 }
 
-/// What is raised where a value of ours cannot be written; not completed.
+/// What is raised where a value of ours cannot be written; not completed. Where a decoder would raise the same for what was written, the minor
+/// code is the decoder's.
 impl From<EncodeError> for SystemException {
     fn from(error: EncodeError) -> Self {
         use SystemExceptionKind as Kind;
         let (kind, minor) = match error {
             EncodeError::NotInCodeSet => (Kind::DataConversion, minor::CHARACTER_UNMAPPABLE),
             EncodeError::WideInGiop10 => (Kind::Marshal, minor::WIDE_IN_GIOP_1_0_REQUEST),
-            EncodeError::MessageTooLarge
-            | EncodeError::LengthTooLarge
-            | EncodeError::NestingTooDeep => (Kind::ImpLimit, minor::NONE),
-            EncodeError::BoundExceeded
-            | EncodeError::StringHoldsNull
-            | EncodeError::TypeMismatch
-            | EncodeError::EnumeratorUnknown => (Kind::BadParam, minor::NONE),
-            EncodeError::TypeUnsupported => (Kind::NoImplement, minor::NONE),
+            EncodeError::WideSetMissing => (Kind::InvObjref, minor::WIDE_CODE_SET_MISSING),
+            EncodeError::MessageTooLarge | EncodeError::LengthTooLarge => {
+                (Kind::ImpLimit, minor::MESSAGE_TOO_LARGE)
+            }
+            EncodeError::NestingTooDeep => {
+                (Kind::ImpLimit, experimental(DecodeFact::NestingTooDeep))
+            }
+            EncodeError::BoundExceeded => (Kind::Marshal, experimental(DecodeFact::BoundExceeded)),
+            EncodeError::StringHoldsNull => {
+                (Kind::BadParam, experimental(DecodeFact::StringHoldsNull))
+            }
+            EncodeError::TypeMismatch => (Kind::BadParam, experimental(DecodeFact::TypeMismatch)),
+            EncodeError::EnumeratorUnknown => (Kind::BadParam, minor::ENUM_OUT_OF_RANGE),
+            EncodeError::TypeUnsupported => {
+                (Kind::NoImplement, experimental(DecodeFact::TypeUnsupported))
+            }
             _ => (Kind::Marshal, minor::NONE),
         };
         Self::new(kind, minor, Completion::No)
+    }
+}
+
+impl SystemException {
+    /// The same for a reply: its operation has completed, and what GIOP 1.0 cannot carry was returned, not sent.
+    #[must_use]
+    pub fn of_reply(self) -> Self {
+        let minor = match (self.kind, self.minor) {
+            (SystemExceptionKind::Marshal, minor::WIDE_IN_GIOP_1_0_REQUEST) => {
+                minor::WIDE_IN_GIOP_1_0_REPLY
+            }
+            (_, minor) => minor,
+        };
+        Self::new(self.kind, minor, Completion::Yes)
     }
 }
 
@@ -378,6 +319,68 @@ mod tests {
                 "{fact:?} cannot be told from another fact"
             );
         }
+    }
+
+    /// How many codes the annex has for an exception.
+    fn standard_codes(kind: SystemExceptionKind) -> u32 {
+        use SystemExceptionKind as Kind;
+        match kind {
+            Kind::BadParam => 43,
+            Kind::BadInvOrder => 26,
+            Kind::Marshal => 9,
+            Kind::NoImplement => 8,
+            Kind::ObjAdapter => 7,
+            Kind::ObjectNotExist => 5,
+            Kind::Transient => 4,
+            Kind::Unknown | Kind::BadTypecode | Kind::InvPolicy | Kind::Timeout => 3,
+            Kind::BadContext
+            | Kind::BadOperation
+            | Kind::CodesetIncompatible
+            | Kind::DataConversion
+            | Kind::IntfRepos
+            | Kind::InvObjref
+            | Kind::NoResources => 2,
+            Kind::ImpLimit | Kind::Initialize | Kind::NoResponse => 1,
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn a_standard_minor_code_is_one_that_the_annex_has_for_its_exception() {
+        let encode = [
+            EncodeError::MessageTooLarge,
+            EncodeError::BoundExceeded,
+            EncodeError::StringHoldsNull,
+            EncodeError::NotInCodeSet,
+            EncodeError::WideInGiop10,
+            EncodeError::WideSetMissing,
+            EncodeError::EnumeratorUnknown,
+            EncodeError::TypeUnsupported,
+        ];
+        let decode = DecodeFact::ALL.iter().copied();
+        let raised = decode.map(SystemException::from_fact);
+        for exception in raised.chain(encode.map(SystemException::from)) {
+            for exception in [exception, exception.of_reply()] {
+                let is_standard = exception.minor & 0xFFFF_F000 == minor::OMG_VMCID;
+                let number = exception.minor & 0xFFF;
+                let has = (1..=standard_codes(exception.kind)).contains(&number);
+                assert!(!is_standard || has, "{exception}");
+                assert!(number != 0, "{exception}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_text_of_giop_1_0_has_a_code_for_requests_and_one_for_replies() {
+        let sent = SystemException::from(EncodeError::WideInGiop10);
+        let read = SystemException::from_fact(DecodeFact::WideInGiop10);
+        assert_eq!((sent.minor, read.minor), (minor::omg(5), minor::omg(5)));
+        let returned = sent.of_reply();
+        assert_eq!(
+            (returned.minor, returned.completed),
+            (minor::omg(6), Completion::Yes)
+        );
+        assert_eq!(read.of_reply(), returned);
     }
 
     #[test]

@@ -231,6 +231,30 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "look for the servant manager or naming entry that gave nil",
     ),
     (
+        Kind::BadParam,
+        minor::WIDE_CODE_SET_UNSAID,
+        "the server was sent wide characters and no code set was chosen for them",
+        "call it by a reference that has its code sets, not by a corbaloc",
+    ),
+    (
+        Kind::BadParam,
+        minor::ENUM_OUT_OF_RANGE,
+        "a number is none of its enumeration's",
+        "look whether both ends were built from the same IDL",
+    ),
+    (
+        Kind::Marshal,
+        minor::CODE_SETS_CHANGED,
+        "two choices of code sets were told on one connection",
+        "",
+    ),
+    (
+        Kind::ImpLimit,
+        minor::MESSAGE_TOO_LARGE,
+        "the message would be larger than the ORB may send",
+        "raise the ORB's largest message, at both ends",
+    ),
+    (
         Kind::IntfRepos,
         minor::INTERFACE_REPOSITORY_ABSENT,
         "there is no interface repository",

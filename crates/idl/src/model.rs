@@ -43,9 +43,9 @@ pub enum Basic {
 pub enum Type {
     /// A keyword's.
     Basic(Basic),
-    /// `string`, with its bound in characters.
+    /// `string`, with its bound in octets of UTF-8.
     String(Option<u32>),
-    /// `wstring`, with its bound in characters.
+    /// `wstring`, with its bound in UTF-16 units.
     WideString(Option<u32>),
     /// `fixed<digits, scale>`.
     Fixed {

@@ -12,7 +12,7 @@ mod outbound;
 mod serve;
 mod upcall;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -127,8 +127,8 @@ struct ServerConnection {
     adopted: AtomicBool,
     /// Requests in a row that the poller had to tell.
     streak: AtomicUsize,
-    /// The client has announced UTF-8 for `string`.
-    says_utf8: AtomicBool,
+    /// What the client has announced for `string`: nothing, or a code set numbered from 1.
+    chars: AtomicU8,
     /// Whoever holds this writes; messages go whole.
     outbound: PiMutex<Outbound>,
     /// Since when the peer has taken none of what waits for it; 0: nothing waits.

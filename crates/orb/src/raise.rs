@@ -21,6 +21,7 @@ raises! {
     intf_repos => IntfRepos;
     inv_objref => InvObjref;
     inv_policy => InvPolicy;
+    marshal => Marshal;
     no_implement => NoImplement;
     no_resources => NoResources;
     obj_adapter => ObjAdapter;

@@ -324,7 +324,7 @@ fn read_boolean(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
 
 /// The request was served; its reply cannot be read.
 fn misread(error: DecodeError) -> SystemException {
-    SystemException::from(error).with_completion(Completion::Yes)
+    SystemException::from(error).of_reply()
 }
 
 impl Inner {

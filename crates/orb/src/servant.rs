@@ -3,8 +3,8 @@
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
 use deckwatch_giop::{OpenMessage, ReplyStatus, Request};
 
+use crate::SystemException;
 use crate::wire::{self, Sizes};
-use crate::{Completion, SystemException};
 
 /// An object's implementation, as generated skeletons give it.
 pub trait Servant: Send + Sync + 'static {
@@ -88,7 +88,7 @@ impl<'r> ServerRequest<'r> {
         let written = self
             .begin(ReplyStatus::NoException)
             .and_then(|mut writer| results(&mut writer));
-        written.map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+        written.map_err(|error| SystemException::from(error).of_reply())
     }
 
     /// Makes `exception` the reply. What had been written before is forgotten.
@@ -97,7 +97,7 @@ impl<'r> ServerRequest<'r> {
     /// MARSHAL where the exception cannot be written.
     pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
         self.write_exception(exception)
-            .map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
+            .map_err(|error| SystemException::from(error).of_reply())
     }
 
     fn write_exception<E: UserException>(&mut self, exception: &E) -> Result<(), EncodeError> {

@@ -91,6 +91,12 @@ impl CodeSetInfo {
         })
     }
 
+    /// Whether the server says that it has any code set for wide characters.
+    #[must_use]
+    pub fn has_wide(&self) -> bool {
+        self.wide.native != 0 || !self.wide.conversion.is_empty()
+    }
+
     /// The code sets to use with a server of these: UTF-8 where the server has or converts it, else its own ISO 8859-1. Where nothing
     /// is common it is the fallback of the standard, UTF-8 and UTF-16, which every server must have; one that has not says so
     /// itself. (The standard would take a server's native ISO 8859-1 before its converted UTF-8, and lose characters.)

@@ -37,11 +37,11 @@ pub(super) fn read(plain: &TypeCode, text: &str, quoted: bool) -> Result<Value, 
         }
         Kind::WChar => Value::WChar(character(text)?),
         Kind::String => {
-            bounded(plain, text, text.chars().count())?;
+            bounded(plain, text, text.len(), "octets of UTF-8")?;
             Value::String(text.to_owned())
         }
         Kind::WString => {
-            bounded(plain, text, text.encode_utf16().count())?;
+            bounded(plain, text, text.encode_utf16().count(), "UTF-16 units")?;
             Value::WString(text.to_owned())
         }
         Kind::Enum => Value::Enum(enumerator(plain, text)?),
@@ -115,14 +115,14 @@ fn character(text: &str) -> Result<char, String> {
     }
 }
 
-fn bounded(plain: &TypeCode, text: &str, len: usize) -> Result<(), String> {
+fn bounded(plain: &TypeCode, text: &str, len: usize, unit: &str) -> Result<(), String> {
     let bound = plain.length().unwrap_or(0) as usize;
     if text.contains('\0') {
         return Err("a string of IDL holds no null character".to_owned());
     }
     if bound != 0 && len > bound {
         return Err(format!(
-            "expected at most {bound} characters ({{type}}), found {len}"
+            "expected at most {bound} {unit} ({{type}}), found {len}"
         ));
     }
     Ok(())

@@ -94,9 +94,13 @@ impl Random {
             '\u{85}',
         ];
         let most = if bound == 0 { 9 } else { bound as usize / 2 };
-        (0..self.below(most + 1))
+        let mut text: String = (0..self.below(most + 1))
             .map(|_| LETTERS[self.below(LETTERS.len())])
-            .collect()
+            .collect();
+        while bound != 0 && text.len() > bound as usize {
+            text.pop();
+        }
+        text
     }
 
     fn value(&mut self, notation: &Notation<'_>, code: &TypeCode, depth: usize) -> Value {
@@ -437,7 +441,7 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
         "string<3>",
         "four",
         0,
-        "expected at most 3 characters (string<3>), found 4",
+        "expected at most 3 octets of UTF-8 (string<3>), found 4",
     ),
     ("string", "\"open", 0, "this quote is not closed"),
     (

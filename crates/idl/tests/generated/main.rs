@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use calculator::Abacus;
 use deckwatch_cdr::{
-    Any, BoundedString, BoundedVec, ByteOrder, Char, DecodeFact, EncodeError, Fixed, LongDouble, Parse, Reader, TypeCode,
-    Typed, WString, Write, Writer,
+    Any, BoundedString, BoundedVec, ByteOrder, Char, DecodeFact, EncodeError, Fixed, LongDouble,
+    Parse, Reader, TypeCode, Typed, WString, Write, Writer,
 };
 use idl::broad::{self, *};
 use idl::shared::Stamp;
@@ -354,21 +354,21 @@ fn bounded_results_and_arguments_beyond_their_bound_are_refused_on_either_side()
     assert_eq!(&*calculator.at_most_three(&[1, 2]).unwrap(), [1, 2]);
     assert_eq!(
         calculator.at_most_three(&[1, 2, 3, 4]).unwrap_err().kind,
-        SystemExceptionKind::BadParam
+        SystemExceptionKind::Marshal
     );
     // The servant doubles what it is given.
     assert_eq!(
         calculator.at_most_three(&[1, 2, 3]).unwrap_err().kind,
-        SystemExceptionKind::BadParam
+        SystemExceptionKind::Marshal
     );
     assert_eq!(calculator.limited(&"x".repeat(150)).unwrap().len(), 300);
     assert_eq!(
         calculator.limited(&"x".repeat(151)).unwrap_err().kind,
-        SystemExceptionKind::BadParam
+        SystemExceptionKind::Marshal
     );
     assert_eq!(
         calculator.limited(&"x".repeat(301)).unwrap_err().kind,
-        SystemExceptionKind::BadParam
+        SystemExceptionKind::Marshal
     );
 }
 

@@ -1,7 +1,7 @@
 //! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
 use deckwatch_sync::PiMutex;
@@ -100,7 +100,7 @@ impl Lane {
             ended: AtomicBool::new(false),
             adopted: AtomicBool::new(false),
             streak: AtomicUsize::new(0),
-            says_utf8: AtomicBool::new(false),
+            chars: AtomicU8::new(0),
             outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
             owed_since: AtomicU64::new(0),
             serving: AtomicUsize::new(0),

@@ -9,9 +9,10 @@ use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 use super::upcall::Upcall;
 use super::{Lane, ServerConnection};
 use crate::counters::Counter;
+use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
-use crate::{SystemException, current};
+use crate::{Completion, SystemException, current, minor};
 
 thread_local! {
     /// The lane whose request this thread serves, by its address; 0: none.
@@ -72,18 +73,27 @@ impl Lane {
         SERVED.get() == std::ptr::from_ref(self).addr()
     }
 
-    /// From the first request that announces code sets on, all of its connection are read and answered in them.
+    /// From the first request that announces code sets on, all of its connection are read and answered in them; another choice later is MARSHAL.
     fn agree_on_code_sets(
         &self,
         connection: &ServerConnection,
         request: &mut Request<'_>,
     ) -> Result<(), SystemException> {
+        let mut agreed = connection.chars.load(Ordering::Acquire);
         if let Some(chars) = wire::announced_chars(request)? {
-            connection
-                .says_utf8
-                .store(chars == CharSet::Utf8, Ordering::Release);
+            let before = connection.chars.compare_exchange(
+                0,
+                said(chars),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            agreed = before.map_or_else(|before| before, |_unsaid| said(chars));
+            if agreed != said(chars) {
+                let exception = raise::marshal(minor::CODE_SETS_CHANGED, Completion::No);
+                return Err(exception);
+            }
         }
-        if connection.says_utf8.load(Ordering::Acquire) {
+        if agreed == said(CharSet::Utf8) {
             request.body = request
                 .body
                 .with_codec(request.body.codec().with_chars(CharSet::Utf8));
@@ -145,5 +155,13 @@ impl Lane {
             "a reply without results can always be written"
         );
         self.write(connection, reply);
+    }
+}
+
+/// A code set as a number, of which 0 is none.
+const fn said(chars: CharSet) -> u8 {
+    match chars {
+        CharSet::Latin1 => 1,
+        CharSet::Utf8 => 2,
     }
 }

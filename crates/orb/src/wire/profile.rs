@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, Write, Writer};
+use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, WideSet, Write, Writer};
 use deckwatch_giop::ior::code_sets::CodeSetInfo;
 use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
 use deckwatch_giop::{
@@ -58,6 +58,10 @@ impl Profile {
         let offered = profile
             .component(component_tag::CODE_SETS)
             .and_then(|data| CodeSetInfo::from_octets(data).ok());
+        let codec = match &offered {
+            Some(offered) if !offered.has_wide() => codec.with_wide(WideSet::None),
+            _ => codec,
+        };
         let chosen = offered.map(|offered| offered.negotiate());
         match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
             // GIOP 1.0 has no negotiation.

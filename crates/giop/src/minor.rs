@@ -1,0 +1,102 @@
+//! Minor codes of system exceptions: the standard's (CORBA 3.3 part 1, annex A.6), and this ORB's own where it has none.
+
+/// The OMG's vendor id: the upper twenty bits of a standard minor code.
+pub const OMG_VMCID: u32 = 0x4F4D_0000;
+
+/// The vendor id reserved for codes without a registered vendor; the facts of this ORB's decoders are under it.
+pub const EXPERIMENTAL_VMCID: u32 = 0xFFFF_F000;
+
+/// No code applies.
+pub const NONE: u32 = 0;
+
+/// The standard minor code of this number.
+#[must_use]
+pub const fn omg(number: u32) -> u32 {
+    OMG_VMCID | number
+}
+
+/// UNKNOWN: a user exception that the operation does not raise.
+pub const UNKNOWN_USER_EXCEPTION: u32 = omg(1);
+/// UNKNOWN: a system exception that is not known here.
+pub const UNKNOWN_SYSTEM_EXCEPTION: u32 = omg(2);
+
+/// BAD_PARAM: an object URL's scheme is not known.
+pub const BAD_SCHEME_NAME: u32 = omg(7);
+/// BAD_PARAM: an object URL's address is malformed.
+pub const BAD_ADDRESS: u32 = omg(8);
+/// BAD_PARAM: what follows an object URL's address is malformed.
+pub const BAD_SCHEMA_SPECIFIC: u32 = omg(9);
+/// BAD_PARAM: a string is no reference for another reason.
+pub const BAD_REFERENCE_STRING: u32 = omg(10);
+/// BAD_PARAM: the object id is none that the adapter can have made.
+pub const OBJECT_ID_INVALID: u32 = omg(14);
+/// BAD_PARAM: wide characters in a request on whose connection no code set was chosen for them.
+pub const WIDE_CODE_SET_UNSAID: u32 = omg(23);
+/// BAD_PARAM: a number is none of its enumeration's.
+pub const ENUM_OUT_OF_RANGE: u32 = omg(25);
+/// BAD_PARAM: a list of policies has two of one kind.
+pub const POLICY_TWICE: u32 = omg(30);
+
+/// MARSHAL: wide characters in a request of GIOP 1.0.
+pub const WIDE_IN_GIOP_1_0_REQUEST: u32 = omg(5);
+/// MARSHAL: wide characters in a reply of GIOP 1.0.
+pub const WIDE_IN_GIOP_1_0_REPLY: u32 = omg(6);
+/// MARSHAL: two choices of code sets on one connection.
+pub const CODE_SETS_CHANGED: u32 = omg(9);
+
+/// BAD_TYPECODE: an incomplete TypeCode was to be marshalled.
+pub const TYPE_CODE_INCOMPLETE: u32 = omg(1);
+/// BAD_TYPECODE: a member's TypeCode is illegal.
+pub const TYPE_CODE_MEMBER_ILLEGAL: u32 = omg(2);
+
+/// BAD_OPERATION: the object has no such operation.
+pub const OPERATION_UNKNOWN: u32 = omg(2);
+
+/// BAD_INV_ORDER: the operation would wait for the request that calls it.
+pub const WOULD_DEADLOCK: u32 = omg(3);
+/// BAD_INV_ORDER: the ORB has been shut down.
+pub const ORB_SHUT_DOWN: u32 = omg(4);
+/// BAD_INV_ORDER: a servant manager has been set before.
+pub const SERVANT_MANAGER_SET: u32 = omg(6);
+/// BAD_INV_ORDER: an adapter that is being destroyed makes no others.
+pub const ADAPTER_BEING_DESTROYED: u32 = omg(17);
+
+/// DATA_CONVERSION: a character is not in the transmission code set.
+pub const CHARACTER_UNMAPPABLE: u32 = omg(1);
+
+/// CODESET_INCOMPATIBLE: no transmission code set is common to both.
+pub const CODE_SETS_DISJOINT: u32 = omg(1);
+/// CODESET_INCOMPATIBLE: the code set of a service context is not supported.
+pub const CODE_SET_UNSUPPORTED: u32 = omg(2);
+
+/// INV_OBJREF: wide characters for a server that offers no code set for them.
+pub const WIDE_CODE_SET_MISSING: u32 = omg(1);
+
+/// INTF_REPOS: there is no interface repository.
+pub const INTERFACE_REPOSITORY_ABSENT: u32 = omg(1);
+
+/// OBJECT_NOT_EXIST: the object is not active, or its adapter does not exist and cannot be made.
+pub const ADAPTER_UNKNOWN: u32 = omg(2);
+
+/// OBJ_ADAPTER: an adapter activator raised a system exception, or the adapter's manager is inactive.
+pub const ADAPTER_UNAVAILABLE: u32 = omg(1);
+/// OBJ_ADAPTER: no default servant has been set.
+pub const NO_SERVANT: u32 = omg(3);
+/// OBJ_ADAPTER: no servant manager has been set, or one of the wrong kind.
+pub const NO_SERVANT_MANAGER: u32 = omg(4);
+/// OBJ_ADAPTER: a servant activator gave a servant that the adapter's policies do not allow.
+pub const INCARNATION_AGAINST_POLICY: u32 = omg(5);
+
+/// TRANSIENT: the request was discarded for want of resources, or because the adapter discards.
+pub const REQUEST_DISCARDED: u32 = omg(1);
+/// TRANSIENT: no profile of the reference could be used.
+pub const NO_USABLE_PROFILE: u32 = omg(2);
+/// TRANSIENT: the request was cancelled.
+pub const REQUEST_CANCELLED: u32 = omg(3);
+/// TRANSIENT: the adapter is being destroyed.
+pub const ADAPTER_DESTROYED: u32 = omg(4);
+
+/// IMP_LIMIT: no profile of the reference can be used.
+pub const PROFILES_UNUSABLE: u32 = omg(1);
+/// IMP_LIMIT: a message would be larger than it may be; this ORB's own.
+pub const MESSAGE_TOO_LARGE: u32 = EXPERIMENTAL_VMCID | 0x80;

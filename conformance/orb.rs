@@ -96,8 +96,8 @@ over_each! {
     fn interface_without_a_repository_is_intf_repos(over) {
         let world = World::new(over, Lanes::Many);
         let client = common::client();
-        assert_eq!(call(&world.seen_by(&client), "_interface").unwrap_err().kind, Kind::IntfRepos);
-        assert_eq!(call(&world.seen_by(&client), "_component").unwrap_err().kind, Kind::NoImplement);
+        assert_eq!(world.seen_by(&client).interface().unwrap_err().kind, Kind::IntfRepos);
+        assert_eq!(world.seen_by(&client).component(), Ok(None), "an object that is no component");
     }
 
     fn a_servant_that_panics_is_unknown_and_nobody_else_is_hurt(over) {

@@ -89,6 +89,13 @@ impl Drop for ActiveObject {
     }
 }
 
+/// Where an object is, as far as this side knows.
+pub(crate) enum Whereabouts {
+    Here,
+    Elsewhere(ObjectRef),
+    Nowhere,
+}
+
 /// Who serves a request.
 pub(crate) enum Found<'a> {
     /// An active object, kept until the request is done.
@@ -206,16 +213,23 @@ impl Adapter {
         }
     }
 
-    /// Whether somebody would serve the key: for a question where it is. Servant managers are not asked.
-    pub(crate) fn has(self: &Arc<Self>, key: &[u8], patience: Patience<'_>) -> bool {
-        match self.find(key, patience) {
+    /// Where the object of a key would be served: for a question where it is. Servant managers are not asked.
+    pub(crate) fn locate(self: &Arc<Self>, key: &[u8], patience: Patience<'_>) -> Whereabouts {
+        let is_here = match self.find(key, patience) {
             Ok(Found::Inactive { adapter, .. }) => match adapter.policies.request_processing {
                 RequestProcessing::UseActiveObjectMapOnly => false,
                 RequestProcessing::UseDefaultServant => adapter.default_servant().is_some(),
                 RequestProcessing::UseServantManager => adapter.servant_manager().is_some(),
             },
+            Ok(Found::Elsewhere(elsewhere)) if !elsewhere.is_ours => {
+                return Whereabouts::Elsewhere(elsewhere.target);
+            }
             Ok(_) => true,
             Err(_) => false,
+        };
+        match is_here {
+            true => Whereabouts::Here,
+            false => Whereabouts::Nowhere,
         }
     }
 

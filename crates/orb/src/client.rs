@@ -5,6 +5,7 @@
 
 mod exchange;
 mod forward;
+mod late;
 mod oneway;
 
 use std::collections::HashMap;
@@ -14,13 +15,17 @@ use deckwatch_sync::{PiMutex, Pool};
 
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
-use crate::limits::{CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
+use crate::limits::{
+    CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX,
+    STALE_CHECK_AFTER,
+};
 use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 
-pub(crate) use exchange::{Call, Reply};
+pub(crate) use exchange::{Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
+use late::Late;
 pub(crate) use oneway::{send_oneway, send_oneway_unasked};
 
 /// Everything that goes out of one ORB.
@@ -42,6 +47,8 @@ pub(crate) struct Binding {
     endpoint: Endpoint,
     idle: Pool<ClientConnection>,
     oneway: PiMutex<Option<ClientConnection>>,
+    /// Connections that wait for replies nobody waits for.
+    late: Pool<ClientConnection>,
     /// Held once by each connection besides: tells whether any is open.
     open: Arc<()>,
 }
@@ -55,6 +62,7 @@ pub(crate) struct ClientConnection {
     code_sets_said: bool,
     /// It has served a call before.
     is_used: bool,
+    late: Late,
     life: Life,
 }
 
@@ -103,6 +111,7 @@ impl Client {
             endpoint: key.0.clone(),
             idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
             oneway: PiMutex::new(None),
+            late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
             open: Arc::default(),
         });
         bindings.insert(key, Arc::clone(&binding));
@@ -113,6 +122,7 @@ impl Client {
     pub(crate) fn close(&self) {
         for (_, binding) in self.bindings.lock("client.close").drain() {
             while binding.idle.take().is_some() {}
+            while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;
         }
     }
@@ -144,6 +154,7 @@ impl Client {
             last_used,
             code_sets_said: false,
             is_used: false,
+            late: Late::default(),
             life: Life {
                 number,
                 trace: Arc::clone(&self.trace),
@@ -159,12 +170,15 @@ impl Client {
                 return Some(connection);
             }
         }
-        None
+        self.take_settled(binding)
     }
 
     /// Whether a connection can still be used. After a pause it is looked at: anything to read then is the server's
     /// farewell, for nothing else is expected.
     fn is_fresh(&self, connection: &ClientConnection, now: Instant64) -> bool {
+        if !connection.late.is_empty() {
+            return self.drain(connection);
+        }
         let pause = now.since(connection.last_used);
         if pause < STALE_CHECK_AFTER {
             return true;

@@ -95,6 +95,10 @@ counters! {
     OnewaysLost => "oneways_lost",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",
+    /// Cancel requests sent for calls that were given up.
+    CancelsSent => "cancels_sent",
+    /// Replies to calls that had been given up.
+    LateReplies => "late_replies",
     /// Calls begun again on a fresh connection because the cached one had been closed.
     StaleConnections => "stale_connections",
     /// Requests made again because the server wants the object named by its profile or its reference.

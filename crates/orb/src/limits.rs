@@ -99,6 +99,12 @@ pub const RESOLUTIONS_MAX: usize = 16;
 /// Idle connections kept towards one endpoint: callers that call it at the same time and keep their connection.
 pub const IDLE_CONNECTIONS_MAX: usize = 64;
 
+/// Connections towards one endpoint that wait for the late replies of calls given up: a server that is stuck must not gather more.
+pub const LATE_CONNECTIONS_MAX: usize = 8;
+
+/// Permanent forwards that a reference follows for good; later ones hold for the time being.
+pub const PERMANENT_FORWARDS_MAX: u8 = 8;
+
 /// An idle connection is looked at before use after this long: the server may have closed it.
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(5);
 

@@ -1,7 +1,8 @@
 //! References to objects, ours or another's.
 
+mod questions;
+
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,8 +14,10 @@ use deckwatch_cdr::{
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
-use crate::client::{Binding, Call, Reply, follow_forwards, send_oneway, send_oneway_unasked};
-use crate::limits::TARGETS_MAX;
+use crate::client::{
+    Binding, Call, CallKind, Reply, follow_forwards, send_oneway, send_oneway_unasked,
+};
+use crate::limits::{PERMANENT_FORWARDS_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
 use crate::transport::Endpoint;
@@ -39,6 +42,10 @@ pub(crate) struct Inner {
     /// A call through it has reached a server.
     is_bound: AtomicBool,
     overrides: Overrides,
+    /// Who has taken its place by a permanent forward.
+    successor: OnceLock<Arc<Inner>>,
+    /// How many permanent forwards have led here.
+    generation: u8,
 }
 
 /// One address at which an object can be asked, and the connections to it.
@@ -50,33 +57,16 @@ pub(crate) struct Target {
 
 impl ObjectRef {
     pub(crate) fn new(ior: Ior, orb: Option<Arc<OrbCore>>) -> Self {
-        let of = OnceLock::new();
-        if let Some(orb) = orb {
-            let _first = of.set(orb);
-        }
-        Self(Arc::new(Inner {
-            ior,
-            orb: of,
-            place: OnceLock::new(),
-            targets: OnceLock::new(),
-            forward: PiMutex::new(None),
-            is_forwarded: AtomicBool::new(false),
-            is_bound: AtomicBool::new(false),
-            overrides: Overrides::default(),
-        }))
+        let of = orb.map_or_else(OnceLock::new, OnceLock::from);
+        Self(Arc::new(Inner::new(ior, of, Overrides::default())))
     }
 
     fn with(&self, overrides: Overrides) -> Self {
-        Self(Arc::new(Inner {
-            ior: self.0.ior.clone(),
-            orb: self.0.orb.clone(),
-            place: self.0.place.clone(),
-            targets: self.0.targets.clone(),
-            forward: PiMutex::new(None),
-            is_forwarded: AtomicBool::new(false),
-            is_bound: AtomicBool::new(false),
-            overrides,
-        }))
+        let current = self.0.current();
+        let mut inner = Inner::new(current.ior.clone(), current.orb.clone(), overrides);
+        inner.place = current.place.clone();
+        inner.targets = current.targets.clone();
+        Self(Arc::new(inner))
     }
 
     /// The same object by a new reference with these policies; they count before the thread's and the ORB's.
@@ -138,19 +128,19 @@ impl ObjectRef {
     /// The reference as it travels.
     #[must_use]
     pub fn ior(&self) -> &Ior {
-        &self.0.ior
+        &self.0.current().ior
     }
 
     /// The repository id it travels with; may be empty or that of a base interface.
     #[must_use]
     pub fn type_id(&self) -> &str {
-        &self.0.ior.type_id
+        &self.ior().type_id
     }
 
     /// The object key of its first IIOP profile.
     #[must_use]
     pub fn object_key(&self) -> Option<&[u8]> {
-        self.0.key()
+        self.0.current().key()
     }
 
     /// Whether it leads to a listener of the ORB that holds it.
@@ -162,67 +152,10 @@ impl ObjectRef {
     /// Whether it leads to a listener of `orb`.
     pub(crate) fn leads_to(&self, orb: &OrbCore) -> bool {
         self.0
+            .current()
             .place()
             .as_ref()
             .is_some_and(|(endpoint, _)| orb.publishes(endpoint))
-    }
-
-    /// Whether the object has the interface of this repository id. Asks it where the reference's own type does not tell.
-    ///
-    /// # Errors
-    /// The system exception that the question ended in.
-    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
-        if repository_id == self.type_id() || repository_id == wire::OBJECT_REPOSITORY_ID {
-            return Ok(true);
-        }
-        self.invoke(
-            "_is_a",
-            |w| repository_id.write(w),
-            read_boolean,
-            |_, _| Ok(None),
-        )
-    }
-
-    /// Whether the object is known not to exist.
-    ///
-    /// # Errors
-    /// The system exception that the question ended in, OBJECT_NOT_EXIST excepted.
-    pub fn non_existent(&self) -> Result<bool, SystemException> {
-        let answer: Result<bool, SystemException> =
-            self.invoke("_non_existent", |_| Ok(()), read_boolean, |_, _| Ok(None));
-        match answer {
-            Err(exception) if exception.kind == crate::SystemExceptionKind::ObjectNotExist => {
-                Ok(true)
-            }
-            answer => answer,
-        }
-    }
-
-    /// Whether both lead to the same object as far as their addresses tell: `false` is no proof of the contrary.
-    #[must_use]
-    pub fn is_equivalent(&self, other: &Self) -> bool {
-        self == other || (self.0.place().is_some() && self.0.place() == other.0.place())
-    }
-
-    /// A number from 0 to `maximum` that is equal for equivalent references and stays as it is (Object::hash).
-    #[must_use]
-    pub fn hash(&self, maximum: u32) -> u32 {
-        // Made without random keys: it is the same in every process.
-        let mut hasher = DefaultHasher::new();
-        match self.0.place() {
-            Some((endpoint, key)) => (endpoint, key).hash(&mut hasher),
-            None => self.0.ior.hash(&mut hasher),
-        }
-        let numbers = u64::from(maximum) + 1;
-        (hasher.finish() % numbers) as u32
-    }
-
-    /// Connects to the object's server now instead of at the first call, and finds out whether it knows the object.
-    ///
-    /// # Errors
-    /// The system exception that a call would have ended in.
-    pub fn validate_connection(&self) -> Result<bool, SystemException> {
-        self.non_existent().map(|gone| !gone)
     }
 
     /// Calls an operation and waits for its reply; what stubs are made of.
@@ -264,7 +197,7 @@ impl ObjectRef {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let mut call = self.call(orb, operation, &arguments);
-        call.is_oneway = true;
+        call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
             SyncScope::None => return send_oneway_unasked(&orb.client, &self.0, &call),
@@ -294,7 +227,7 @@ impl ObjectRef {
             operation,
             arguments,
             response: Response::Outcome,
-            is_oneway: false,
+            kind: CallKind::TwoWay,
             policies: self.in_force(orb),
             number: orb.client.trace.next_call(),
         }
@@ -318,16 +251,50 @@ fn read_user_exception<E: From<SystemException>>(
     }
 }
 
-fn read_boolean(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
-    bool::parse(r)
-}
-
 /// The request was served; its reply cannot be read.
 fn misread(error: DecodeError) -> SystemException {
     SystemException::from(error).of_reply()
 }
 
 impl Inner {
+    fn new(ior: Ior, orb: OnceLock<Arc<OrbCore>>, overrides: Overrides) -> Self {
+        Self {
+            ior,
+            orb,
+            place: OnceLock::new(),
+            targets: OnceLock::new(),
+            forward: PiMutex::new(None),
+            is_forwarded: AtomicBool::new(false),
+            is_bound: AtomicBool::new(false),
+            overrides,
+            successor: OnceLock::new(),
+            generation: 0,
+        }
+    }
+
+    /// What a permanent forward has put in its place, or itself.
+    pub(crate) fn current(&self) -> &Self {
+        let mut current = self;
+        while let Some(successor) = current.successor.get() {
+            current = successor;
+        }
+        current
+    }
+
+    /// Gives way to the reference of a permanent forward; none where there have been too many for them all to be meant.
+    pub(crate) fn give_way(&self, ior: &Ior, targets: &Arc<[Target]>) -> Option<&Self> {
+        if self.generation >= PERMANENT_FORWARDS_MAX {
+            return None;
+        }
+        let successor = self.successor.get_or_init(|| {
+            let mut successor = Self::new(ior.clone(), self.orb.clone(), self.overrides);
+            successor.generation = self.generation + 1;
+            successor.targets = OnceLock::from(Arc::clone(targets));
+            Arc::new(successor)
+        });
+        Some(successor)
+    }
+
     fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
         if let Some(orb) = self.orb.get() {
             return orb.require_life().map(|()| orb);
@@ -380,6 +347,12 @@ impl Inner {
         }
     }
 
+    /// Forgets where it has been led.
+    fn unbind(&self) {
+        self.remember(None);
+        self.is_bound.store(false, Ordering::Relaxed);
+    }
+
     pub(crate) fn forwarded(&self) -> Option<Arc<[Target]>> {
         if !self.is_forwarded.load(Ordering::Acquire) {
             return None;
@@ -397,7 +370,7 @@ impl Inner {
 
 impl PartialEq for ObjectRef {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.ior == other.0.ior
+        Arc::ptr_eq(&self.0, &other.0) || self.ior() == other.ior()
     }
 }
 
@@ -405,20 +378,20 @@ impl Eq for ObjectRef {}
 
 impl fmt::Debug for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ObjectRef").field(&self.0.ior).finish()
+        f.debug_tuple("ObjectRef").field(self.ior()).finish()
     }
 }
 
 /// The stringified reference (`IOR:`...).
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0.ior, f)
+        fmt::Display::fmt(self.ior(), f)
     }
 }
 
 impl WriteReference for ObjectRef {
     fn write_reference(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        Write::write(&self.0.ior, w)
+        Write::write(self.ior(), w)
     }
 }
 

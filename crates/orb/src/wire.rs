@@ -5,9 +5,10 @@ use deckwatch_giop::ior::{
     IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo, unix_address,
 };
 use deckwatch_giop::{
-    Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReplyHeader, LocateStatus, Message,
-    MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus, Request,
-    Response, SystemException, Version, context_id, write_close_connection, write_message_error,
+    Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReply, LocateReplyHeader, LocateStatus,
+    Message, MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus,
+    Request, Response, SystemException, Version, context_id, write_close_connection,
+    write_message_error,
 };
 
 mod profile;
@@ -18,7 +19,9 @@ use crate::raise;
 use crate::transport::Endpoint;
 use crate::{Completion, minor};
 use deckwatch_cdr::{Parse, Write};
-pub(crate) use profile::{Profile, RequestHead, profiles, write_request};
+pub(crate) use profile::{
+    Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
+};
 
 /// What `_is_a` answers yes to for every object.
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -218,16 +221,26 @@ pub(crate) fn forward_reply(
     open.finish(buffer).map(drop)
 }
 
-/// A message that answers a locate request.
-pub(crate) fn locate_reply(buffer: &mut Vec<u8>, version: Version, id: u32, status: LocateStatus) {
+/// A message that answers a locate request; `elsewhere`: where the object is instead.
+pub(crate) fn locate_reply(
+    buffer: &mut Vec<u8>,
+    version: Version,
+    id: u32,
+    status: LocateStatus,
+    elsewhere: Option<&Ior>,
+) {
     buffer.clear();
     let format = Format {
         codec: Codec::DEFAULT.with_version(version),
         ..Format::default()
     };
-    let written = LocateReplyHeader { id, status }
-        .begin(buffer, format)
-        .and_then(|open| open.finish(buffer));
+    let begun = LocateReplyHeader { id, status }.begin(buffer, format);
+    let written = begun.and_then(|open| {
+        if let Some(elsewhere) = elsewhere {
+            elsewhere.write(&mut open.writer(buffer))?;
+        }
+        open.finish(buffer)
+    });
     debug_assert!(
         written.is_ok(),
         "a locate reply of ours can always be written"
@@ -270,6 +283,8 @@ pub(crate) enum FromServer {
 pub(crate) struct ReplyHead {
     pub(crate) id: u32,
     pub(crate) status: ReplyStatus,
+    /// The answer to a locate request that the server does not know the object.
+    pub(crate) is_unknown: bool,
     body: usize,
     order: ByteOrder,
     codec: Codec,
@@ -281,6 +296,28 @@ impl ReplyHead {
         Self {
             id: reply.id,
             status: reply.status,
+            is_unknown: false,
+            body: body.position(),
+            order: body.order(),
+            codec,
+        }
+    }
+
+    /// The answer to a locate request, as the reply with the same consequences.
+    fn located(reply: &LocateReply<'_>, codec: Codec) -> Self {
+        let body = reply.body;
+        Self {
+            id: reply.id,
+            status: match reply.status {
+                LocateStatus::ObjectHere => ReplyStatus::NoException,
+                LocateStatus::ObjectForward => ReplyStatus::LocationForward,
+                LocateStatus::ObjectForwardPerm => ReplyStatus::LocationForwardPerm,
+                LocateStatus::NeedsAddressingMode => ReplyStatus::NeedsAddressingMode,
+                LocateStatus::UnknownObject | LocateStatus::SystemException => {
+                    ReplyStatus::SystemException
+                }
+            },
+            is_unknown: reply.status == LocateStatus::UnknownObject,
             body: body.position(),
             order: body.order(),
             codec,
@@ -308,11 +345,24 @@ pub(crate) fn parse_reply(
             let codec = profile.codec.with_version(reply.version);
             Ok(FromServer::Reply(ReplyHead::new(&reply, codec)))
         }
+        Message::LocateReply(reply) => {
+            let codec = profile.codec.with_version(reply.version);
+            Ok(FromServer::Reply(ReplyHead::located(&reply, codec)))
+        }
         Message::CloseConnection => Ok(FromServer::Close),
         Message::MessageError => Ok(FromServer::MessageError),
         _ => Err(ProtocolError::KindUnknown(
             message.octets().get(7).copied().unwrap_or(0),
         )),
+    }
+}
+
+/// The number of the request that a message answers, if it is a reply in one piece.
+pub(crate) fn whole_reply(message: &[u8]) -> Option<u32> {
+    match Message::parse(message) {
+        Ok(Message::Reply(reply)) => Some(reply.id),
+        Ok(Message::LocateReply(reply)) => Some(reply.id),
+        _ => None,
     }
 }
 

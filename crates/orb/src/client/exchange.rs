@@ -23,12 +23,21 @@ pub(crate) struct Call<'c> {
     pub(crate) arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
     /// What is waited for.
     pub(crate) response: Response,
-    /// It keeps its place among the one-ways to its server.
-    pub(crate) is_oneway: bool,
+    pub(crate) kind: CallKind,
     /// The policies in force.
     pub(crate) policies: Overrides,
     /// Its number in the trace.
     pub(crate) number: CallNumber,
+}
+
+/// How a call goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    TwoWay,
+    /// It keeps its place among the one-ways to its server.
+    Oneway,
+    /// Only asks where the object is.
+    Locate,
 }
 
 /// Until when a call may take, and until when its request must have gone.
@@ -84,7 +93,8 @@ impl Reply {
 /// What became of one attempt at one server.
 pub(crate) enum Attempt {
     Replied(Reply),
-    Forwarded(Ior),
+    /// Whether for good.
+    Forwarded(Ior, bool),
 }
 
 /// Why an attempt failed, and whether another may be made.
@@ -92,6 +102,8 @@ pub(super) struct Failure {
     pub(super) exception: SystemException,
     /// The server has certainly not served the request, and an other connection or address may do.
     pub(super) may_retry: bool,
+    /// The connection is as good as before: only a reply may come that nobody waits for.
+    pub(super) keeps_connection: bool,
 }
 
 impl Failure {
@@ -99,6 +111,16 @@ impl Failure {
         Self {
             exception,
             may_retry: false,
+            keeps_connection: false,
+        }
+    }
+
+    /// Another connection or address may do.
+    const fn of_the_way(exception: SystemException) -> Self {
+        Self {
+            exception,
+            may_retry: true,
+            keeps_connection: false,
         }
     }
 }
@@ -116,7 +138,7 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            let attempt = if call.is_oneway {
+            let attempt = if call.kind == CallKind::Oneway {
                 self.call_in_order(target, call, may_reconnect, now, deadlines)
             } else {
                 self.call_target(target, call, may_reconnect, now, deadlines)
@@ -183,10 +205,7 @@ impl Client {
                 TransportError::Unreachable => own::HOST_UNREACHABLE,
                 _ => own::CONNECT_FAILED,
             };
-            Failure {
-                exception: raise::transient(minor, Completion::No),
-                may_retry: true,
-            }
+            Failure::of_the_way(raise::transient(minor, Completion::No))
         })
     }
 
@@ -198,11 +217,20 @@ impl Client {
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
         self.counters.count(Counter::RequestsSent);
-        let (reply, is_clean) = self.ask(&mut connection, target, call, deadlines)?;
-        if is_clean {
-            self.give_back(&target.binding, connection, self.transport.now());
+        match self.ask(&mut connection, target, call, deadlines) {
+            Ok((reply, is_clean)) => {
+                if is_clean {
+                    self.give_back(&target.binding, connection, self.transport.now());
+                }
+                self.interpret(reply).map_err(Failure::last)
+            }
+            Err(failure) => {
+                if failure.keeps_connection {
+                    self.set_aside(&target.binding, connection);
+                }
+                Err(failure)
+            }
         }
-        self.interpret(reply).map_err(Failure::last)
     }
 
     /// One request and its reply; whether the connection can be used again. A server that wants the object named in another way is
@@ -244,12 +272,15 @@ impl Client {
         let received = self.receive(connection, &mut inbound, asked, deadlines.reply);
         let reply = match received {
             Ok(reply) => reply,
-            Err(failure) => {
+            Err(mut failure) => {
                 let is_within = inbound.is_within_message();
                 let number = connection.life.number;
                 self.trace
                     .attempt_failed(number, call.number, failure.exception, is_within);
                 inbound.discard(&self.slab);
+                if failure.exception.minor == own::TIMED_OUT_WAITING && !is_within {
+                    failure.keeps_connection = self.cancel(connection, &target.profile, request_id);
+                }
                 return Err(failure);
             }
         };
@@ -274,13 +305,11 @@ impl Client {
             operation: call.operation,
             says_code_sets,
         };
-        let written = wire::write_request(
-            &mut buffer,
-            &target.profile,
-            &head,
-            self.sizes,
-            call.arguments,
-        );
+        let profile = &target.profile;
+        let written = match call.kind {
+            CallKind::Locate => wire::write_locate_request(&mut buffer, profile, id, self.sizes),
+            _ => wire::write_request(&mut buffer, profile, &head, self.sizes, call.arguments),
+        };
         let sent = match written {
             Ok(()) => {
                 let write = |octets: &[u8]| {
@@ -299,7 +328,7 @@ impl Client {
             Err(error) => Err(Failure::last(SystemException::from(error))),
         };
         self.slab.take_back(buffer);
-        connection.code_sets_said |= sent.is_ok();
+        connection.code_sets_said |= sent.is_ok() && call.kind != CallKind::Locate;
         if let Err(failure) = &sent {
             self.trace.attempt_failed(
                 connection.life.number,
@@ -317,10 +346,7 @@ impl Client {
             return Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No));
         }
         self.counters.count(Counter::CommFailures);
-        Failure {
-            exception: raise::comm_failure(own::SEND_FAILED, Completion::No),
-            may_retry: true,
-        }
+        Failure::of_the_way(raise::comm_failure(own::SEND_FAILED, Completion::No))
     }
 
     fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
@@ -354,12 +380,13 @@ impl Client {
                     else {
                         continue;
                     };
-                    if let Some(head) = self.reply_head(&arrived.message(), asked)? {
+                    if let Some(head) = self.reply_head(connection, &arrived.message(), asked)? {
                         return Ok(Reply { arrived, head });
                     }
-                } else if let Some(head) =
-                    self.reply_head(&Divided::new(inbound.message(place.clone()), &[]), asked)?
-                {
+                    continue;
+                }
+                let whole = Divided::new(inbound.message(place.clone()), &[]);
+                if let Some(head) = self.reply_head(connection, &whole, asked)? {
                     let arrived = inbound.detach(place, &self.slab);
                     return Ok(Reply { arrived, head });
                 }
@@ -389,22 +416,24 @@ impl Client {
     /// The head of the reply, if this message is the one waited for.
     fn reply_head(
         &self,
+        connection: &ClientConnection,
         message: &Divided<'_>,
         (id, profile): (u32, &Profile),
     ) -> Result<Option<ReplyHead>, Failure> {
         match wire::parse_reply(message, profile) {
             Ok(wire::FromServer::Reply(head)) if head.id == id => Ok(Some(head)),
-            Ok(wire::FromServer::Reply(_)) => {
-                self.counters.count(Counter::RepliesToNobody);
+            Ok(wire::FromServer::Reply(head)) => {
+                let is_late = connection.forget_late(head.id);
+                self.counters.count(match is_late {
+                    true => Counter::LateReplies,
+                    false => Counter::RepliesToNobody,
+                });
                 Ok(None)
             }
             Ok(wire::FromServer::Close) => {
                 // The standard's promise: what was not answered was not served.
                 let exception = raise::comm_failure(own::CONNECTION_CLOSED, Completion::No);
-                Err(Failure {
-                    exception,
-                    may_retry: true,
-                })
+                Err(Failure::of_the_way(exception))
             }
             Ok(wire::FromServer::MessageError) => {
                 self.counters.count(Counter::MessageErrorsReceived);
@@ -433,12 +462,20 @@ impl Client {
             ReplyStatus::NoException | ReplyStatus::UserException => {
                 return Ok(Attempt::Replied(reply));
             }
+            ReplyStatus::SystemException if reply.head.is_unknown => {
+                Err(raise::object_not_exist(minor::NONE, Completion::No))
+            }
             ReplyStatus::SystemException => Err(wire::read_exception(reply.body(&message))),
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 self.counters.count(Counter::Forwards);
-                Ior::parse(&mut reply.body(&message))
-                    .map(Attempt::Forwarded)
-                    .map_err(SystemException::from)
+                let is_for_good = reply.status() == ReplyStatus::LocationForwardPerm;
+                match Ior::parse(&mut reply.body(&message)) {
+                    Ok(ior) if ior.is_nil() => {
+                        Err(raise::inv_objref(own::FORWARD_TO_NIL, Completion::No))
+                    }
+                    Ok(ior) => Ok(Attempt::Forwarded(ior, is_for_good)),
+                    Err(error) => Err(error.into()),
+                }
             }
             // Asked again in `ask`; no other status is known.
             _ => Err(raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No)),

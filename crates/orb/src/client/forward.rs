@@ -30,6 +30,7 @@ pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: 
 }
 
 fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
+    let mut origin = origin.current();
     let now = client.transport.now();
     let deadlines = Deadlines::of(&call.policies, now);
     let is_bound = origin.is_bound();
@@ -45,11 +46,15 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
                 origin.bind();
                 return Ok(reply);
             }
-            Ok(Attempt::Forwarded(_)) if !may_rebind => {
+            Ok(Attempt::Forwarded(..)) if !may_rebind => {
                 return Err(raise::rebind(minor::NONE, Completion::No));
             }
-            Ok(Attempt::Forwarded(ior)) => {
+            Ok(Attempt::Forwarded(ior, is_for_good)) => {
                 let targets = origin.resolve(&ior)?;
+                if is_for_good && let Some(successor) = origin.give_way(&ior, &targets) {
+                    (origin, forwarded) = (successor, None);
+                    continue;
+                }
                 origin.remember(Some(Arc::clone(&targets)));
                 forwarded = Some(targets);
             }

@@ -1,8 +1,8 @@
 //! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
 
-use super::Client;
-use super::exchange::{Attempt, Call, Deadlines, Failure};
+use super::exchange::{Attempt, Call, Deadlines, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
+use super::{Client, ClientConnection};
 use crate::counters::Counter;
 use crate::limits::ONEWAY_WRITE_TIMEOUT;
 use crate::policy::RebindMode;
@@ -42,6 +42,7 @@ pub(crate) fn send_oneway(
 }
 
 fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
+    let origin = origin.current();
     let is_bound = origin.is_bound();
     if let Some(targets) = origin.forwarded() {
         let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
@@ -119,19 +120,29 @@ impl Client {
         if let Some(mut connection) = cached {
             match self.ask(&mut connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                Err(failure) => return Err(failure),
-                Ok((reply, is_clean)) => {
-                    connection.last_used = self.transport.now();
-                    *kept = is_clean.then_some(connection);
-                    return self.interpret(reply).map_err(Failure::last);
-                }
+                asked => return self.keep(&mut kept, connection, asked),
             }
         }
         let mut connection =
             self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
-        let (reply, is_clean) = self.ask(&mut connection, target, call, deadlines)?;
+        let asked = self.ask(&mut connection, target, call, deadlines);
+        self.keep(&mut kept, connection, asked)
+    }
+
+    /// Keeps the connection for the one-ways that follow where it is sound.
+    fn keep(
+        &self,
+        kept: &mut Option<ClientConnection>,
+        mut connection: ClientConnection,
+        asked: Result<(Reply, bool), Failure>,
+    ) -> Result<Attempt, Failure> {
         connection.last_used = self.transport.now();
-        *kept = is_clean.then_some(connection);
+        let is_sound = match &asked {
+            Ok((_, is_clean)) => *is_clean,
+            Err(failure) => failure.keeps_connection,
+        };
+        *kept = is_sound.then_some(connection);
+        let (reply, _) = asked?;
         self.interpret(reply).map_err(Failure::last)
     }
 }

@@ -8,6 +8,7 @@ use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
 use super::upcall::Upcall;
 use super::{Lane, ServerConnection};
+use crate::adapter::Whereabouts;
 use crate::counters::Counter;
 use crate::raise;
 use crate::servant::ServerRequest;
@@ -46,17 +47,17 @@ impl Lane {
             Ok(Message::LocateRequest(request)) => {
                 self.counters.count(Counter::LocateRequests);
                 current::enter(&self.orb);
-                let found = request
-                    .target
-                    .object_key()
-                    .is_ok_and(|key| self.adapter.has(key, Some(&self.holds)));
-                let status = if found {
-                    LocateStatus::ObjectHere
-                } else {
-                    LocateStatus::UnknownObject
+                let key = request.target.object_key();
+                let found = key.map(|key| self.adapter.locate(key, Some(&self.holds)));
+                let (status, elsewhere) = match &found {
+                    Ok(Whereabouts::Here) => (LocateStatus::ObjectHere, None),
+                    Ok(Whereabouts::Elsewhere(target)) => {
+                        (LocateStatus::ObjectForward, Some(target.ior()))
+                    }
+                    Ok(Whereabouts::Nowhere) | Err(_) => (LocateStatus::UnknownObject, None),
                 };
                 self.write_with(connection, |buffer| {
-                    wire::locate_reply(buffer, request.version, request.id, status)
+                    wire::locate_reply(buffer, request.version, request.id, status, elsewhere);
                 });
                 Ok(())
             }

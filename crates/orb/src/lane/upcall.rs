@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use deckwatch_cdr::Reader;
-use deckwatch_giop::{ReplyStatus, Request, Response};
+use deckwatch_cdr::{Reader, Write};
+use deckwatch_giop::{Ior, ReplyStatus, Request, Response};
 
 use super::dispatch::Outcome;
 use super::{Lane, ServerConnection};
@@ -231,23 +231,43 @@ impl Lane {
         servant: &dyn Servant,
     ) -> Option<Outcome> {
         let answer = match request.operation {
-            b"_is_a" => is_a(request.body, servant),
-            b"_non_existent" | b"_not_existent" => Ok(false),
+            b"_is_a" => is_a(request.body, servant).map(Answer::Boolean),
+            b"_non_existent" | b"_not_existent" => Ok(Answer::Boolean(false)),
+            b"_repository_id" => Ok(Answer::Text(
+                servant
+                    .repository_ids()
+                    .first()
+                    .map_or(wire::OBJECT_REPOSITORY_ID, |id| id),
+            )),
+            b"_component" => Ok(Answer::Nil),
             b"_interface" => Err(raise::intf_repos(
                 minor::INTERFACE_REPOSITORY_ABSENT,
                 Completion::No,
             )),
-            b"_component" | b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
+            b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
             _ => return None,
         };
         let written = answer.and_then(|answer| {
             let open =
                 wire::begin_reply(reply, request, ReplyStatus::NoException, self.shape.sizes)?;
-            open.writer(reply).write_u8(u8::from(answer))?;
+            let mut writer = open.writer(reply);
+            match answer {
+                Answer::Boolean(answer) => writer.write_u8(u8::from(answer))?,
+                Answer::Text(text) => writer.write_string_octets(text.as_bytes())?,
+                Answer::Nil => Ior::nil().write(&mut writer)?,
+            }
             Ok(open.finish(reply).map(drop)?)
         });
         Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
     }
+}
+
+/// What every object answers without its servant.
+enum Answer {
+    Boolean(bool),
+    Text(&'static str),
+    /// No object.
+    Nil,
 }
 
 fn is_a(mut arguments: Reader<'_>, servant: &dyn Servant) -> Result<bool, SystemException> {

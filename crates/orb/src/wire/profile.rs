@@ -7,7 +7,8 @@ use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, WideSet, Write, Write
 use deckwatch_giop::ior::code_sets::CodeSetInfo;
 use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
 use deckwatch_giop::{
-    Codec, Ior, RequestHeader, Response, ServiceContext, Target, Version, context_id,
+    Codec, Ior, LocateRequestHeader, RequestHeader, Response, ServiceContext, Target, Version,
+    context_id, write_cancel_request,
 };
 
 use super::{Sizes, addresses};
@@ -137,6 +138,28 @@ pub(crate) fn write_request(
     let open = header.begin(buffer, sizes.format(profile.codec))?;
     arguments(&mut open.writer(buffer))?;
     open.finish(buffer).map(drop)
+}
+
+/// Writes a question where the object is.
+pub(crate) fn write_locate_request(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    id: u32,
+    sizes: Sizes,
+) -> Result<(), EncodeError> {
+    let target = profile.target();
+    let header = LocateRequestHeader { id, target };
+    header.write(buffer, sizes.format(profile.codec)).map(drop)
+}
+
+/// Writes that nobody waits for the reply to a request any more.
+pub(crate) fn write_cancel(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    id: u32,
+    sizes: Sizes,
+) -> Result<(), EncodeError> {
+    write_cancel_request(buffer, sizes.format(profile.codec), id)
 }
 
 /// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before

@@ -26,12 +26,17 @@ pub fn fake_listener(
 
 /// The next message without its header; none where the client has ended.
 pub fn try_read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    read_kind(stream).map(|(_, body)| body)
+}
+
+/// The next message: the number of its kind, and what follows the header.
+pub fn read_kind(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 12];
     stream.read_exact(&mut header).ok()?;
     let size = u32::from_le_bytes(header[8..].try_into().unwrap());
     let mut body = vec![0; size as usize];
     stream.read_exact(&mut body).ok()?;
-    Some(body)
+    Some((header[7], body))
 }
 
 pub fn read_request(stream: &mut TcpStream) -> Vec<u8> {

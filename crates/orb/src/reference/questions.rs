@@ -1,0 +1,115 @@
+//! What every object can be asked, whatever its interface (CORBA 3.3 part 1, clause 8.3).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use deckwatch_cdr::{EncodeError, Parse, Reader, Write, Writer};
+
+use super::ObjectRef;
+use crate::client::{CallKind, follow_forwards};
+use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
+
+impl ObjectRef {
+    /// Whether the object has the interface of this repository id. Asks it where the reference's own type does not tell.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in.
+    pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+        if repository_id == self.type_id() || repository_id == wire::OBJECT_REPOSITORY_ID {
+            return Ok(true);
+        }
+        self.ask("_is_a", |w| repository_id.write(w))
+    }
+
+    /// Whether the object is known not to exist. A server of old that knows the question by its name in GIOP 1.0 only is
+    /// asked by that.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in, OBJECT_NOT_EXIST excepted.
+    pub fn non_existent(&self) -> Result<bool, SystemException> {
+        let asked_by = |name| self.ask(name, |_| Ok(()));
+        let answer = match asked_by("_non_existent") {
+            Err(exception) if exception.kind == Kind::BadOperation => asked_by("_not_existent"),
+            answer => answer,
+        };
+        match answer {
+            Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(true),
+            answer => answer,
+        }
+    }
+
+    /// The description of its interface in an interface repository; `None` where the server has none for it.
+    ///
+    /// # Errors
+    /// INTF_REPOS where there is no repository, as at every server of this ORB; whatever else the question ended in.
+    pub fn interface(&self) -> Result<Option<Self>, SystemException> {
+        self.ask("_interface", |_| Ok(()))
+    }
+
+    /// The component that it is a facet of; `None` where it is none.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in.
+    pub fn component(&self) -> Result<Option<Self>, SystemException> {
+        self.ask("_component", |_| Ok(()))
+    }
+
+    /// The repository id of its most derived interface, as the object itself says.
+    ///
+    /// # Errors
+    /// The system exception that the question ended in.
+    pub fn repository_id(&self) -> Result<String, SystemException> {
+        self.ask("_repository_id", |_| Ok(()))
+    }
+
+    fn ask<T: for<'a> Parse<'a>>(
+        &self,
+        question: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<T, SystemException> {
+        let answer = |r: &mut Reader<'_>| T::parse(r);
+        self.invoke(question, arguments, answer, |_, _| Ok(None))
+    }
+
+    /// Whether both lead to the same object as far as their addresses tell: `false` is no proof of the contrary.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        let place = |reference: &Self| reference.0.current().place().clone();
+        self == other || place(self).is_some_and(|here| place(other) == Some(here))
+    }
+
+    /// A number from 0 to `maximum` that is equal for equivalent references and stays as it is, also where a server forwards
+    /// the reference for good (Object::hash).
+    #[must_use]
+    pub fn hash(&self, maximum: u32) -> u32 {
+        // Made without random keys: it is the same in every process.
+        let mut hasher = DefaultHasher::new();
+        match self.0.place() {
+            Some((endpoint, key)) => (endpoint, key).hash(&mut hasher),
+            None => self.0.ior.hash(&mut hasher),
+        }
+        let numbers = u64::from(maximum) + 1;
+        (hasher.finish() % numbers) as u32
+    }
+
+    /// Finds the object now instead of at the first call: connects to its server, follows its forwards and asks whether it
+    /// knows the object. Whatever the rebind policy says, the reference is bound anew.
+    ///
+    /// # Errors
+    /// The system exception that a call would have ended in.
+    pub fn validate_connection(&self) -> Result<bool, SystemException> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        let origin = self.0.current();
+        origin.unbind();
+        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()));
+        call.kind = CallKind::Locate;
+        match follow_forwards(&orb.client, origin, &call) {
+            Ok(reply) => {
+                reply.give_back(&orb.client);
+                Ok(true)
+            }
+            Err(exception) if exception.kind == Kind::ObjectNotExist => Ok(false),
+            Err(exception) => Err(exception),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! A server dies at each stage of a call: which exception, with which minor code, and whether the operation may have been done.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::limits::STALE_CHECK_AFTER;
+use deckwatch_orb::{
+    Completion, Counter, ObjectRef, Orb, Policy, SetOverrideType, SyncScope, SystemException,
+    SystemExceptionKind as Kind, own_minor,
+};
+use support::fake::{fake_listener, fake_server, read_kind, read_request, reply};
+use support::{call, call_octets};
+
+/// More than the buffers of both sockets hold.
+const LARGE: usize = 15 << 20;
+
+type Verdict = (Kind, u32, Completion);
+
+const LOST: Verdict = (
+    Kind::CommFailure,
+    own_minor::CONNECTION_LOST,
+    Completion::Maybe,
+);
+
+fn verdict(raised: SystemException) -> Verdict {
+    (raised.kind, raised.minor, raised.completed)
+}
+
+/// What a call raises whose server does this with its connection.
+fn dying(serve: impl FnOnce(TcpStream) + Send + 'static) -> Verdict {
+    let (_orb, reference) = fake_server(serve);
+    verdict(call(&reference, "ping").unwrap_err())
+}
+
+fn reference_to(orb: &Orb, address: std::net::SocketAddr) -> ObjectRef {
+    let url = format!("corbaloc:iiop:1.2@{address}/Fake");
+    orb.string_to_object(&url).unwrap().unwrap()
+}
+
+#[test]
+fn before_there_is_a_connection_nothing_was_done() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let orb = Orb::builder().build().unwrap();
+    let raised = call(&reference_to(&orb, address), "ping").unwrap_err();
+    let refused = own_minor::CONNECT_REFUSED;
+    assert_eq!(verdict(raised), (Kind::Transient, refused, Completion::No));
+}
+
+#[test]
+fn an_end_after_the_request_has_gone_may_have_been_served() {
+    // In order, with the request read; and in disorder, with it unread: the kernel resets the connection.
+    assert_eq!(dying(|mut stream| drop(read_request(&mut stream))), LOST);
+    let reset = dying(|mut stream| {
+        let mut some = [0; 4];
+        stream.read_exact(&mut some).unwrap();
+    });
+    assert_eq!(reset, LOST);
+}
+
+#[test]
+fn an_end_within_the_request_says_that_nothing_was_done() {
+    let (_orb, reference) = fake_server(|mut stream| {
+        let mut some = vec![0; 1 << 16];
+        stream.read_exact(&mut some).unwrap();
+    });
+    let raised = call_octets(&reference, &vec![0; LARGE]).unwrap_err();
+    let failed = own_minor::SEND_FAILED;
+    assert_eq!(verdict(raised), (Kind::CommFailure, failed, Completion::No));
+}
+
+#[test]
+fn an_end_within_the_replys_header_or_body_may_have_been_served() {
+    for len in [1, 6, 11, 12, 13, 23] {
+        let died = dying(move |mut stream| {
+            let request = read_request(&mut stream);
+            let whole = [b"GIOP\x01\x02\x01\x01\x0c\0\0\0", &request[..4], &[0; 8]].concat();
+            stream.write_all(&whole[..len]).unwrap();
+        });
+        assert_eq!(died, LOST, "after {len} octets");
+    }
+}
+
+#[test]
+fn a_farewell_instead_of_a_reply_says_that_nothing_was_done() {
+    let closed = dying(|mut stream| {
+        read_request(&mut stream);
+        stream.write_all(b"GIOP\x01\x02\x01\x05\0\0\0\0").unwrap();
+    });
+    let expected = own_minor::CONNECTION_CLOSED;
+    assert_eq!(closed, (Kind::CommFailure, expected, Completion::No));
+}
+
+#[test]
+fn a_complaint_or_nonsense_instead_of_a_reply_is_told_apart() {
+    let answered = |octets: &'static [u8]| {
+        let (_, minor, _) = dying(move |mut stream| {
+            read_request(&mut stream);
+            stream.write_all(octets).unwrap();
+        });
+        minor
+    };
+    assert_eq!(
+        answered(b"GIOP\x01\x02\x01\x06\0\0\0\0"),
+        own_minor::MESSAGE_REFUSED
+    );
+    assert_eq!(
+        answered(b"HTTP/1.1 200 OK\r\n\r\n"),
+        own_minor::REPLY_MALFORMED
+    );
+}
+
+fn rest() {
+    let rested = Instant::now();
+    while rested.elapsed() <= STALE_CHECK_AFTER {
+        std::thread::yield_now();
+    }
+}
+
+/// A server that answers one request of each connection and ends it so; twice.
+fn ending(farewell: &'static [u8]) -> (Orb, ObjectRef, std::sync::mpsc::Receiver<()>) {
+    let (ended, ends) = channel();
+    let (orb, reference) = fake_listener("1.2", move |listener| {
+        for _ in 0..2 {
+            let mut stream = listener.accept().unwrap().0;
+            let request = read_request(&mut stream);
+            reply(&mut stream, &request, 0, &[]);
+            stream.write_all(farewell).unwrap();
+            drop(stream);
+            let _nobody_waits = ended.send(());
+        }
+    });
+    (orb, reference, ends)
+}
+
+#[test]
+fn an_end_between_two_calls_costs_the_second_nothing() {
+    for farewell in [&b"GIOP\x01\x02\x01\x05\0\0\0\0"[..], b""] {
+        let (orb, reference, ends) = ending(farewell);
+        assert_eq!(call(&reference, "ping"), Ok(()));
+        ends.recv().unwrap();
+        rest();
+        assert_eq!(call(&reference, "ping"), Ok(()));
+        assert_eq!(orb.counters().read(Counter::ConnectionsMade), 2);
+    }
+}
+
+#[test]
+fn a_farewell_that_crosses_the_next_request_costs_it_nothing_either() {
+    // No rest: the farewell is found where the reply was looked for, or the connection is found closed.
+    let (orb, reference, ends) = ending(b"GIOP\x01\x02\x01\x05\0\0\0\0");
+    assert_eq!(call(&reference, "ping"), Ok(()));
+    ends.recv().unwrap();
+    assert_eq!(call(&reference, "ping"), Ok(()));
+    assert_eq!(orb.counters().read(Counter::ConnectionsMade), 2);
+}
+
+#[test]
+fn a_server_that_has_died_between_two_calls_is_transient() {
+    let (ended, ends) = channel();
+    let (_orb, reference) = fake_listener("1.2", move |listener| {
+        let mut stream = listener.accept().unwrap().0;
+        drop(listener);
+        let request = read_request(&mut stream);
+        reply(&mut stream, &request, 0, &[]);
+        drop(stream);
+        ended.send(()).unwrap();
+    });
+    assert_eq!(call(&reference, "ping"), Ok(()));
+    ends.recv().unwrap();
+    rest();
+    let raised = call(&reference, "ping").unwrap_err();
+    let refused = own_minor::CONNECT_REFUSED;
+    assert_eq!(verdict(raised), (Kind::Transient, refused, Completion::No));
+}
+
+#[test]
+fn the_next_address_is_tried_where_the_first_cannot_be_reached() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "corbaloc:iiop:1.2@{},iiop:1.2@{}/Fake",
+        gone.local_addr().unwrap(),
+        listener.local_addr().unwrap()
+    );
+    drop(gone);
+    std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let request = read_request(&mut stream);
+        reply(&mut stream, &request, 0, &[]);
+    });
+    let orb = Orb::builder().build().unwrap();
+    let reference = orb.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&reference, "ping"), Ok(()));
+}
+
+#[test]
+fn each_stage_that_takes_too_long_has_its_own_minor_code() {
+    let limit = Some(Duration::from_millis(60));
+    let (hold, held) = channel::<()>();
+    let (_orb, reference) = fake_server(move |stream| {
+        let _until_dropped = held.recv();
+        drop(stream);
+    });
+    let hurried = reference.with_round_trip_timeout(limit);
+    // Nobody reads what is larger than the buffers.
+    let raised = call_octets(&hurried, &vec![0; LARGE]).unwrap_err();
+    let sending = own_minor::TIMED_OUT_SENDING;
+    assert_eq!(verdict(raised), (Kind::Timeout, sending, Completion::No));
+    drop(hold);
+    let (hold, held) = channel::<()>();
+    let (_orb, reference) = fake_server(move |stream| {
+        let _until_dropped = held.recv();
+        drop(stream);
+    });
+    let hurried = reference.with_round_trip_timeout(limit);
+    let raised = call(&hurried, "ping").unwrap_err();
+    let waiting = own_minor::TIMED_OUT_WAITING;
+    assert_eq!(verdict(raised), (Kind::Timeout, waiting, Completion::Maybe));
+    drop(hold);
+}
+
+const CANCEL_REQUEST: u8 = 2;
+
+#[test]
+fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
+    let (late, came_late) = channel();
+    let (orb, reference) = fake_server(move |mut stream| {
+        let (_, first) = read_kind(&mut stream).unwrap();
+        let (kind, cancelled) = read_kind(&mut stream).unwrap();
+        assert_eq!((kind, &cancelled[..]), (CANCEL_REQUEST, &first[..4]));
+        reply(&mut stream, &first, 0, &[]);
+        late.send(()).unwrap();
+        let (_, second) = read_kind(&mut stream).unwrap();
+        reply(&mut stream, &second, 0, &[]);
+    });
+    let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(30)));
+    assert_eq!(call(&hurried, "ping").unwrap_err().kind, Kind::Timeout);
+    came_late.recv().unwrap();
+    assert_eq!(call(&reference, "ping"), Ok(()));
+    let counted = |counter| orb.counters().read(counter);
+    assert_eq!(counted(Counter::CancelsSent), 1);
+    assert_eq!(counted(Counter::LateReplies), 1);
+    assert_eq!(counted(Counter::RepliesToNobody), 0);
+    assert_eq!(counted(Counter::ConnectionsMade), 1);
+}
+
+#[test]
+fn the_next_call_does_not_wait_behind_one_that_was_given_up() {
+    let (orb, reference) = fake_listener("1.2", move |listener| {
+        // The first connection stays silent.
+        let silent = listener.accept().unwrap().0;
+        let mut stream = listener.accept().unwrap().0;
+        let request = read_request(&mut stream);
+        reply(&mut stream, &request, 0, &[]);
+        let _until_the_client_ends = read_kind(&mut stream);
+        drop(silent);
+    });
+    let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(30)));
+    assert_eq!(call(&hurried, "ping").unwrap_err().kind, Kind::Timeout);
+    assert_eq!(call(&reference, "ping"), Ok(()));
+    assert_eq!(orb.counters().read(Counter::ConnectionsMade), 2);
+}
+
+#[test]
+fn a_late_receipt_of_a_oneway_is_passed_over_by_the_next() {
+    let scope = Policy::SyncScope(SyncScope::WithServer);
+    let (orb, reference) = fake_server(|mut stream| {
+        let (_, first) = read_kind(&mut stream).unwrap();
+        let (kind, _) = read_kind(&mut stream).unwrap();
+        assert_eq!(kind, CANCEL_REQUEST);
+        // Only now, behind the next request.
+        let (_, second) = read_kind(&mut stream).unwrap();
+        reply(&mut stream, &first, 0, &[]);
+        reply(&mut stream, &second, 0, &[]);
+    });
+    let how = SetOverrideType::AddOverride;
+    let reference = reference.set_policy_overrides(&[scope], how).unwrap();
+    let hurried = reference.with_round_trip_timeout(Some(Duration::from_millis(30)));
+    let oneway = |reference: &ObjectRef| reference.invoke_oneway("note", |_| Ok(()));
+    assert_eq!(oneway(&hurried).unwrap_err().kind, Kind::Timeout);
+    assert_eq!(oneway(&reference), Ok(()));
+    assert_eq!(orb.counters().read(Counter::LateReplies), 1);
+    assert_eq!(orb.counters().read(Counter::ConnectionsMade), 1);
+}

@@ -106,6 +106,10 @@ impl Servant for Probe {
                 let octets = r.read_octet_sequence()?;
                 request.reply()?.write_octet_sequence(octets)?;
             }
+            b"who" => {
+                let id = request.object_id();
+                request.reply()?.write_octet_sequence(id)?;
+            }
             b"number" => {
                 let number = u64::parse(&mut r)?;
                 number.write(&mut request.reply()?)?;

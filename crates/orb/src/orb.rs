@@ -259,7 +259,7 @@ impl Orb {
             let made = core.adapter.make_poa(
                 None,
                 "RootPOA",
-                core.adapter.make_manager(),
+                core.adapter.make_root_manager(),
                 Policies::root(),
             );
             made.expect("the root is made once, with policies that go together")

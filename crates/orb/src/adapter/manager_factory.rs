@@ -53,7 +53,16 @@ impl Named {
     }
 }
 
+/// The name of the root adapter's manager.
+const ROOT_MANAGER: &str = "RootPOAManager";
+
 impl Adapter {
+    /// The root adapter's manager.
+    pub(crate) fn make_root_manager(&self) -> PoaManager {
+        let mut named = self.managers.lock();
+        named.make(ROOT_MANAGER.to_owned(), self.incarnation)
+    }
+
     /// A manager under a name that nobody has chosen.
     pub(crate) fn make_manager(&self) -> PoaManager {
         let mut named = self.managers.lock();

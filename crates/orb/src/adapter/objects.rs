@@ -85,35 +85,44 @@ impl PoaState {
 
     /// The object that this thread serves, if it serves one of this adapter with `servant`.
     fn current_id(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
-        let (id, state, serving) = self.adapter.upgrade()?.current(self.incarnation)?;
-        let is_here = std::ptr::eq(&raw const *state, self);
-        let is_it = serving.is_some_and(|serving| is_same(&serving, servant));
-        (is_here && is_it).then_some(id)
+        let current = self.adapter.upgrade()?.current()?;
+        let is_here = std::ptr::eq(&raw const *current.adapter, self);
+        let is_it = current
+            .servant
+            .is_some_and(|serving| is_same(&serving, servant));
+        (is_here && is_it).then_some(current.id)
     }
 }
 
 impl Adapter {
-    /// The object that this thread serves, its adapter, and who serves it.
-    #[allow(clippy::type_complexity, reason = "named where it is made public")]
-    pub(super) fn current(
-        &self,
-        incarnation: u64,
-    ) -> Option<(ObjectId, Arc<PoaState>, Option<Arc<dyn Servant>>)> {
+    /// What this thread serves, if it serves something.
+    pub(super) fn current(&self) -> Option<Serving> {
         let without = |frame: &frames::Frame| {
             let without = frame.without.as_ref()?;
-            let id = ObjectId(frame.id.clone());
-            Some((id, Arc::clone(&without.adapter), without.servant.clone()))
+            Some(Serving {
+                id: ObjectId(frame.id.clone()),
+                adapter: Arc::clone(&without.adapter),
+                servant: without.servant.clone(),
+            })
         };
-        let (slot, without) = frames::innermost(incarnation, |f| (f.object, without(f)))?;
+        let (slot, without) =
+            frames::innermost(self.incarnation, |frame| (frame.object, without(frame)))?;
         let Some(slot) = slot else { return without };
         let object = self.objects.pin_again(slot)?;
-        let servant = Arc::clone(&object.servant);
-        Some((
-            object.id.clone(),
-            Arc::clone(&object.adapter),
-            Some(servant),
-        ))
+        Some(Serving {
+            id: object.id.clone(),
+            adapter: Arc::clone(&object.adapter),
+            servant: Some(Arc::clone(&object.servant)),
+        })
     }
+}
+
+/// The object that a thread serves.
+pub(super) struct Serving {
+    pub(super) id: ObjectId,
+    pub(super) adapter: Arc<PoaState>,
+    /// None: a servant manager has yet to say.
+    pub(super) servant: Option<Arc<dyn Servant>>,
 }
 
 impl Poa {

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ObjectId, Poa, PoaError, PoaState};
+use super::objects::Serving;
+use super::{ObjectId, Poa};
 use crate::orb::OrbCore;
 use crate::{ObjectRef, Servant};
 
@@ -30,7 +31,7 @@ impl PoaCurrent {
     /// # Errors
     /// [`NoContext`].
     pub fn poa(&self) -> Result<Poa, NoContext> {
-        self.look().map(|(_, state, _)| Poa(state))
+        self.look().map(|serving| Poa(serving.adapter))
     }
 
     /// The id of the object that is asked.
@@ -38,7 +39,7 @@ impl PoaCurrent {
     /// # Errors
     /// [`NoContext`].
     pub fn object_id(&self) -> Result<ObjectId, NoContext> {
-        self.look().map(|(id, _, _)| id)
+        self.look().map(|serving| serving.id)
     }
 
     /// A reference to the object that is asked.
@@ -46,10 +47,14 @@ impl PoaCurrent {
     /// # Errors
     /// [`NoContext`].
     pub fn reference(&self) -> Result<ObjectRef, NoContext> {
-        let (id, state, servant) = self.look()?;
+        let Serving {
+            id,
+            adapter,
+            servant,
+        } = self.look()?;
         let interface = servant.and_then(|servant| servant.repository_ids().first().copied());
-        let made = Poa(state).reference_to(&id, interface.unwrap_or(""));
-        made.map_err(|_: PoaError| NoContext)
+        let made = Poa(adapter).reference_to(&id, interface.unwrap_or(""));
+        made.map_err(|_| NoContext)
     }
 
     /// Who serves the request.
@@ -57,13 +62,11 @@ impl PoaCurrent {
     /// # Errors
     /// [`NoContext`]; also in a call to a servant manager, which has yet to say.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, NoContext> {
-        self.look()?.2.ok_or(NoContext)
+        self.look()?.servant.ok_or(NoContext)
     }
 
-    #[allow(clippy::type_complexity, reason = "taken apart at once")]
-    fn look(&self) -> Result<(ObjectId, Arc<PoaState>, Option<Arc<dyn Servant>>), NoContext> {
-        let adapter = &self.0.adapter;
-        adapter.current(adapter.incarnation).ok_or(NoContext)
+    fn look(&self) -> Result<Serving, NoContext> {
+        self.0.adapter.current().ok_or(NoContext)
     }
 }
 

@@ -45,6 +45,12 @@ impl Gate {
         drop(self.changed.wait_while(open, |open| !*open).unwrap());
     }
 
+    /// As it was before anybody came.
+    pub fn close(&self) {
+        *self.open.lock().unwrap() = false;
+        self.arrived.store(0, Ordering::SeqCst);
+    }
+
     pub fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.changed.notify_all();

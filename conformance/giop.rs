@@ -331,7 +331,7 @@ in_each_world! {
     fn a_server_that_ends_says_close_connection_first(world) {
         let mut wire = world.dial();
         assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").bare()).reply().id, 7);
-        world.orb.shutdown();
+        world.orb.shutdown(true).expect("it ends");
         let farewell = wire.hear().expect("a farewell");
         assert_eq!((farewell.kind(), farewell.octets.len()), (CLOSE_CONNECTION, 12));
         wire.expect_end();

@@ -182,7 +182,7 @@ over_each! {
         let client = common::client();
         let object = peer.seen_by(&client, 2);
         assert_eq!(call(&object, "ping"), Ok(()));
-        first.orb.shutdown();
+        first.orb.shutdown(true).expect("it ends");
         assert_eq!(call(&object, "ping"), Ok(()));
         assert_eq!((peer.heard_so_far(), second.probe.calls()), (2, 1));
     }

@@ -122,12 +122,12 @@ over_each! {
         assert_eq!(idle.ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
         let ending = std::thread::spawn({
             let orb = world.orb.clone();
-            move || orb.shutdown()
+            move || orb.shutdown(true)
         });
         world.probe.gate.open();
         assert_eq!(meeting.join().unwrap(), Ok(()));
         assert_eq!(idle.hear().expect("a farewell").kind(), CLOSE_CONNECTION);
-        ending.join().unwrap();
+        assert_eq!(ending.join().unwrap(), Ok(()));
         assert!(matches!(call(&found, "ping").unwrap_err().kind, Kind::Transient | Kind::CommFailure));
     }
 
@@ -137,19 +137,19 @@ over_each! {
         let runner = std::thread::spawn({
             let orb = world.orb.clone();
             move || {
-                orb.run();
-                let _gone = ended.send(());
+                let _gone = ended.send(orb.run());
             }
         });
         let client = common::client();
         assert_eq!(call(&world.seen_by(&client), "ping"), Ok(()));
         assert!(end.try_recv().is_err(), "it runs");
-        world.orb.shutdown();
-        assert_eq!(end.recv_timeout(common::PATIENCE), Ok(()));
+        world.orb.shutdown(true).expect("it ends");
+        // A thread that had not come so far finds the ORB shut down.
+        let ran = end.recv_timeout(common::PATIENCE).expect("it returns");
+        assert!(matches!(ran, Ok(()) | Err(SHUT_DOWN)), "{ran:?}");
         runner.join().unwrap();
-        // After the end it returns at once, and a second end changes nothing.
-        world.orb.shutdown();
-        world.orb.run();
+        // After the end there is nothing to run, and no second end.
+        assert_eq!((world.orb.shutdown(true), world.orb.run()), (Err(SHUT_DOWN), Err(SHUT_DOWN)));
     }
 
     fn after_shutdown_every_operation_is_bad_inv_order(over) {
@@ -157,7 +157,7 @@ over_each! {
         let orb = World::new(over, Lanes::Many);
         let found = world.seen_by(&orb.orb);
         assert_eq!(call(&found, "ping"), Ok(()));
-        orb.orb.shutdown();
+        orb.orb.shutdown(true).expect("it ends");
         assert_eq!(call(&found, "ping"), Err(SHUT_DOWN));
         assert_eq!(note(&found, 1), Err(SHUT_DOWN));
         assert_eq!(orb.orb.root_poa().map(drop), Err(SHUT_DOWN));
@@ -175,7 +175,7 @@ over_each! {
         assert!(!one.object.is_equivalent(&other.object));
         one.orb.register_initial_reference("Here", &one.object);
         assert!(other.orb.resolve_initial_references("Here").is_err());
-        one.orb.shutdown();
+        one.orb.shutdown(true).expect("it ends");
         let client = common::client();
         assert_eq!(call(&other.seen_by(&client), "ping"), Ok(()));
     }

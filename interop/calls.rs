@@ -114,8 +114,8 @@ fn omniorb_calls_us_and_we_call_omniorb_in_every_version_and_tshark_finds_nothin
             .unwrap_or_else(|error| panic!("we call omniORB by GIOP {version}: {error}"));
         ports.push(port_of(&theirs));
     }
-    caller.shutdown();
-    ours.shutdown();
+    caller.shutdown(true).expect("it ends");
+    ours.shutdown(true).expect("it ends");
     let (messages, malformed) = finish(&mut capturing, &file, &ports);
     // Nine times some seventeen calls and their replies; one-ways share their frames.
     assert!(messages > 300, "only {messages} frames of GIOP captured");
@@ -143,8 +143,8 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     assert_eq!(port_of(&theirs), 0);
     let caller = Orb::builder().build().expect("an ORB");
     echo::call(&caller, &theirs, MANY).expect("we call omniORB");
-    caller.shutdown();
-    ours.shutdown();
+    caller.shutdown(true).expect("it ends");
+    ours.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
@@ -167,8 +167,8 @@ fn omniorb_and_we_read_each_others_fragments_of_giop_1_1_and_1_2() {
             panic!("omniORB reads our requests by GIOP {version}: {error}")
         });
     }
-    caller.shutdown();
-    ours.shutdown();
+    caller.shutdown(true).expect("it ends");
+    ours.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
@@ -207,8 +207,8 @@ fn an_object_bound_in_omninames_is_found_by_corbaname_from_both_sides() {
     echo::call(&caller, &url("theirs.echo"), MANY).expect("we find omniORB");
     let nobody = caller.string_to_object(&url("nobody")).unwrap_err();
     assert_eq!(nobody.kind, SystemExceptionKind::BadParam);
-    caller.shutdown();
-    ours.shutdown();
+    caller.shutdown(true).expect("it ends");
+    ours.shutdown(true).expect("it ends");
     drop(names);
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }

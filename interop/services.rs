@@ -209,7 +209,7 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
         .collect();
     assert_eq!(events, expected.iter().collect::<Vec<_>>());
     assert!(status.success(), "{heard:?}");
-    supplier.orb.shutdown();
+    supplier.orb.shutdown(true).expect("it ends");
     channel_process.terminate();
     let (status, said) = channel_process.wait();
     assert!(status.success(), "{said:?}");

@@ -109,7 +109,7 @@ fn omniorb_and_we_pass_every_type_in_every_version_and_tshark_finds_nothing_malf
         }
         ports.push(port_of(&theirs));
     }
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     let (messages, malformed) = finish(&mut capturing, &file, &ports);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(messages > 2_000, "only {messages} frames of GIOP captured");
@@ -135,5 +135,5 @@ fn the_gaps_of_omniorb_are_those_that_are_listed() {
         );
         gap(name, &Caller::pass_only(&orb, &theirs, operation));
     }
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
 }

@@ -178,7 +178,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.probe.gate.open();
-        self.orb.shutdown();
+        let _by_the_test = self.orb.shutdown(true);
     }
 }
 

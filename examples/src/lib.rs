@@ -36,8 +36,7 @@ pub fn run(
         }
         [_, "serve"] => {
             println!("{}", orb.object_to_string(&serve(&orb)?));
-            orb.run();
-            Ok(())
+            Ok(orb.run()?)
         }
         [_, "call", reference] => {
             let object = orb.string_to_object(reference)?.ok_or("a nil reference")?;

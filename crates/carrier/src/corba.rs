@@ -282,7 +282,8 @@ impl Receiver for CorbaReceiver {
     fn receive_all(&mut self, handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         self.sink.inside.lock("carrier.sink").handler = Some(handler);
         await_stop(shared);
-        self.orb.shutdown();
+        // Nobody else ends it, so that there is no end before this one.
+        let _ended = self.orb.shutdown(true);
     }
 }
 

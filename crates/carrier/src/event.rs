@@ -206,6 +206,6 @@ impl Receiver for EventReceiver {
         await_stop(shared);
         // A channel that has ended before needs no farewell.
         let _farewell = self.proxy.disconnect_push_supplier();
-        self.orb.shutdown();
+        let _ended = self.orb.shutdown(true);
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let orb = orb(&args)?;
     let status = with(&args, &model, &orb);
     // Waits until the trace is written.
-    orb.shutdown();
+    orb.shutdown(true)?;
     status
 }
 

@@ -48,8 +48,7 @@ impl ServeArgs {
         while deckwatch_os::signal::ending().is_none() && !ended() {
             std::thread::sleep(END_CHECK);
         }
-        orb.shutdown();
-        Ok(())
+        Ok(orb.shutdown(true)?)
     }
 }
 

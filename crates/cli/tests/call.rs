@@ -175,7 +175,7 @@ fn call(reference: &str, arguments: &[&str]) -> (Option<i32>, String) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.orb.shutdown();
+        let _by_the_test = self.orb.shutdown(true);
     }
 }
 

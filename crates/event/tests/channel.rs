@@ -121,8 +121,8 @@ fn each_consumers_thread_is_prepared_before_its_first_event() {
     let threads: Vec<_> = threads.try_iter().flatten().collect();
     assert_eq!(threads.len(), 2);
     assert!(threads.iter().all(|name| name.starts_with("consumer-")));
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn every_consumer_gets_every_event_in_order() {
         panic!("pushed to the dead")
     };
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn slow_consumer_loses_its_oldest_events_and_holds_up_nobody() {
         20 - got.len() as u64,
         "every loss is counted"
     );
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn dead_consumer_is_let_go_and_the_others_go_on() {
         value += 1;
     }
     assert!(served.counts().failed >= u64::from(limits::FAILURES_MAX));
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -287,8 +287,8 @@ fn protocol_of_connecting_is_kept() {
         admin.obtain_pull_supplier().unwrap_err().kind,
         SystemExceptionKind::NoImplement
     );
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -311,8 +311,8 @@ fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
     kept.push(&number(1)).unwrap();
     assert_eq!(served.counts().received, 1, "who is connected stays");
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -343,8 +343,8 @@ fn what_is_disconnected_is_no_object_any_more() {
     channel.destroy().unwrap();
     let gone = channel.for_consumers().unwrap_err();
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }
 
 /// A consumer that disconnects at its first event, before it has taken it.
@@ -391,8 +391,8 @@ fn consumer_may_disconnect_from_within_its_push_and_gets_nothing_more() {
     drop(proxy);
     assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(0)));
     supplier.push(&number(10)).unwrap();
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
     assert_eq!(events.try_iter().count(), 0);
     assert_eq!(served.counts().received, 11);
 }
@@ -423,8 +423,8 @@ fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
         .expect("nobody is waited for");
     assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
     assert_eq!(events.recv_timeout(PATIENCE), Ok(None), "the end is told");
-    user.shutdown();
-    server.shutdown();
+    user.shutdown(true).expect("it ends");
+    server.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -447,6 +447,6 @@ fn a_consumers_thread_that_panics_takes_its_proxy_with_it_and_nobody_else() {
     connect(&channel, lucky);
     supplier_of(&channel).push(&number(7)).unwrap();
     assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
-    server.shutdown();
-    user.shutdown();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
 }

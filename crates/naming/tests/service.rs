@@ -96,7 +96,7 @@ fn what_was_bound_is_resolved_through_contexts_strings_and_urls() {
         (gone.why, gone.rest_of_name),
         (NotFoundReason::MissingNode, path("nav.channel"))
     );
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn names_survive_a_restart_and_so_do_references_to_contexts() {
         .expect("a context");
     context.bind(&path("b"), Some(&some_object(&orb))).unwrap();
     let context_url = orb.object_to_string(context.object());
-    first.shutdown();
+    first.shutdown(true).expect("it ends");
     drop((first, service));
 
     let (second, _service, _) = server(&format!("127.0.0.1:{port}"), Store::open(&file).unwrap());
@@ -126,7 +126,7 @@ fn names_survive_a_restart_and_so_do_references_to_contexts() {
         "the old reference leads to the context"
     );
     assert!(root.resolve(&path("a/b")).unwrap().is_some());
-    second.shutdown();
+    second.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -163,7 +163,7 @@ fn long_listings_come_in_parts() {
     );
     let (all, none) = root.list(100).unwrap();
     assert_eq!((all.len(), none.is_none()), (26, true));
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn bad_names_and_bad_targets_are_refused_as_the_standard_says() {
         panic!("still there")
     };
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -224,14 +224,14 @@ fn a_context_of_another_service_is_walked_through() {
     let far_root: NamingContextRef = far.clone().into();
     near.bind_context(&path("far"), Some(&far_root)).unwrap();
     assert!(near.resolve(&path("far/radar")).unwrap().is_some());
-    far_orb.shutdown();
+    far_orb.shutdown(true).expect("it ends");
     drop((far_orb, _far));
     let Err(NamingContextResolveError::CannotProceed(stuck)) = near.resolve(&path("far/radar"))
     else {
         panic!("went through a dead service");
     };
     assert_eq!(stuck.rest_of_name, path("radar"));
-    near_orb.shutdown();
+    near_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -258,8 +258,8 @@ fn a_context_of_another_service_is_not_taken_for_one_of_the_same_number_here() {
     .unwrap();
     let found = here.resolve(&path("there/nav")).unwrap();
     assert!(found.expect("an object").is_equivalent(&some_object(&orb)));
-    here_orb.shutdown();
-    there_orb.shutdown();
+    here_orb.shutdown(true).expect("it ends");
+    there_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_circle_through_the_service_itself_costs_no_thread() {
     root.bind_context(&path("x"), Some(&itself)).unwrap();
     let found = root.resolve(&path("x/x/x/x/nav")).unwrap();
     assert!(found.expect("an object").is_equivalent(&some_object(&orb)));
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_foreign_service_that_does_not_answer_is_told_to_the_caller_and_holds_no_thr
         panic!("somebody answered");
     };
     assert_eq!(stuck.rest_of_name, path("nav"));
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }
 
 #[test]
@@ -328,5 +328,5 @@ fn names_and_references_beyond_the_limits_are_refused() {
         panic!("bound a reference beyond the limit");
     };
     assert_eq!(refused.kind, SystemExceptionKind::ImpLimit);
-    server_orb.shutdown();
+    server_orb.shutdown(true).expect("it ends");
 }

@@ -23,8 +23,7 @@ pub(crate) fn activate(orb: &Orb) -> Result<ObjectRef, Box<dyn std::error::Error
 fn serve(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", orb.object_to_string(&activate(orb)?));
     orb.seal();
-    orb.run();
-    Ok(())
+    Ok(orb.run()?)
 }
 
 fn complex(number: i16) -> Result<ComplexStruct, Box<dyn std::error::Error>> {

@@ -20,7 +20,7 @@ impl Orb {
     ///
     /// # Errors
     /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
-    /// service raised.
+    /// service raised; BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
         self.0.require_life()?;
         self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)

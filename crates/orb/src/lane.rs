@@ -362,6 +362,11 @@ impl Lane {
         }
     }
 
+    /// Whether [`Lane::turn`] would find an event.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.poller.is_pending()
+    }
+
     /// How long to wait, and whether that is the caller's patience (else it is the lane's own business).
     fn wait_at_most(&self, patience: Option<Duration>) -> (Option<Duration>, bool) {
         match (self.chores_period(), patience) {

@@ -27,7 +27,7 @@
 //! let clock = orb.string_to_object(&text)?.expect("not nil");
 //! let ticks: Result<u32, SystemException> = clock.invoke("ticks", |_| Ok(()), |r| r.read_u32(), |_, _| Ok(None));
 //! assert_eq!(ticks?, 42);
-//! orb.shutdown();
+//! orb.shutdown(true)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -43,6 +43,7 @@ mod counters;
 mod current;
 mod initial;
 mod lane;
+mod life;
 pub mod limits;
 mod orb;
 mod policy;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
+use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::trace::Trace;
 use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
-use crate::{Completion, ObjectRef, SystemException, minor, wire};
+use crate::{Completion, ObjectRef, SystemException, wire};
 
 /// An Object Request Broker; a handle that is cheap to clone.
 #[derive(Clone)]
@@ -35,10 +36,11 @@ pub(crate) struct OrbCore {
     root: OnceLock<Poa>,
     settings: Settings,
     starting: Mutex<()>,
-    end: Mutex<bool>,
-    /// Up once the end is over: nothing can be asked of this ORB any more.
-    is_shut_down: AtomicBool,
-    ended: Condvar,
+    pub(crate) life: Mutex<Life>,
+    /// Told of every step of it.
+    pub(crate) ended: Condvar,
+    /// It has shut down: looked at by every call.
+    pub(crate) has_ended: AtomicBool,
 }
 
 struct Settings {
@@ -92,9 +94,9 @@ impl OrbCore {
                 thread_start: builder.thread_start,
             },
             starting: Mutex::new(()),
-            end: Mutex::new(false),
-            is_shut_down: AtomicBool::new(false),
+            life: Mutex::default(),
             ended: Condvar::new(),
+            has_ended: AtomicBool::new(false),
         })
     }
 
@@ -174,40 +176,16 @@ impl OrbCore {
         Ok(ObjectRef::new(ior, Some(orb)))
     }
 
-    /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 4 once the ORB has been shut down.
-    pub(crate) fn require_life(&self) -> Result<(), SystemException> {
-        if self.is_shut_down.load(Ordering::Relaxed) {
-            return Err(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
-        }
-        Ok(())
+    pub(crate) fn lane_made(&self) -> Option<&Arc<Lane>> {
+        self.lane.get()
     }
 
-    fn shutdown(&self) {
+    /// Lets go of all that it serves and calls with, once no request is in progress any more.
+    pub(crate) fn release(&self) {
         self.adapter.release_held();
-        match self.lane.get() {
-            // A request that is served ends when its servant returns: somebody else waits for it.
-            Some(lane) if lane.is_served_here() => {
-                let (lane, orb) = (Arc::clone(lane), self.this.clone());
-                let drain = move || {
-                    lane.shutdown();
-                    orb.upgrade().inspect(|orb| orb.finish())
-                };
-                let drains = std::thread::Builder::new().name("orb-shutdown".to_owned());
-                return match drains.spawn(drain) {
-                    Ok(_) => {}
-                    Err(_) => self.finish(),
-                };
-            }
-            Some(lane) => lane.shutdown(),
-            None => {}
+        if let Some(lane) = self.lane.get() {
+            lane.shutdown();
         }
-        self.finish();
-    }
-
-    /// The end of what a shutdown leaves, once nothing is served any more.
-    fn finish(&self) {
-        self.is_shut_down.store(true, Ordering::Relaxed);
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter
@@ -217,14 +195,6 @@ impl OrbCore {
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
         self.client.trace.flush();
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.ended.notify_all();
-    }
-}
-
-impl Drop for OrbCore {
-    fn drop(&mut self) {
-        self.shutdown();
     }
 }
 
@@ -249,7 +219,7 @@ impl Orb {
     /// The root adapter; listens and starts threads where that has not been done.
     ///
     /// # Errors
-    /// INITIALIZE where it cannot listen, BAD_INV_ORDER after [`Orb::shutdown`].
+    /// INITIALIZE where it cannot listen, BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn root_poa(&self) -> Result<Poa, SystemException> {
         let core = &self.0;
         core.require_life()?;
@@ -337,23 +307,6 @@ impl Orb {
             .lane
             .get()
             .is_some_and(|lane| matches!(lane.turn(None, patience), Turned::Served | Turned::Kept))
-    }
-
-    /// Serves until [`Orb::shutdown`].
-    pub fn run(&self) {
-        let end = self.0.end.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(
-            self.0
-                .ended
-                .wait_while(end, |ended| !*ended)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-    }
-
-    /// Takes no new request, lets those in progress finish (at most [`crate::limits::DRAIN_TIMEOUT`]), closes every
-    /// connection with a farewell and lets the servants go. [`Orb::run`] returns.
-    pub fn shutdown(&self) {
-        self.0.shutdown();
     }
 
     /// The transport, which is also the clock.

@@ -297,7 +297,8 @@ impl Inner {
 
     fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
         if let Some(orb) = self.orb.get() {
-            return orb.require_life().map(|()| orb);
+            orb.require_life()?;
+            return Ok(orb);
         }
         let orb = current::orb().ok_or(raise::bad_inv_order(0, Completion::No))?;
         Ok(self.orb.get_or_init(|| orb))

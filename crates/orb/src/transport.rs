@@ -222,6 +222,9 @@ pub trait Poller: Send + Sync {
     /// One event; `None` when `timeout` has passed or another thread has called [`Poller::wake`].
     fn wait(&self, timeout: Option<Duration>) -> Option<Event>;
 
+    /// Whether a wait would return at once.
+    fn is_pending(&self) -> bool;
+
     /// Makes one thread that waits, or is about to, come back.
     fn wake(&self);
 

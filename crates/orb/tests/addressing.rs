@@ -98,7 +98,7 @@ fn call_twice(wants: Vec<u16>) -> ([Result<(), SystemException>; 2], Seen, u64) 
     let outcomes = [call(), call()];
     let again = orb.counters().read(Counter::Readdressings);
     drop(object);
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     (outcomes, serving.join().expect("the server ends"), again)
 }
 

@@ -64,7 +64,7 @@ fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef
         one(&bench);
     }
     let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     counted
 }
 

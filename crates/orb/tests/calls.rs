@@ -192,7 +192,7 @@ fn a_persistent_reference_outlives_its_orb_and_a_transient_one_does_not() {
         (Ok(()), Ok(()))
     );
     let endpoint = first.orb.endpoints()[0].to_string();
-    first.orb.shutdown();
+    first.orb.shutdown(true).expect("it ends");
     let (second, again) = start(&endpoint);
     assert_eq!(again, text);
     assert_eq!(call(&persistent, "ping"), Ok(()));
@@ -200,7 +200,7 @@ fn a_persistent_reference_outlives_its_orb_and_a_transient_one_does_not() {
         call(&transient, "ping").unwrap_err().kind,
         Kind::ObjectNotExist
     );
-    second.orb.shutdown();
+    second.orb.shutdown(true).expect("it ends");
 }
 
 #[test]

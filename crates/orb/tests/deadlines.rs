@@ -177,7 +177,7 @@ fn a_server_that_restarts_is_found_again_by_the_next_call() {
     let own = first.orb.string_to_object(&first.text).unwrap().unwrap();
     first.orb.register_plain_key(b"Bench", &own).unwrap();
     assert_eq!((call(&bench, "ping"), note(&bench, 1)), (Ok(()), Ok(())));
-    first.orb.shutdown();
+    first.orb.shutdown(true).expect("it ends");
     let second = Server::with(Orb::builder().listen(&endpoint).unwrap().build().unwrap());
     let own = second.orb.string_to_object(&second.text).unwrap().unwrap();
     second.orb.register_plain_key(b"Bench", &own).unwrap();
@@ -196,12 +196,11 @@ fn a_shutdown_lets_the_call_in_progress_finish_and_says_farewell() {
     server.bench.gate.wait_for_arrivals(1);
     let ending = std::thread::spawn({
         let orb = server.orb.clone();
-        move || orb.shutdown()
+        move || orb.shutdown(true)
     });
     server.bench.gate.open();
     assert_eq!(in_progress.join().unwrap(), Ok(()));
-    ending.join().unwrap();
-    server.orb.run();
+    assert_eq!(ending.join().unwrap(), Ok(()));
     assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::Transient);
     drop(client);
 }

@@ -329,7 +329,7 @@ fn requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb() {
         .collect();
     wait_for(|| held.iter().filter(|call| call.is_finished()).count() == 5);
     assert_eq!(call(&bench, "ping"), Ok(()));
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     let mut raised: Vec<_> = held
         .into_iter()
         .map(|call| call.join().unwrap().unwrap_err().kind)

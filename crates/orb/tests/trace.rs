@@ -104,8 +104,8 @@ fn both_ends_tell_each_message_in_a_line() {
     call(&bench, "ping").unwrap();
     call(&bench, "nonsense").unwrap_err();
     note(&bench, 1).unwrap();
-    server.orb.shutdown();
-    orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
+    orb.shutdown(true).expect("it ends");
     let refused = "BAD_OPERATION, not completed: the object has no such operation; check that both sides were built from \
                    the same IDL";
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_server_that_is_not_there_is_told_with_what_was_tried_and_what_to_do() {
     let url = format!("corbaloc:iiop:1.2@{address},iiop:1.2@no.such.host.invalid:9/Gone");
     let gone = orb.string_to_object(&url).unwrap().unwrap();
     call(&gone, "ping").unwrap_err();
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     let told = paragraph(&page);
     assert!(
         told[0].starts_with(
@@ -176,7 +176,7 @@ fn a_connection_that_breaks_within_a_reply_is_told_so() {
     });
     call(&reference, "ping").unwrap_err();
     serving.join().unwrap();
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     assert_eq!(
         paragraph(&page),
         [
@@ -197,7 +197,7 @@ fn what_a_server_raises_and_what_ends_well_is_no_paragraph() {
     let bench = orb.string_to_object(&server.text).unwrap().unwrap();
     call(&bench, "ping").unwrap();
     call(&bench, "fail").unwrap_err();
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     assert!(
         !page.text().contains("raised by this ORB"),
         "{}",
@@ -213,7 +213,7 @@ fn a_timeout_is_told_with_the_server_that_did_not_answer() {
     let hurried = bench.with_round_trip_timeout(Some(Duration::from_millis(20)));
     call(&hurried, "meet").unwrap_err();
     server.bench.gate.open();
-    orb.shutdown();
+    orb.shutdown(true).expect("it ends");
     let told = paragraph(&page);
     assert!(
         told[0].contains("TIMEOUT raised by this ORB for \"meet\""),

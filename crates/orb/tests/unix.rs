@@ -55,7 +55,7 @@ fn the_file_has_its_permissions_goes_at_shutdown_and_is_replaced_where_a_dead_pr
     assert_eq!(mode & 0o777, 0o640);
     let (_orb, bench) = client_of(&server);
     assert_eq!(call(&bench, "ping"), Ok(()));
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     assert!(!Path::new(&path).exists());
 }
 

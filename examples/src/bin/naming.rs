@@ -42,7 +42,7 @@ fn serve(orb: &Orb) -> Outcome<ObjectRef> {
     let mirror = root.servant_to_reference(&servant)?;
     // `id.kind` for each step; contexts that are missing on the way are made.
     bind_with_contexts(
-        names.root(),
+        &names.root().clone().into(),
         "ship.area/mirror.echo",
         &mirror,
         Existing::Replace,

@@ -45,7 +45,8 @@ pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Res
         ..Ready::default()
     };
     attend(stage, &plan.scheduling, ready, Progress::default);
-    orb.shutdown();
+    let of = |raised| crate::corba::unusable("the end of the ORB", raised);
+    orb.shutdown(true).map_err(of)?;
     stage.say(&PartEvent::Done(Done::default()));
     Ok(())
 }
@@ -101,7 +102,8 @@ pub(super) fn play_channel(
         progress(channel.counts())
     });
     let counts = channel.counts();
-    orb.shutdown();
+    let of = |raised| crate::corba::unusable("the end of the ORB", raised);
+    orb.shutdown(true).map_err(of)?;
     stage.say(&PartEvent::Done(Done {
         progress: progress(counts),
         warnings: lost(plan, counts),

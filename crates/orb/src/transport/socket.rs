@@ -306,6 +306,10 @@ impl Poller for SocketPoller {
         }
     }
 
+    fn is_pending(&self) -> bool {
+        stream::is_readable_now(&self.poller)
+    }
+
     fn wake(&self) {
         self.wake.notify();
     }

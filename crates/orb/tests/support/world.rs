@@ -105,7 +105,7 @@ impl World {
     /// Forgets the ORBs, which hold this world in turn.
     pub fn end(&self) {
         let orbs = std::mem::take(&mut self.state().orbs);
-        orbs.iter().for_each(Orb::shutdown);
+        orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -426,6 +426,20 @@ impl Poller for SimPoller {
             }
         }
         None
+    }
+
+    fn is_pending(&self) -> bool {
+        let watched = self.watched.lock().unwrap();
+        let state = self.world.state();
+        let is_ready = |id: &u64| {
+            let waits = state
+                .listeners
+                .get(id)
+                .map(|(_, waiting)| !waiting.is_empty());
+            let tells = |end: &End| !end.is_told && end.is_readable(state.now);
+            waits.unwrap_or(false) || state.ends.get(id).is_some_and(tells)
+        };
+        watched.keys().any(is_ready)
     }
 
     fn wake(&self) {}

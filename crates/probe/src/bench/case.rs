@@ -206,7 +206,7 @@ mod tests {
                 );
             }
         }
-        server.shutdown();
+        server.shutdown(true).expect("it ends");
     }
 
     #[test]

@@ -196,8 +196,7 @@ fn orb_server(plan: &EndPlan) -> Result<(), BenchError> {
     greet(&reference.to_string())?;
     let _time_sharing_again = set_class(Class::Other);
     await_end();
-    orb.shutdown();
-    Ok(())
+    orb.shutdown(true).map_err(refused("The end of the ORB"))
 }
 
 /// One run that a client is told to make.

@@ -1,0 +1,160 @@
+//! The ORB's own operations on its life: serving, working by hand, and the end (CORBA 3.3 part 1, clause 8.2.4).
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::orb::{Orb, OrbCore};
+use crate::raise;
+use crate::{Completion, SystemException, minor};
+
+/// How far an ORB has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It serves and calls.
+    #[default]
+    Lives,
+    /// Requests in progress finish.
+    Drains,
+    /// It has shut down.
+    Ended,
+    /// It has been destroyed.
+    Destroyed,
+}
+
+impl Orb {
+    /// Serves until the ORB has been shut down.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code 4 where it had been shut down before.
+    pub fn run(&self) -> Result<(), SystemException> {
+        self.0.require_life()?;
+        let life = self.0.life.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = |life: &mut Life| matches!(life, Life::Lives | Life::Drains);
+        let waited = self.0.ended.wait_while(life, goes_on);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    /// Whether [`Orb::perform_work`] has something to do: only where the ORB is [`crate::OrbBuilder::turned_by_hand`], since its
+    /// threads do the work else.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code 4 after a shutdown.
+    pub fn work_pending(&self) -> Result<bool, SystemException> {
+        self.0.require_life()?;
+        Ok(self.0.lane_made().is_some_and(|lane| lane.is_pending()))
+    }
+
+    /// Does what is pending, if anything, for one event.
+    ///
+    /// # Errors
+    /// As [`Orb::work_pending`].
+    pub fn perform_work(&self) -> Result<(), SystemException> {
+        if self.work_pending()? {
+            self.turn(Some(Duration::ZERO));
+        }
+        Ok(())
+    }
+
+    /// Takes no new request, lets those in progress finish (at most [`crate::limits::DRAIN_TIMEOUT`]), closes every connection with
+    /// a farewell and lets the servants go; then [`Orb::run`] returns. Returns when all this is done where it is to
+    /// `wait_for_completion`, else at once.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code 3 where a servant of this ORB would wait for its own end, with minor code 4 where the ORB
+    /// has been shut down before.
+    pub fn shutdown(&self, wait_for_completion: bool) -> Result<(), SystemException> {
+        self.0.require_life()?;
+        if wait_for_completion {
+            self.0.check_not_serving()?;
+            self.0.shutdown();
+            return Ok(());
+        }
+        let core = Arc::clone(&self.0);
+        let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
+        drain
+            .spawn(move || core.shutdown())
+            .map(drop)
+            .map_err(|_| raise::no_resources(0, Completion::No))
+    }
+
+    /// Shuts the ORB down where that has not been done, and makes it of no use.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code 3 from a servant of this ORB, OBJECT_NOT_EXIST where it had been destroyed before.
+    pub fn destroy(&self) -> Result<(), SystemException> {
+        if self.0.life() == Life::Destroyed {
+            return self.0.require_life();
+        }
+        self.0.check_not_serving()?;
+        self.0.shutdown();
+        self.0.advance(Life::Destroyed);
+        Ok(())
+    }
+}
+
+impl OrbCore {
+    pub(crate) fn life(&self) -> Life {
+        *self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the ORB may still be used; one load where it may.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with minor code 4 after a shutdown, OBJECT_NOT_EXIST after the end.
+    #[inline]
+    pub(crate) fn require_life(&self) -> Result<(), SystemException> {
+        if !self.has_ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(match self.life() {
+            Life::Destroyed => raise::object_not_exist(0, Completion::No),
+            _ => raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No),
+        })
+    }
+
+    fn check_not_serving(&self) -> Result<(), SystemException> {
+        if self.lane_made().is_some_and(|lane| lane.is_served_here()) {
+            return Err(raise::bad_inv_order(
+                minor::WOULD_DEADLOCK,
+                Completion::No,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Drains, or waits until whoever does has done so.
+    fn shutdown(&self) {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        if *life != Life::Lives {
+            let waited = self.ended.wait_while(life, |life| *life == Life::Drains);
+            return drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+        *life = Life::Drains;
+        drop(life);
+        self.release();
+        self.advance(Life::Ended);
+    }
+
+    fn advance(&self, to: Life) {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        *life = to;
+        // SYNC: pairs with the acquire in `require_life`.
+        let has_ended = matches!(to, Life::Ended | Life::Destroyed);
+        self.has_ended.store(has_ended, Ordering::Release);
+        self.ended.notify_all();
+    }
+}
+
+impl Drop for OrbCore {
+    fn drop(&mut self) {
+        let lane = self.lane_made().filter(|lane| lane.is_served_here());
+        let Some(lane) = lane.cloned() else {
+            return self.shutdown();
+        };
+        // The last handle went with a servant, whose request the drain waits for.
+        let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
+        let _draining = drain.spawn(move || lane.shutdown());
+    }
+}

@@ -1,0 +1,117 @@
+//! The operations of an ORB on its own life (CORBA 3.3 part 1, clause 8.2.4): serving, working by hand, shutting down.
+
+mod support;
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use deckwatch_orb::{Orb, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
+use support::{Server, call, client_of, note};
+
+const OMG: u32 = 0x4f4d_0000;
+
+fn facts(raised: Result<(), SystemException>) -> (Kind, u32) {
+    let raised = raised.unwrap_err();
+    (raised.kind, raised.minor - OMG)
+}
+
+#[test]
+fn after_a_shutdown_every_operation_raises_bad_inv_order_4() {
+    let server = Server::start();
+    let (client, bench) = client_of(&server);
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let orb = &server.orb;
+    assert_eq!(orb.shutdown(true), Ok(()));
+    let after = (Kind::BadInvOrder, 4);
+    assert_eq!(facts(orb.shutdown(true)), after);
+    assert_eq!(facts(orb.shutdown(false)), after);
+    assert_eq!(facts(orb.run()), after);
+    assert_eq!(facts(orb.work_pending().map(drop)), after);
+    assert_eq!(facts(orb.perform_work()), after);
+    assert_eq!(facts(orb.root_poa().map(drop)), after);
+    assert_eq!(facts(orb.string_to_object(&server.text).map(drop)), after);
+    assert_eq!(
+        facts(orb.resolve_initial_references("RootPOA").map(drop)),
+        after
+    );
+    assert_eq!(facts(call(&own, "ping")), after);
+    // The client's own ORB goes on, without a server.
+    assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::Transient);
+    assert_eq!(client.destroy(), Ok(()));
+    let destroyed = client.destroy().unwrap_err().kind;
+    assert_eq!(destroyed, Kind::ObjectNotExist);
+    assert_eq!(call(&bench, "ping").unwrap_err().kind, Kind::ObjectNotExist);
+}
+
+/// Shuts its own ORB down, as it is asked to.
+struct Ender {
+    orb: Mutex<Option<Orb>>,
+    raised: Mutex<Sender<[Result<(), SystemException>; 3]>>,
+}
+
+impl Servant for Ender {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:deckwatch.test/Ender:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let orb = self.orb.lock().unwrap().take().expect("asked once");
+        let raised = [orb.shutdown(true), orb.destroy(), orb.shutdown(false)];
+        self.raised.lock().unwrap().send(raised).unwrap();
+        request.reply()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_servant_cannot_wait_for_the_end_of_its_orb_but_may_begin_it_and_still_replies() {
+    let orb = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .build()
+        .unwrap();
+    let (raised, heard) = channel();
+    let ender: Arc<dyn Servant> = Arc::new(Ender {
+        orb: Mutex::new(Some(orb.clone())),
+        raised: Mutex::new(raised),
+    });
+    let root = orb.root_poa().unwrap();
+    root.the_poa_manager().activate().unwrap();
+    let text = root.servant_to_reference(&ender).unwrap().to_string();
+    let running = std::thread::spawn({
+        let orb = orb.clone();
+        move || orb.run()
+    });
+    let client = Orb::builder().build().unwrap();
+    let reference = client.string_to_object(&text).unwrap().unwrap();
+    assert_eq!(call(&reference, "end"), Ok(()));
+    let [waiting, destroying, beginning] = heard.recv().unwrap();
+    assert_eq!(facts(waiting), (Kind::BadInvOrder, 3));
+    assert_eq!(facts(destroying), (Kind::BadInvOrder, 3));
+    assert_eq!(beginning, Ok(()));
+    assert_eq!(running.join().unwrap(), Ok(()));
+    assert_eq!(call(&reference, "end").unwrap_err().kind, Kind::Transient);
+}
+
+#[test]
+fn an_orb_without_threads_works_when_it_is_told_to() {
+    let orb = Orb::builder()
+        .turned_by_hand()
+        .listen("127.0.0.1:0")
+        .unwrap();
+    let server = Server::with(orb.build().unwrap());
+    assert_eq!(server.orb.work_pending(), Ok(false));
+    assert_eq!(server.orb.perform_work(), Ok(()));
+    let (_client, bench) = client_of(&server);
+    note(&bench, 7).unwrap();
+    while !server.orb.work_pending().unwrap() {
+        std::thread::yield_now();
+    }
+    assert_eq!(*server.bench.order.lock().unwrap(), []);
+    while server.bench.order.lock().unwrap().is_empty() {
+        server.orb.perform_work().unwrap();
+    }
+    assert_eq!(*server.bench.order.lock().unwrap(), [7]);
+    assert_eq!(server.orb.shutdown(true), Ok(()));
+}

@@ -167,7 +167,7 @@ pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> 
     address(one.object()) == address(other.object())
 }
 
-/// All bindings of a context.
+/// All bindings of a context, in order: not every service has one.
 pub(super) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, SystemException> {
     let (mut bindings, rest) = context.list(LIST_STEP)?;
     if let Some(rest) = rest {
@@ -180,5 +180,9 @@ pub(super) fn bindings(context: &NamingContextRef) -> Result<Vec<Binding>, Syste
         }
         rest.destroy()?;
     }
+    bindings.sort_by(|one, other| {
+        let key = |binding: &Binding| text(&binding.binding_name);
+        key(one).cmp(&key(other))
+    });
     Ok(bindings)
 }

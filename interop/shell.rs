@@ -1,0 +1,336 @@
+//! `deckwatch call` and `deckwatch names` against omniORB's servers, omniORB's naming client against ours, and names that go on from one
+//! service into the other's.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{Running, capture, finish, omniorb_program, port_of, root, run, scratch, try_run};
+use deckwatch_testkit::program;
+
+/// The program under test, in the project's folder.
+fn deckwatch() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command.current_dir(root());
+    command
+}
+
+/// What a call prints: of its output what came back, or its error.
+fn call(reference: &str, idl: &str, arguments: &[&str]) -> Result<String, String> {
+    let mut command = deckwatch();
+    command
+        .args(["call", "--idl", idl, reference])
+        .args(arguments);
+    try_run(&mut command).map(|said| said.trim_end().to_owned())
+}
+
+const ECHO: &str = "idl/deckwatch/echo.idl";
+const NAMING: &str = "idl/omg/CosNaming.idl";
+
+/// An operation of the echo interface, its arguments, and what comes back.
+const CALLS: &[(&str, &[&str], &str)] = &[
+    ("echo_string", &["hello, ship"], "return: \"hello, ship\""),
+    ("echo_octets", &["x'00ff10'"], "return: x'00ff10'"),
+    (
+        "echo_complex",
+        &["{s: -1, l: 2, f: 0.5, d: 1e300, c: x, name: nav}"],
+        "return: {s: -1, l: 2, f: 0.5, d: 1e300, c: 'x', name: \"nav\"}",
+    ),
+    (
+        "echo_complex_sequence",
+        &["[{s: 0, l: 0, f: 0, d: 0, c: \"'\", name: \"\"}]"],
+        "return: [{s: 0, l: 0, f: 0.0, d: 0.0, c: '\\'', name: \"\"}]",
+    ),
+    ("echo_object", &["nil"], "return: nil"),
+    ("calls", &[], "return: 0"),
+];
+
+/// Values of types that the server has never heard of, in an `any`.
+const ANYS: &[&str] = &[
+    "{type: \"string\", value: \"text\"}",
+    "{type: \"wstring\", value: \"Привет\"}",
+    "{type: \"sequence<long, 4>\", value: [1, -2]}",
+    "{type: \"double[2][3]\", value: [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]}",
+    "{type: \"fixed<9, 2>\", value: -12.50}",
+    "{type: \"unsigned long long\", value: 18446744073709551615}",
+    "{type: \"TypeCode\", value: \"sequence<string>\"}",
+    "{type: \"any\", value: {type: \"octet\", value: 7}}",
+    "{type: \"Deckwatch::ComplexStruct\", value: {s: 1, l: 2, f: 0.5, d: 1.0, c: 'x', name: \"n\"}}",
+    "{type: \"Deckwatch::Echo\", value: nil}",
+    "{\n  type: \"union \\\"IDL:Some/U:1.0\\\" U switch (enum \\\"IDL:Some/E:1.0\\\" E { a, b }) { case 0: long x; case 1: string y; }\",\n  \
+     value: {case: b, value: \"chosen\"}\n}",
+    "{\n  type: \"struct \\\"IDL:Some/Node:1.0\\\" Node { string label; sequence<recursive \\\"IDL:Some/Node:1.0\\\"> children; }\",\n  \
+     value: {label: \"a\", children: [{label: \"b\", children: []}]}\n}",
+    "null",
+];
+
+#[test]
+fn any_operation_of_omniorbs_server_is_called_from_the_shell() {
+    let Some(server) = omniorb_program("echo/server", &["deckwatch/echo.idl"]) else {
+        return;
+    };
+    let folder = scratch("shell-calls");
+    let capturing = capture(&folder);
+    let mut process =
+        Running::start(Command::new(server).args(["-ORBendPoint", "giop:tcp:127.0.0.1:"]));
+    let ior = process.line_with("IOR:");
+    for (operation, arguments, expected) in CALLS {
+        let mut all = vec![*operation];
+        all.extend(*arguments);
+        assert_eq!(
+            call(&ior, ECHO, &all).as_deref(),
+            Ok(*expected),
+            "{operation}"
+        );
+    }
+    for any in ANYS {
+        let expected = format!("return: {any}");
+        assert_eq!(
+            call(&ior, ECHO, &["echo_any", any]).as_deref(),
+            Ok(expected.as_str())
+        );
+    }
+    let object = call(&ior, ECHO, &["echo_object", &ior]).expect("an object comes back");
+    assert!(object.starts_with("return: IOR:"), "{object}");
+    let refused = call(&ior, ECHO, &["refuse", "no", "-7"]).expect_err("it always raises");
+    assert!(
+        refused.contains("raised Deckwatch::Refused: {reason: \"no\", code: -7}"),
+        "{refused}"
+    );
+    call(&ior, ECHO, &["send_octets", "x'00'"]).expect("sent");
+    assert_eq!(
+        call(&ior, ECHO, &["_is_a", "IDL:Deckwatch/Echo:1.0"]).as_deref(),
+        Ok("return: true")
+    );
+    let unknown = call(&ior, ECHO, &["_component"]).expect_err("it is no component");
+    assert!(unknown.contains("BAD_OPERATION"), "{unknown}");
+    if let Some((mut capturing, file)) = capturing {
+        let (messages, malformed) = finish(&mut capturing, &file, &[port_of(&ior)]);
+        assert!(
+            messages > 2 * ANYS.len(),
+            "only {messages} GIOP messages captured"
+        );
+        assert_eq!(malformed, Vec::<String>::new());
+    }
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+/// omniNames at a port of its own, its files in a scratch folder.
+struct OmniNames {
+    process: Option<Running>,
+    folder: PathBuf,
+    url: String,
+}
+
+impl OmniNames {
+    fn start(test: &str) -> Option<Self> {
+        program("omniNames")?;
+        let folder = scratch(test);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("its number").port();
+        drop(free);
+        let mut process = Running::start(
+            Command::new("omniNames")
+                .args(["-start", &port.to_string(), "-logdir"])
+                .arg(&folder)
+                .args(["-errlog", "/dev/stderr"]),
+        );
+        process.line_with("IOR:");
+        let url = format!("corbaloc::127.0.0.1:{port}/NameService");
+        Some(Self {
+            process: Some(process),
+            folder,
+            url,
+        })
+    }
+}
+
+impl Drop for OmniNames {
+    fn drop(&mut self) {
+        drop(self.process.take());
+        let _already_gone = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A naming service of ours.
+struct Ours {
+    _process: Running,
+    url: String,
+    ior: String,
+}
+
+impl Ours {
+    fn start() -> Self {
+        let mut process = Running::start(deckwatch().args(["names", "serve"]));
+        let (mut url, mut ior) = (None, None);
+        while url.is_none() || ior.is_none() {
+            let line = process.line_with("");
+            if let Some(found) = line.strip_prefix("serving names at ") {
+                url = Some(found.to_owned());
+            } else if line.starts_with("IOR:") {
+                ior = Some(line);
+            }
+        }
+        Self {
+            _process: process,
+            url: url.expect("an address"),
+            ior: ior.expect("a reference"),
+        }
+    }
+
+    fn nameclt(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new("nameclt");
+        command.args([
+            "-ORBInitRef",
+            &format!("NameService={}", self.url),
+            "-advanced",
+        ]);
+        try_run(command.args(arguments)).map(|said| said.trim_end().to_owned())
+    }
+}
+
+fn names(at: &str, arguments: &[&str]) -> String {
+    run(deckwatch().arg("names").args(arguments).args(["--at", at]))
+        .trim_end()
+        .to_owned()
+}
+
+const THING: &str = "corbaloc::127.0.0.1:9/thing";
+
+#[test]
+fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
+    let Some(theirs) = OmniNames::start("names-theirs") else {
+        return;
+    };
+    let at = theirs.url.as_str();
+    names(at, &["bind", "fleet/alpha.ship", THING, "--contexts"]);
+    names(at, &["new-context", "fleet/harbour"]);
+    names(at, &["bind", "fleet/alpha.ship", THING, "--replace"]);
+    names(at, &["bind-context", "again", at]);
+    assert_eq!(names(at, &["list", "fleet"]), "alpha.ship\nharbour/");
+    let tree = names(at, &["list", "-r"]);
+    assert!(
+        tree.contains("again/  (listed already)") && tree.contains("fleet/harbour/"),
+        "{tree}"
+    );
+    assert!(names(at, &["list", "fleet", "--long"]).contains("127.0.0.1:9"));
+    assert!(names(at, &["resolve", "fleet/alpha.ship"]).starts_with("IOR:"));
+    let refused = try_run(deckwatch().args(["names", "resolve", "fleet/beta", "--at", at]));
+    assert!(
+        refused
+            .expect_err("it is not there")
+            .contains("`fleet` has no `beta`")
+    );
+    // The same through the run-time types of its IDL.
+    let resolved = call(
+        at,
+        NAMING,
+        &[
+            "resolve",
+            "[{id: fleet, kind: \"\"}, {id: alpha, kind: ship}]",
+        ],
+    );
+    assert!(resolved.expect("it is bound").starts_with("return: IOR:"));
+    let raised =
+        call(at, NAMING, &["resolve", "[{id: \"x\", kind: \"\"}]"]).expect_err("it is not bound");
+    let expected = "raised CosNaming::NamingContext::NotFound: {why: missing_node, rest_of_name: [{id: \"x\", kind: \"\"}]}";
+    assert!(raised.contains(expected), "{raised}");
+    assert_eq!(
+        call(at, NAMING, &["to_name", "a.b"]).as_deref(),
+        Ok("return: [{id: \"a\", kind: \"b\"}]")
+    );
+    let listed = call(at, NAMING, &["list", "10"]).expect("a listing");
+    assert!(
+        listed.contains("binding_type: ncontext") && listed.ends_with("bi: nil"),
+        "{listed}"
+    );
+    names(at, &["unbind", "again"]);
+    names(at, &["destroy", "fleet", "-r"]);
+    assert_eq!(names(at, &["list"]), "");
+}
+
+#[test]
+fn every_command_of_nameclt_works_on_our_service() {
+    if program("nameclt").is_none() {
+        return;
+    }
+    let ours = Ours::start();
+    let done = |arguments: &[&str]| {
+        ours.nameclt(arguments)
+            .unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
+    };
+    assert!(done(&["bind_new_context", "ships"]).contains("IOR:"));
+    done(&["bind", "ships/nav.channel", &ours.ior]);
+    assert!(
+        ours.nameclt(&["bind", "ships/nav.channel", &ours.ior])
+            .is_err(),
+        "it is bound"
+    );
+    done(&["rebind", "ships/nav.channel", &ours.ior]);
+    let made = done(&["new_context"]);
+    let loose = made
+        .split_whitespace()
+        .find(|word| word.starts_with("IOR:"))
+        .expect("a reference");
+    done(&["bind_context", "ships/loose", loose]);
+    done(&["rebind_context", "ships/loose", loose]);
+    assert!(
+        ours.nameclt(&["rebind", "ships/loose", &ours.ior]).is_err(),
+        "a context stays one"
+    );
+    assert_eq!(done(&["list", "ships"]), "loose/\nnav.channel");
+    done(&["unbind", "ships/loose"]);
+    run(Command::new("nameclt").args(["-advanced", "-ior", loose, "destroy"]));
+    assert!(done(&["resolve", "ships/nav.channel"]).contains("IOR:"));
+    assert!(ours.nameclt(&["resolve", "ships/none"]).is_err());
+    assert!(
+        ours.nameclt(&["remove_context", "ships"]).is_err(),
+        "it is not empty"
+    );
+    done(&["unbind", "ships/nav.channel"]);
+    done(&["remove_context", "ships"]);
+    assert_eq!(done(&["list"]), "");
+}
+
+#[test]
+fn a_name_goes_on_from_our_service_into_omninames_and_back() {
+    let Some(theirs) = OmniNames::start("names-federated") else {
+        return;
+    };
+    let ours = Ours::start();
+    names(&theirs.url, &["bind", "far/radar", THING, "--contexts"]);
+    names(&ours.url, &["bind-context", "there", &theirs.url]);
+    names(&theirs.url, &["bind-context", "here", &ours.url]);
+    names(&ours.url, &["bind", "near", THING]);
+    // By way of their service, by way of ours, and by way of both.
+    for (at, name) in [
+        (&ours.url, "there/far/radar"),
+        (&theirs.url, "here/near"),
+        (&ours.url, "there/here/near"),
+    ] {
+        assert!(names(at, &["resolve", name]).starts_with("IOR:"), "{name}");
+    }
+    names(&ours.url, &["bind", "there/far/sonar", THING]);
+    names(&ours.url, &["new-context", "there/far/deep"]);
+    assert_eq!(names(&theirs.url, &["list", "far"]), "deep/\nradar\nsonar");
+    let tree = names(&ours.url, &["list", "-r"]);
+    assert!(tree.contains("there/far/sonar"), "{tree}");
+    let missing =
+        try_run(deckwatch().args(["names", "resolve", "there/far/none", "--at", &ours.url]));
+    assert!(
+        missing
+            .expect_err("it is not there")
+            .contains("`there/far` has no `none`")
+    );
+    names(&ours.url, &["unbind", "there/far/sonar"]);
+    let ours_url = ours.url.clone();
+    drop(theirs);
+    let stopped =
+        try_run(deckwatch().args(["names", "resolve", "there/far/radar", "--at", &ours_url]));
+    let stopped = stopped.expect_err("their service has gone");
+    assert!(
+        stopped.contains("the service of the context `there` cannot be reached"),
+        "{stopped}"
+    );
+}

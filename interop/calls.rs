@@ -11,9 +11,12 @@ mod echo;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use common::{Running, capture, finish, omniorb_program, port_of, run, scratch, try_run};
-use deckwatch_orb::{Counter, Orb, OrbBuilder, SystemExceptionKind};
+use deckwatch_orb::{
+    Counter, Orb, OrbBuilder, Policy, SetOverrideType, SyncScope, SystemExceptionKind,
+};
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 
@@ -170,6 +173,49 @@ fn omniorb_and_we_read_each_others_fragments_of_giop_1_1_and_1_2() {
     caller.shutdown(true).expect("it ends");
     ours.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+#[test]
+fn omniorb_answers_each_sync_scope_and_says_where_its_objects_are() {
+    let Some((_, server)) = their_programs() else {
+        return;
+    };
+    let scopes = [
+        SyncScope::None,
+        SyncScope::WithTransport,
+        SyncScope::WithServer,
+        SyncScope::WithTarget,
+    ];
+    for version in VERSIONS {
+        let (_process, theirs) = their_server(&server, version);
+        let caller = Orb::builder()
+            .round_trip_timeout(Duration::from_secs(20))
+            .build()
+            .expect("an ORB");
+        let object = caller.string_to_object(&theirs);
+        let object = object.expect("a reference").expect("not nil");
+        assert_eq!(object.validate_connection(), Ok(true), "GIOP {version}");
+        assert_eq!(object.non_existent(), Ok(false), "GIOP {version}");
+        let url = format!(
+            "corbaloc:iiop:{version}@127.0.0.1:{}/Nobody",
+            port_of(&theirs)
+        );
+        let nobody = caller.string_to_object(&url);
+        let nobody = nobody.expect("a reference").expect("not nil");
+        assert_eq!(nobody.validate_connection(), Ok(false), "GIOP {version}");
+        assert_eq!(nobody.non_existent(), Ok(true), "GIOP {version}");
+        for scope in scopes {
+            let how = SetOverrideType::SetOverride;
+            let scoped = object.set_policy_overrides(&[Policy::SyncScope(scope)], how);
+            let sent = scoped
+                .expect("one policy")
+                .invoke_oneway("_non_existent", |_| Ok(()));
+            assert_eq!(sent, Ok(()), "{scope:?} by GIOP {version}");
+        }
+        // Nothing of that has hurt the connections.
+        assert_eq!(object.non_existent(), Ok(false), "GIOP {version}");
+        assert_eq!(caller.counters().read(Counter::RepliesToNobody), 0);
+    }
 }
 
 #[test]

@@ -64,7 +64,8 @@ pub use adapter::{
 pub use builder::{BuildError, OrbBuilder};
 pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{
-    Completion, Explanation, Ior, SystemException, SystemExceptionKind, minor, own_minor,
+    Completion, Explanation, Ior, ServiceContext, ServiceContexts, SystemException,
+    SystemExceptionKind, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
 pub use orb::Orb;

@@ -1,7 +1,7 @@
 //! What serves an object, and the request it is handed.
 
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
-use deckwatch_giop::{OpenMessage, ReplyStatus, Request};
+use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContexts};
 
 use crate::SystemException;
 use crate::wire::{self, Sizes};
@@ -55,6 +55,12 @@ impl<'r> ServerRequest<'r> {
     #[must_use]
     pub fn arguments(&self) -> Reader<'r> {
         self.request.body
+    }
+
+    /// The service contexts that travelled with it, those that mean nothing to the ORB too.
+    #[must_use]
+    pub fn service_contexts(&self) -> ServiceContexts<'r> {
+        self.request.contexts
     }
 
     /// The id, within its adapter, of the object that is asked.

@@ -20,10 +20,14 @@ pub struct Assembly {
     done: Vec<u8>,
     done_ends: Vec<u32>,
     size_max: usize,
+    /// Trains that have begun.
+    begun: u64,
 }
 
 #[derive(Debug)]
 struct Train {
+    /// How many began before it.
+    number: u64,
     version: Version,
     order: ByteOrder,
     /// None in GIOP 1.1.
@@ -66,6 +70,7 @@ impl Assembly {
             done: Vec::new(),
             done_ends: Vec::new(),
             size_max,
+            begun: 0,
         }
     }
 
@@ -117,6 +122,12 @@ impl Assembly {
         self.trains.len()
     }
 
+    /// The number, in the order they began, of the unfinished message that began first.
+    #[must_use]
+    pub fn oldest(&self) -> Option<u64> {
+        self.trains.iter().map(|train| train.number).min()
+    }
+
     fn begin_train(&mut self, header: Header, message: &[u8]) -> Result<(), ProtocolError> {
         let id = request_id(&header, message)?;
         if self.trains.iter().any(|train| train.id == id) {
@@ -134,7 +145,9 @@ impl Assembly {
         if id.is_none() {
             ends.push(octets.len() as u32);
         }
+        self.begun += 1;
         self.trains.push(Train {
+            number: self.begun,
             version: header.version,
             order: header.order,
             id,

@@ -1,5 +1,9 @@
 //! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
 
+mod fragments;
+
+pub use fragments::fragments;
+
 use crate::ior::code_sets::CodeSetContext;
 use crate::ior::{IiopProfileRef, profile_tag};
 use crate::{Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id};

@@ -144,6 +144,8 @@ pub(crate) struct Inbound {
     charged: usize,
     /// Since when a message has been unfinished.
     begun: Option<Instant64>,
+    /// The train of fragments that has been unfinished since then; none where it is a message.
+    begun_train: Option<u64>,
 }
 
 impl Inbound {
@@ -158,6 +160,7 @@ impl Inbound {
             budget,
             charged: 0,
             begun: None,
+            begun_train: None,
         }
     }
 
@@ -185,17 +188,26 @@ impl Inbound {
     /// since when a message has been unfinished, and returns true.
     pub(crate) fn pause(&mut self, slab: &Slab, now: impl FnOnce() -> Instant64) -> bool {
         self.rest(slab);
-        let is_unfinished = self.is_within_message()
-            || self
-                .assembly
-                .as_ref()
-                .is_some_and(|trains| trains.unfinished() != 0);
+        let oldest = self.oldest_train();
+        let is_unfinished = self.is_within_message() || oldest.is_some();
         if !is_unfinished {
             self.begun = None;
-        } else if self.begun.is_none() {
+        } else if self.begun.is_none() || self.begun_train != oldest {
             self.begun = Some(now());
+            self.begun_train = oldest;
         }
         is_unfinished
+    }
+
+    fn oldest_train(&self) -> Option<u64> {
+        self.assembly.as_ref().and_then(|trains| trains.oldest())
+    }
+
+    /// A message is whole: what was unfinished no longer is, but for a train of fragments that this was not the last of.
+    fn end_message(&mut self) {
+        if self.begun_train.is_none() || self.begun_train != self.oldest_train() {
+            self.begun = None;
+        }
     }
 
     /// Since when a message has been unfinished.
@@ -245,7 +257,7 @@ impl Inbound {
         let place = self.consumed..self.consumed + len;
         self.consumed = place.end;
         if self.begun.is_some() && !wire::is_fragmented(self.message(place.clone())) {
-            self.begun = None;
+            self.end_message();
         }
         Ok(Some(place))
     }
@@ -301,7 +313,7 @@ impl Inbound {
         });
         assembly.shrink(BUFFER_RETAINED_MAX);
         if whole.is_some() {
-            self.begun = None;
+            self.end_message();
         }
         Ok(whole)
     }
@@ -486,5 +498,33 @@ mod tests {
         assert!(inbound.poll_message().unwrap().is_some());
         assert!(!inbound.pause(&slab, || Instant64(10)));
         assert_eq!(inbound.begun(), None);
+    }
+
+    #[test]
+    fn a_train_that_does_not_end_keeps_its_beginning_and_trains_that_overlap_have_their_own() {
+        let slab = Slab::new(BUFFER_SIZE);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
+        let part = |kind, more, id| {
+            let mut octets = vec![b'G', b'I', b'O', b'P', 1, 2, more, kind, 0, 0, 0, 4];
+            octets.extend(u32::to_be_bytes(id));
+            octets
+        };
+        let mut take = |octets: &[u8], now| {
+            put(&mut inbound, &slab, octets);
+            while let Some(place) = inbound.poll_message().unwrap() {
+                if wire::is_fragmented(inbound.message(place.clone())) {
+                    inbound.join(place, &slab).unwrap();
+                }
+            }
+            inbound.pause(&slab, || Instant64(now));
+            inbound.begun()
+        };
+        assert_eq!(take(&part(0, 2, 1), 7), Some(Instant64(7)));
+        assert_eq!(take(&message(3), 8), Some(Instant64(7)));
+        assert_eq!(take(&part(0, 2, 2), 9), Some(Instant64(7)));
+        assert_eq!(take(&part(7, 2, 1), 10), Some(Instant64(7)));
+        assert_eq!(take(&part(7, 0, 1), 11), Some(Instant64(11)));
+        assert_eq!(take(&message(3), 12), Some(Instant64(11)));
+        assert_eq!(take(&part(7, 0, 2), 13), None);
     }
 }

@@ -51,6 +51,8 @@ counters! {
     ServantPanics => "servant_panics",
     /// Messages that broke GIOP: bad magic, header, type or direction.
     ProtocolErrors => "protocol_errors",
+    /// Fragments that belong to no message, or not to the one they name.
+    BadFragments => "bad_fragments",
     /// Messages of a GIOP version that is not known here.
     UnknownVersions => "unknown_versions",
     /// Messages larger than the limit.

@@ -58,6 +58,9 @@ pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
     match error {
         ProtocolError::VersionUnsupported { .. } => Counter::UnknownVersions,
         ProtocolError::MessageTooLarge => Counter::MessagesTooLarge,
+        ProtocolError::FragmentUnexpected
+        | ProtocolError::FragmentsTooMany
+        | ProtocolError::FragmentsMixed => Counter::BadFragments,
         _ => Counter::ProtocolErrors,
     }
 }

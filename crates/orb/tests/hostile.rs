@@ -85,7 +85,7 @@ fn what_is_no_giop_is_answered_by_a_message_error_and_counted() {
         (
             "a fragment of nothing",
             message(7, &[0, 0, 0, 9]),
-            Counter::ProtocolErrors,
+            Counter::BadFragments,
         ),
     ];
     for (name, octets, counter) in cases {

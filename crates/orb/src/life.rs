@@ -116,10 +116,7 @@ impl OrbCore {
 
     fn check_not_serving(&self) -> Result<(), SystemException> {
         if self.lane_made().is_some_and(|lane| lane.is_served_here()) {
-            return Err(raise::bad_inv_order(
-                minor::WOULD_DEADLOCK,
-                Completion::No,
-            ));
+            return Err(raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No));
         }
         Ok(())
     }

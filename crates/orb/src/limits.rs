@@ -33,6 +33,10 @@ pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 /// the next, and where none is idle the listener rests.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
+/// Octets of memory that a connection holds while nothing happens on it, the table's growth by doubling included: ten thousand
+/// hold 5 MiB besides what the kernel keeps for their sockets. A test counts it.
+pub const IDLE_CONNECTION_SIZE_MAX: usize = 512;
+
 /// Connections that may wait to be accepted: a whole ship connecting at once.
 pub const LISTEN_BACKLOG: i32 = 1_024;
 

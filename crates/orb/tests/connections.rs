@@ -31,17 +31,31 @@ fn wait_for(what: impl Fn() -> bool) {
 
 /// A request of GIOP 1.2 for the operation `octets` with so many of them.
 fn request(bench: &ObjectRef, id: u32, octets: u32) -> Vec<u8> {
+    let mut arguments = octets.to_be_bytes().to_vec();
+    arguments.resize(arguments.len() + octets as usize, 1);
+    request_of(bench, (id, 3), "octets", &arguments)
+}
+
+/// A request of GIOP 1.2 by its number and response flags.
+fn request_of(
+    bench: &ObjectRef,
+    (id, flags): (u32, u8),
+    operation: &str,
+    arguments: &[u8],
+) -> Vec<u8> {
     let key = bench.object_key().unwrap();
     let mut body = id.to_be_bytes().to_vec();
-    body.extend([3, 0, 0, 0, 0, 0]);
-    body.extend([0; 2]);
+    body.extend([flags, 0, 0, 0, 0, 0, 0, 0]);
     body.extend(u32::try_from(key.len()).unwrap().to_be_bytes());
     body.extend(key);
     body.resize(body.len().next_multiple_of(4), 0);
-    body.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
+    body.extend(u32::try_from(operation.len() + 1).unwrap().to_be_bytes());
+    body.extend(operation.as_bytes());
+    body.push(0);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend([0; 4]);
     body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
-    body.extend(octets.to_be_bytes());
-    body.resize(body.len() + octets as usize, 1);
+    body.extend(arguments);
     let mut message = b"GIOP\x01\x02\x00\x00".to_vec();
     message.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
     message.extend(body);
@@ -217,4 +231,44 @@ fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
     // Both connections stay open, and one of them makes room.
     assert_eq!(late.join().unwrap().unwrap(), b"late");
     drop(clients);
+}
+
+#[test]
+fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
+    const ONEWAYS: u32 = 4_000;
+    let server = server(|builder| builder.threads(8));
+    let (client, bench) = client_of(&server);
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Others keep the threads of the lane going round.
+        for _ in 0..4 {
+            let bench = client.string_to_object(&server.text).unwrap().unwrap();
+            let ends = &ends;
+            scope.spawn(move || {
+                while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                    call(&bench, "ping").unwrap();
+                }
+            });
+        }
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let mut writing = stream.try_clone().unwrap();
+        let bench = &bench;
+        scope.spawn(move || {
+            for number in 0..ONEWAYS {
+                let mut messages = request_of(bench, (number, 0), "note", &number.to_be_bytes());
+                // Each two-way lets another thread read what stands behind it.
+                if number % 3 == 0 {
+                    messages.extend(request_of(bench, (ONEWAYS + number, 3), "ping", &[]));
+                }
+                writing.write_all(&messages).unwrap();
+            }
+        });
+        for _ in 0..ONEWAYS.div_ceil(3) {
+            assert_eq!(read_message(&mut stream).0, REPLY);
+        }
+        wait_for(|| server.bench.order.lock().unwrap().len() == ONEWAYS as usize);
+        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let order = server.bench.order.lock().unwrap();
+    assert!(order.iter().copied().eq(0..ONEWAYS), "{order:?}");
 }

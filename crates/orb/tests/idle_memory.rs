@@ -1,0 +1,122 @@
+//! What open connections hold: ten thousand of them, each used once, take no more memory than is stated for a connection.
+//!
+//! A file of its own with a single test: the allocator that counts is the whole process's.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use deckwatch_orb::limits::IDLE_CONNECTION_SIZE_MAX;
+use deckwatch_orb::{Counter, ObjectRef, Orb};
+use support::{Server, call, client_of, socket_path};
+
+struct Counting;
+
+/// Octets that are allocated now.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size(), Ordering::SeqCst);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        HELD.fetch_add(size, Ordering::SeqCst);
+        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const CONNECTIONS: usize = 10_000;
+
+/// Descriptors that the test needs besides its connections.
+const OTHERS: usize = 128;
+
+/// As many connections as the process may have with both their ends.
+fn connections() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = files.and_then(|line| line.split_whitespace().nth(3));
+    let soft: usize = soft.unwrap().parse().unwrap_or(usize::MAX);
+    ((soft - OTHERS) / 2).min(CONNECTIONS)
+}
+
+/// Resident memory of this process, octets.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+fn ping(bench: &ObjectRef) -> Vec<u8> {
+    let key = bench.object_key().unwrap();
+    let mut body = vec![0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0];
+    body.extend(u32::try_from(key.len()).unwrap().to_be_bytes());
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(b"\0\0\0\x05ping\0\0\0\0\0\0\0\0");
+    let mut message = b"GIOP\x01\x02\x00\x00".to_vec();
+    message.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+    message.extend(body);
+    message
+}
+
+#[test]
+fn ten_thousand_idle_connections_hold_no_more_than_is_stated() {
+    let path = socket_path();
+    let orb = Orb::builder().dynamic_threads(0);
+    let orb = orb
+        .listen(&format!("unix:{path}"))
+        .unwrap()
+        .build()
+        .unwrap();
+    let server = Server::with(orb);
+    server.orb.seal();
+    let (_client, bench) = client_of(&server);
+    let request = ping(&bench);
+    let count = connections();
+    let mut clients = Vec::with_capacity(count);
+    // Buffers and threads' own memory are there before the first is counted.
+    for _ in 0..100 {
+        call(&bench, "ping").unwrap();
+    }
+    let (held, was_resident) = (HELD.load(Ordering::SeqCst), resident());
+    for _ in 0..count {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(&request).unwrap();
+        let mut header = [0; 12];
+        stream.read_exact(&mut header).unwrap();
+        assert_eq!(header[7], 1);
+        let size = u32::from_le_bytes(header[8..].try_into().unwrap());
+        stream.read_exact(&mut vec![0; size as usize]).unwrap();
+        clients.push(stream);
+    }
+    let each = (HELD.load(Ordering::SeqCst) - held) / count;
+    let resident = (resident() - was_resident) / count;
+    println!("{count} idle connections: {each} octets of heap each, {resident} resident");
+    assert!(each <= IDLE_CONNECTION_SIZE_MAX, "{each} octets each");
+    assert!(
+        each > size_of::<usize>(),
+        "the count sees what is allocated"
+    );
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsClosed), 0);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}

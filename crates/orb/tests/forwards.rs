@@ -55,7 +55,7 @@ fn a_forward_that_fails_falls_back_to_the_reference_itself() {
         _ => (0, Vec::new()),
     });
     assert_eq!(call(&reference, "ping"), Ok(()));
-    first.orb.shutdown();
+    first.orb.shutdown(true).expect("it ends");
     assert_eq!(call(&reference, "ping"), Ok(()));
     assert_eq!(orb.counters().read(Counter::Forwards), 1);
     assert_eq!(orb.counters().read(Counter::ConnectFailures), 1);
@@ -76,7 +76,7 @@ fn a_forward_for_good_replaces_the_reference() {
     // The number of a reference stays, whatever becomes of it.
     assert_eq!(reference.hash(u32::MAX), hash);
     assert!(reference.hash(6) <= 6);
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     // Nothing leads back.
     assert_eq!(call(&reference, "ping").unwrap_err().kind, Kind::Transient);
     assert_eq!(orb.counters().read(Counter::Forwards), 1);

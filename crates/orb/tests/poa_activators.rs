@@ -75,7 +75,7 @@ fn references(paths: &[&[&str]]) -> (String, Vec<String>) {
         let reference = poa.create_reference_with_id(b"bench", TEST_ID).unwrap();
         references.push(reference.to_string());
     }
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     (endpoint, references)
 }
 

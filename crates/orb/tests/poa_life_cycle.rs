@@ -302,13 +302,13 @@ fn a_persistent_reference_to_an_adapter_of_two_levels_survives_a_restart() {
     let object = at(&client, &reference);
     assert_eq!(call(&object, "ping"), Ok(()));
     let endpoint = first.orb.endpoints()[0].to_string();
-    first.orb.shutdown();
+    first.orb.shutdown(true).expect("it ends");
     let (second, poa, bench) = start(&endpoint);
     assert_eq!(call(&object, "ping"), Ok(()));
     assert_eq!(bench.calls.load(Ordering::SeqCst), 1);
     assert_eq!(poa.id_to_reference(b"id").unwrap(), reference);
     assert_eq!(&*poa.reference_to_id(&reference).unwrap(), b"id");
-    second.orb.shutdown();
+    second.orb.shutdown(true).expect("it ends");
 }
 
 /// Ids, and whether all ended with them.
@@ -355,7 +355,7 @@ fn the_end_of_the_orb_gives_every_servant_back_and_a_destruction_may_leave_them(
         .collect();
     adapters[0].destroy(false, true).unwrap();
     assert!(back.lock().unwrap().is_empty());
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     assert_eq!(*back.lock().unwrap(), [(b"kept".to_vec(), true)]);
     assert_eq!(Arc::strong_count(&back), 1);
 }

@@ -202,7 +202,7 @@ fn the_end_of_the_orb_turns_held_requests_away() {
     server.root.the_poa_manager().hold_requests(true).unwrap();
     let held = std::thread::spawn(move || call(&bench, "ping"));
     // Whether it has been held by then or comes too late: it is not served, and it ends.
-    server.orb.shutdown();
+    server.orb.shutdown(true).expect("it ends");
     assert!(held.join().unwrap().is_err());
     assert_eq!(
         server.bench.calls.load(std::sync::atomic::Ordering::SeqCst),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use deckwatch_orb::limits::STALE_CHECK_AFTER;
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, PolicyType, RebindMode, SetOverrideType,
-    SyncScope, SystemException, SystemExceptionKind as Kind, minor,
+    SyncScope, SystemException, SystemExceptionKind as Kind, minor, own_minor,
 };
 use support::fake::{fake_listener, fake_server, ior_octets, read_request, reply};
 use support::{Server, call, client_of, note, noted};
@@ -75,6 +75,31 @@ fn a_oneway_with_server_returns_before_the_servant_and_one_with_target_after_it(
     assert_eq!(oneway(&with_target, "ping"), Ok(()));
     let raised = oneway(&with_target, "fail").unwrap_err();
     assert_eq!((raised.kind, raised.minor), (Kind::NoPermission, 7));
+}
+
+#[test]
+fn a_oneway_that_waits_behind_another_is_interrupted_at_its_own_deadline() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let with_target = with(&bench, Policy::SyncScope(SyncScope::WithTarget));
+    let first = std::thread::spawn(move || oneway(&with_target, "meet"));
+    server.bench.gate.wait_for_arrivals(1);
+    let hurried = with(
+        &bench,
+        Policy::RelativeRoundtripTimeout(Duration::from_millis(30)),
+    );
+    let raised = oneway(&hurried, "ping").unwrap_err();
+    assert_eq!(
+        (raised.kind, raised.minor, raised.completed),
+        (Kind::Timeout, own_minor::TIMED_OUT_SENDING, Completion::No)
+    );
+    server.bench.gate.open();
+    assert_eq!(first.join().unwrap(), Ok(()));
+    let patient = with(
+        &bench,
+        Policy::RelativeRoundtripTimeout(Duration::from_secs(20)),
+    );
+    assert_eq!(oneway(&patient, "ping"), Ok(()));
 }
 
 #[test]

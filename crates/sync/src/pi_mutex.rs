@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Mutual exclusion with priority inheritance.
 pub struct PiMutex<T: ?Sized> {
@@ -51,6 +52,25 @@ impl<T: ?Sized> PiMutex<T> {
         }
     }
 
+    /// Waits for the lock no longer than `wait` and takes it; none where it was not given back in time.
+    ///
+    /// # Panics
+    /// Where the calling thread holds it already.
+    pub fn lock_within(
+        &self,
+        purpose: &'static str,
+        wait: Duration,
+    ) -> Option<PiMutexGuard<'_, T>> {
+        if let Some(guard) = self.try_lock(purpose) {
+            return Some(guard);
+        }
+        self.lock_in_kernel_until(monotonic_after(wait))
+            .then(|| PiMutexGuard {
+                mutex: self,
+                _stays: PhantomData,
+            })
+    }
+
     /// Takes the lock if it is free.
     pub fn try_lock(&self, _purpose: &'static str) -> Option<PiMutexGuard<'_, T>> {
         // SYNC: pairs with the release in PiMutexGuard::drop.
@@ -77,6 +97,38 @@ impl<T: ?Sized> PiMutex<T> {
                 matches!(errno, libc::EINTR | libc::EAGAIN),
                 "a thread waits for a lock that it or a dead thread holds (errno {errno})"
             );
+        }
+    }
+
+    /// False: `until` (CLOCK_MONOTONIC) has passed.
+    #[cold]
+    fn lock_in_kernel_until(&self, until: libc::timespec) -> bool {
+        loop {
+            // SAFETY: the word and the time outlive the call.
+            let result = unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.word.as_ptr(),
+                    libc::FUTEX_LOCK_PI2 | libc::FUTEX_PRIVATE_FLAG,
+                    0,
+                    std::ptr::from_ref(&until),
+                )
+            };
+            if result == 0 {
+                return true;
+            }
+            match last_errno() {
+                libc::ETIMEDOUT => return false,
+                libc::EINTR | libc::EAGAIN => {}
+                // Before Linux 5.14 the kernel knows only waits without a deadline by this clock.
+                libc::ENOSYS => {
+                    self.lock_in_kernel();
+                    return true;
+                }
+                errno => panic!(
+                    "a thread waits for a lock that it or a dead thread holds (errno {errno})"
+                ),
+            }
         }
     }
 }
@@ -161,6 +213,22 @@ fn futex(word: &AtomicU32, operation: i32, value: u32) -> libc::c_long {
     }
 }
 
+/// The time of CLOCK_MONOTONIC when `wait` has passed.
+fn monotonic_after(wait: Duration) -> libc::timespec {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the time outlives the call; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let nanoseconds = now.tv_nsec + i64::from(wait.subsec_nanos());
+    let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX / 2);
+    libc::timespec {
+        tv_sec: now.tv_sec.saturating_add(seconds) + nanoseconds / 1_000_000_000,
+        tv_nsec: nanoseconds % 1_000_000_000,
+    }
+}
+
 fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -227,6 +295,32 @@ mod tests {
         });
         assert!(panicked.join().is_err());
         assert!(mutex.try_lock("after").is_some());
+    }
+
+    #[test]
+    fn a_wait_with_an_end_gives_up_at_it_and_takes_what_is_given_back_before() {
+        let mutex = Arc::new(PiMutex::new(1));
+        let guard = mutex.lock("hold");
+        let in_thread = Arc::clone(&mutex);
+        let wait = Duration::from_millis(10);
+        let gave_up = std::thread::spawn(move || in_thread.lock_within("wait", wait).is_none());
+        assert!(gave_up.join().unwrap());
+        let in_thread = Arc::clone(&mutex);
+        let waiter = std::thread::spawn(move || {
+            let guard = in_thread.lock_within("wait", Duration::from_secs(600));
+            guard.map(|mut guard| *guard += 1).is_some()
+        });
+        while mutex.word.load(Ordering::Relaxed) & libc::FUTEX_WAITERS == 0 {
+            std::thread::yield_now();
+        }
+        drop(guard);
+        assert!(waiter.join().unwrap());
+        assert_eq!(
+            mutex
+                .lock_within("free", Duration::ZERO)
+                .map(|guard| *guard),
+            Some(2)
+        );
     }
 
     #[test]

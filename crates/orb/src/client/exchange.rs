@@ -349,7 +349,7 @@ impl Client {
         Failure::of_the_way(raise::comm_failure(own::SEND_FAILED, Completion::No))
     }
 
-    fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
+    pub(super) fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
         self.counters.count(Counter::Timeouts);
         raise::timeout(minor, completed)
     }

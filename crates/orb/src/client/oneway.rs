@@ -2,13 +2,16 @@
 
 use super::exchange::{Attempt, Call, Deadlines, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
-use super::{Client, ClientConnection};
+use super::{Binding, Client, ClientConnection};
 use crate::counters::Counter;
 use crate::limits::ONEWAY_WRITE_TIMEOUT;
 use crate::policy::RebindMode;
 use crate::reference::{Inner, Target};
 use crate::transport::Instant64;
-use crate::{Completion, SystemException, SystemExceptionKind as Kind, minor, raise};
+use crate::{
+    Completion, SystemException, SystemExceptionKind as Kind, minor, own_minor as own, raise,
+};
+use deckwatch_sync::PiMutexGuard;
 
 /// As [`send_oneway`] for a caller that does not want to know whether the request could be sent; what it has itself
 /// done wrong it is told all the same.
@@ -82,9 +85,9 @@ impl Client {
         call: &Call<'_>,
         may_reconnect: bool,
     ) -> Result<(), Failure> {
-        let mut kept = target.binding.oneway.lock("client.oneway");
         let now = self.transport.now();
         let limit = Deadlines::of(&call.policies, now).request;
+        let mut kept = self.turn(&target.binding, limit)?;
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
         self.counters.count(Counter::OnewaysSent);
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
@@ -114,7 +117,7 @@ impl Client {
         now: Instant64,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
-        let mut kept = target.binding.oneway.lock("client.oneway");
+        let mut kept = self.turn(&target.binding, deadlines.request)?;
         self.counters.count(Counter::OnewaysSent);
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
         if let Some(mut connection) = cached {
@@ -127,6 +130,22 @@ impl Client {
             self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
         let asked = self.ask(&mut connection, target, call, deadlines);
         self.keep(&mut kept, connection, asked)
+    }
+
+    /// Waits until those who were first have sent theirs, or have been answered.
+    fn turn<'b>(
+        &self,
+        binding: &'b Binding,
+        deadline: Option<Instant64>,
+    ) -> Result<PiMutexGuard<'b, Option<ClientConnection>>, Failure> {
+        let Some(deadline) = deadline else {
+            return Ok(binding.oneway.lock("client.oneway"));
+        };
+        let wait = deadline.since(self.transport.now());
+        binding
+            .oneway
+            .lock_within("client.oneway", wait)
+            .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))
     }
 
     /// Keeps the connection for the one-ways that follow where it is sound.

@@ -3,12 +3,14 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use common::ior::{Ior, Profile};
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, FRAGMENT, LOCATE_REPLY, LOCATE_REQUEST, MESSAGE_ERROR,
     MORE_FRAGMENTS, NO_EXCEPTION, REPLY, SYNC_NONE, SYNC_WITH_SERVER, USER_EXCEPTION, locate,
 };
 use common::servant::{BASE_ID, PROBE_ID, REFUSED_ID, call};
-use common::{Address, FORMS, Order, World, in_each_world, message, wait_for};
+use common::{Address, FORMS, ORDERS, Order, Received, World, in_each_world, message, wait_for};
+use deckwatch_orb::Orb;
 
 const BAD_OPERATION: &str = "IDL:omg.org/CORBA/BAD_OPERATION:1.0";
 const OBJECT_NOT_EXIST: &str = "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0";
@@ -18,6 +20,7 @@ const COMPLETED_YES: u32 = 0;
 const COMPLETED_NO: u32 = 1;
 const UNKNOWN_OBJECT: u32 = 0;
 const OBJECT_HERE: u32 = 1;
+const OBJECT_FORWARD: u32 = 2;
 
 /// The object is asked once more, on a connection of its own: nobody else was hurt.
 #[track_caller]
@@ -303,6 +306,18 @@ in_each_world! {
         assert_eq!(world.probe.calls(), 0, "the servant is not called");
     }
 
+    fn a_locate_request_for_what_is_elsewhere_is_answered_by_where(world) {
+        let elsewhere = World::new(world.over, common::Lanes::Many);
+        world.orb.register_plain_key(b"There", &elsewhere.seen_by(&world.orb)).unwrap();
+        for form in FORMS {
+            let answer = world.dial().ask(&locate(form, 9, &Address::Key(b"There".to_vec())));
+            let mut body = answer.body();
+            assert_eq!((body.u32(), body.u32()), (9, OBJECT_FORWARD), "{form:?}");
+            let ior = Ior::read(&mut body);
+            assert_eq!(Profile::read(&ior.profiles[0].1).key, elsewhere.key, "{form:?}");
+        }
+    }
+
     fn a_cancel_request_is_advice_and_the_connection_goes_on(world) {
         for form in FORMS {
             let mut wire = world.dial();
@@ -406,6 +421,25 @@ in_each_world! {
         assert_eq!((body.u32(), body.u32()), (6, OBJECT_HERE));
     }
 
+    fn fragments_of_1_1_are_aligned_each_from_its_own_header(world) {
+        for order in ORDERS {
+            let form = (1, order);
+            // The operation's name makes the first fragment end at no multiple of 8; the number is put behind the next header as if a
+            // message began there.
+            let head = world.request(form, "number").bare();
+            let mut first = head.clone();
+            first[6] |= MORE_FRAGMENTS;
+            let last = message(form, FRAGMENT, |o| { o.u64(0x0102_0304_0506_0708); });
+            assert_eq!(last.len(), 24, "four octets of padding behind its header");
+            let mut wire = world.dial();
+            wire.say(&first);
+            let mut reply = wire.ask(&last).reply();
+            assert_eq!(reply.status, NO_EXCEPTION, "{order:?}");
+            let numbers = [reply.body.align(8).u32(), reply.body.u32()];
+            assert!([[0x0102_0304, 0x0506_0708], [0x0506_0708, 0x0102_0304]].contains(&numbers));
+        }
+    }
+
     fn a_fragment_of_nothing_is_a_message_error(world) {
         for form in [(1, Order::Big), (2, Order::Big)] {
             let mut wire = world.dial();
@@ -456,6 +490,33 @@ in_each_world! {
 }
 
 common::over_each! {
+    fn large_replies_go_out_in_fragments_that_end_where_the_version_wants(over) {
+        let world = World::with(over, Orb::builder().fragment_size(1024));
+        let payload: Vec<u8> = (0..5_000).map(|index| index as u8).collect();
+        for form in FORMS {
+            let mut wire = world.dial();
+            let mut part = wire.ask(&world.request(form, "octets").id(77).with(|o| { o.sequence(&payload); }));
+            assert_eq!((part.kind(), part.minor()), (REPLY, form.0));
+            let mut joined = part.octets.clone();
+            joined[6] &= !MORE_FRAGMENTS;
+            let mut parts = 1;
+            while part.flags() & MORE_FRAGMENTS != 0 {
+                assert!(part.octets.len() <= 1024 && part.octets.len().is_multiple_of(8), "{} octets", part.octets.len());
+                part = wire.hear().expect("the next fragment");
+                assert_eq!((part.kind(), part.minor(), part.order()), (FRAGMENT, form.0, part.order()));
+                let mut data = part.body();
+                if form.0 == 2 {
+                    assert_eq!(data.u32(), 77, "each fragment of 1.2 names its request");
+                }
+                joined.extend(data.rest());
+                parts += 1;
+            }
+            assert_eq!(parts > 1, form.0 > 0, "{form:?}");
+            let mut reply = Received { octets: joined }.reply();
+            assert_eq!(reply.body.sequence(), payload, "{form:?}");
+        }
+    }
+
     fn replies_of_one_connection_come_in_the_order_they_are_ready(over) {
         // More than one thread: the first request waits in the servant.
         let world = World::new(over, common::Lanes::Many);

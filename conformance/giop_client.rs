@@ -4,12 +4,13 @@
 mod common;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use common::ior::Ior;
 use common::message::{
-    CLOSE_CONNECTION, LOCATE_REPLY, LOCATION_FORWARD, LOCATION_FORWARD_PERM, MESSAGE_ERROR,
-    MORE_FRAGMENTS, NEEDS_ADDRESSING_MODE, NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE,
-    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, reply,
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, LOCATION_FORWARD,
+    LOCATION_FORWARD_PERM, MESSAGE_ERROR, MORE_FRAGMENTS, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
+    REPLY, REQUEST, SYNC_NONE, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, reply,
 };
 use common::servant::{REFUSED_ID, call, call_with, note};
 use common::{Lanes, ORDERS, Order, Over, Peer, Received, World, message, over_each};
@@ -329,6 +330,105 @@ over_each! {
                 });
                 let expected: Vec<u8> = (0..120).collect();
                 assert_eq!(call_with(&object, "octets", &Vec::new()), Ok(expected), "1.{minor} {order:?}");
+            }
+        }
+    }
+
+    fn large_requests_go_out_in_fragments(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            while let Some(first) = wire.hear() {
+                let (form, mut more) = (first.form(), first.flags() & MORE_FRAGMENTS != 0);
+                let mut joined = first.octets.clone();
+                joined[6] &= !MORE_FRAGMENTS;
+                tell(first);
+                while more {
+                    let part = wire.hear().expect("the next fragment");
+                    more = part.flags() & MORE_FRAGMENTS != 0;
+                    joined.extend(&part.octets[if form.0 == 2 { 16 } else { 12 }..]);
+                    tell(part);
+                }
+                wire.say(&mirror(&Received { octets: joined }));
+            }
+        });
+        let client = Orb::builder().round_trip_timeout(common::PATIENCE).fragment_size(1024).build().unwrap();
+        let payload: Vec<u8> = (0..4_000).map(|index| index as u8).collect();
+        for minor in peer.minors() {
+            assert_eq!(call_with(&peer.seen_by(&client, minor), "octets", &payload), Ok(payload.clone()), "1.{minor}");
+            let mut part = peer.heard();
+            let id = part.body().u32();
+            let mut parts = 1;
+            while part.flags() & MORE_FRAGMENTS != 0 {
+                assert!(part.octets.len() <= 1024 && part.octets.len().is_multiple_of(8));
+                part = peer.heard();
+                assert_eq!((part.kind(), part.minor()), (common::message::FRAGMENT, minor));
+                if minor == 2 {
+                    assert_eq!(part.body().u32(), id, "each fragment of 1.2 names its request");
+                }
+                parts += 1;
+            }
+            assert_eq!(parts > 1, minor > 0, "1.{minor}");
+        }
+    }
+
+    fn a_call_that_is_given_up_is_cancelled(over) {
+        for minor in 0..3 {
+            // The connection is set aside: the peer listens to one at a time.
+            let peer = Peer::start(over, |_, wire, tell| {
+                while let Some(message) = wire.hear() {
+                    tell(message);
+                }
+            });
+            if !peer.minors().contains(&minor) {
+                continue;
+            }
+            let client = common::client();
+            let hurried = peer.seen_by(&client, minor).with_round_trip_timeout(Some(Duration::from_millis(20)));
+            assert_eq!(call(&hurried, "ping").unwrap_err().kind, Kind::Timeout);
+            let id = peer.heard().asked().id;
+            let cancel = peer.heard();
+            assert_eq!((cancel.kind(), cancel.minor(), cancel.body().u32()), (CANCEL_REQUEST, minor, id));
+        }
+    }
+
+    fn a_forward_for_good_replaces_the_address_and_one_for_now_does_not(over) {
+        for (status, asked_again) in [(LOCATION_FORWARD, 1), (LOCATION_FORWARD_PERM, 0)] {
+            let world = World::new(over, Lanes::Many);
+            let text = world.orb.object_to_string(&world.object);
+            let peer = Peer::answering(over, move |_, asked| {
+                let ior = Ior::of_text(&text);
+                reply((2, Order::Big), asked.asked().id, status, |o| ior.write(o))
+            });
+            let client = common::client();
+            let object = peer.seen_by(&client, 2);
+            assert_eq!(call(&object, "ping"), Ok(()));
+            peer.heard();
+            world.orb.shutdown(true).expect("it ends");
+            assert!(call(&object, "ping").is_err());
+            assert_eq!(peer.heard_so_far().min(1), asked_again, "status {status}");
+        }
+    }
+
+    fn a_client_that_asks_where_an_object_is_heeds_the_answer(over) {
+        for (status, expected) in [(0, Ok(false)), (1, Ok(true)), (2, Ok(true))] {
+            let world = World::new(over, Lanes::Many);
+            let ior = Ior::of_text(&world.orb.object_to_string(&world.object));
+            let peer = Peer::answering(over, move |_, asked| {
+                assert_eq!(asked.kind(), LOCATE_REQUEST);
+                let id = asked.body().u32();
+                message(asked.form(), LOCATE_REPLY, |o| {
+                    o.u32(id).u32(status);
+                    if status == 2 {
+                        ior.write(o);
+                    }
+                })
+            });
+            let client = common::client();
+            let object = peer.seen_by(&client, 2);
+            assert_eq!(object.validate_connection(), expected, "status {status}");
+            peer.heard();
+            if status == 2 {
+                assert_eq!(call(&object, "ping"), Ok(()));
+                assert_eq!((peer.heard_so_far(), world.probe.calls()), (0, 1));
             }
         }
     }

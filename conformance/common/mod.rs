@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use deckwatch_orb::{ObjectRef, Orb, OrbBuilder, Poa, Servant};
+use deckwatch_orb::{Counter, ObjectRef, Orb, OrbBuilder, Poa, Servant};
 
 pub(crate) use message::{Address, FORMS, Received, Request, message};
 pub(crate) use octets::{Cursor, ORDERS, Octets, Order};
@@ -44,6 +44,8 @@ pub(crate) enum Lanes {
     OneThread,
     /// As many as an ORB has where nothing is said, and more as they are needed.
     Many,
+    /// As many, and a connection has been adopted by one of them before the test speaks on it.
+    Adopted,
 }
 
 /// Makes tests over every transport of functions that take an [`Over`].
@@ -87,6 +89,16 @@ macro_rules! in_each_world {
             }
 
             #[test]
+            fn tcp_adopted() {
+                super::$name(&World::new(Over::Tcp, Lanes::Adopted));
+            }
+
+            #[test]
+            fn unix_adopted() {
+                super::$name(&World::new(Over::Unix, Lanes::Adopted));
+            }
+
+            #[test]
             fn unix_one_thread() {
                 super::$name(&World::new(Over::Unix, Lanes::OneThread));
             }
@@ -106,6 +118,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A server with one [`Probe`].
 pub(crate) struct World {
     pub(crate) over: Over,
+    lanes: Lanes,
     pub(crate) orb: Orb,
     pub(crate) root: Poa,
     pub(crate) probe: Arc<Probe>,
@@ -116,13 +129,13 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(over: Over, lanes: Lanes) -> Self {
-        Self::with(
-            over,
-            match lanes {
-                Lanes::OneThread => Orb::builder().threads(1).dynamic_threads(0),
-                Lanes::Many => Orb::builder(),
-            },
-        )
+        let builder = match lanes {
+            Lanes::OneThread => Orb::builder().threads(1).dynamic_threads(0),
+            Lanes::Many | Lanes::Adopted => Orb::builder(),
+        };
+        let mut world = Self::with(over, builder);
+        world.lanes = lanes;
+        world
     }
 
     pub(crate) fn with(over: Over, builder: OrbBuilder) -> Self {
@@ -137,6 +150,7 @@ impl World {
         let key = object.object_key().expect("an IIOP profile").to_vec();
         Self {
             over,
+            lanes: Lanes::Many,
             orb,
             root,
             probe,
@@ -147,7 +161,25 @@ impl World {
 
     /// A raw connection to the server.
     pub(crate) fn dial(&self) -> Wire {
-        Wire::to(&self.orb)
+        let mut wire = Wire::to(&self.orb);
+        if self.lanes == Lanes::Adopted {
+            self.have_adopted(&mut wire);
+        }
+        wire
+    }
+
+    /// Asks what no servant answers until a thread has adopted the connection. A machine that is busy may give it back at once:
+    /// what the test then sees must be the same.
+    fn have_adopted(&self, wire: &mut Wire) {
+        let adoptions = || self.orb.counters().read(Counter::Adoptions);
+        let before = adoptions();
+        let question = self.request((2, Order::Little), "_non_existent").bare();
+        for _ in 0..200 {
+            assert_eq!(wire.ask(&question).reply().status, message::NO_EXCEPTION);
+            if adoptions() > before {
+                return;
+            }
+        }
     }
 
     /// The object as a client of ours sees it.

@@ -393,7 +393,11 @@ impl<'b> Writer<'b> {
         inner.write_u8(inner.order.flag())?;
         let result = write(&mut inner);
         self.position = inner.position;
-        self.follow_fragments();
+        if self.fragments.is_some() {
+            // The window that was opened within may reach beyond the fragment.
+            self.buffer.truncate(self.position);
+            self.follow_fragments();
+        }
         result?;
         let len = u32::try_from(self.position - start).map_err(|_| EncodeError::LengthTooLarge)?;
         self.patch_u32(start - 4, len);

@@ -18,9 +18,12 @@ mod idl {
 use std::sync::Arc;
 
 use calculator::Abacus;
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::{read_value, skip_value, write_value};
 use deckwatch_cdr::{
-    Any, BoundedString, BoundedVec, ByteOrder, Char, DecodeFact, EncodeError, Fixed, LongDouble,
-    Parse, Reader, TypeCode, Typed, WString, Write, Writer,
+    Any, BoundedString, BoundedVec, ByteOrder, Char, CharSet, Codec, DecodeFact, Divided,
+    EncodeError, Fixed, LongDouble, Parse, Reader, TypeCode, Typed, Version, WString, Write,
+    Writer,
 };
 use idl::broad::{self, *};
 use idl::shared::Stamp;
@@ -31,7 +34,13 @@ fn calculator() -> CalculatorRef {
     CalculatorRef::unchecked_narrow(ObjectRef::to(servant))
 }
 
-fn there_and_back<T: Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug>(value: &T) {
+fn there_and_back<T: Typed + Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug>(value: &T) {
+    for version in [Version::V1_1, Version::V1_2] {
+        for chars in [CharSet::Latin1, CharSet::Utf8] {
+            let codec = Codec::DEFAULT.with_version(version).with_chars(chars);
+            means_the_same_by_its_type_code(value, codec);
+        }
+    }
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let mut octets = Vec::new();
         value
@@ -49,6 +58,57 @@ fn there_and_back<T: Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug>(va
         }
         assert!(octets.len() >= T::SIZE_MIN);
     }
+}
+
+/// What the generated type writes, the walk by its TypeCode reads, passes over and writes alike: whole at each alignment, and in fragments.
+fn means_the_same_by_its_type_code<T>(value: &T, codec: Codec)
+where
+    T: Typed + Write + for<'a> Parse<'a> + PartialEq + std::fmt::Debug,
+{
+    const HEADER_SIZE: usize = 12;
+    const FRAGMENT_SIZE: usize = 40;
+    let code = T::type_code();
+    if code.kind() == Kind::Except {
+        return;
+    }
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        for phase in 0..8 {
+            let mut octets = vec![0; phase];
+            let mut w = Writer::new(&mut octets).with_origin(0);
+            value.write(&mut w_of(w, order, codec)).unwrap();
+            let at_value = Reader::new(&octets, order)
+                .at_position(phase)
+                .with_codec(codec);
+            let mut r = at_value;
+            let tree = read_value(&code, &mut r).unwrap();
+            r.finish().unwrap();
+            let mut passed = at_value;
+            skip_value(&code, &mut passed).unwrap();
+            passed.finish().unwrap();
+            let mut again = vec![0; phase];
+            w = Writer::new(&mut again).with_origin(0);
+            write_value(&code, &tree, &mut w_of(w, order, codec)).unwrap();
+            assert_eq!(again, octets, "{code} in {order:?}");
+        }
+        let mut octets = vec![0; HEADER_SIZE];
+        let w = Writer::new(&mut octets).with_origin(0);
+        let mut w = w_of(w, order, codec).with_fragments(FRAGMENT_SIZE);
+        value.write(&mut w).unwrap();
+        let ends = (FRAGMENT_SIZE..octets.len()).step_by(FRAGMENT_SIZE - HEADER_SIZE);
+        let ends: Vec<u32> = ends.map(|end| end as u32).collect();
+        let divided = Divided::new(&octets, &ends);
+        let at_value = Reader::of_divided(&divided, order, HEADER_SIZE).with_codec(codec);
+        let mut r = at_value;
+        assert_eq!(&T::parse(&mut r).unwrap(), value);
+        r.finish().unwrap();
+        let mut r = at_value;
+        read_value(&code, &mut r).unwrap();
+        r.finish().unwrap();
+    }
+}
+
+fn w_of(w: Writer<'_>, order: ByteOrder, codec: Codec) -> Writer<'_> {
+    w.with_order(order).with_codec(codec)
 }
 
 fn everything() -> Everything {
@@ -139,6 +199,39 @@ fn a_number_that_is_no_enumerator_is_refused() {
     let octets = [3, 0, 0, 0];
     assert!(Colour::parse(&mut Reader::new(&octets, ByteOrder::Little)).is_err());
     assert_eq!(Colour::ALL.len(), 3);
+}
+
+#[test]
+fn unions_by_every_selecting_type_and_values_at_their_ends_go_there_and_back() {
+    there_and_back(&ByShort::Minus(-5));
+    there_and_back(&ByShort::Rest(i16::MIN, 0.5));
+    there_and_back(&ByULong::Top(9));
+    there_and_back(&ByULong::Other(0));
+    there_and_back(&ByLongLong::Low("low".into()));
+    there_and_back(&ByLongLong::None(Point { x: 1.0, y: -1.0 }));
+    there_and_back(&ByLongLong::Other(i64::MIN));
+    there_and_back(&ByULongLong::Top('\u{FFFD}'));
+    there_and_back(&ByULongLong::Rest(1, Any::from_value(&7_u8).unwrap()));
+    there_and_back(&ByWide::Narrow(WString::from("\u{FEFF}mark")));
+    there_and_back(&ByWide::Money(BoundedVec::try_from(vec![1, 2]).unwrap()));
+    there_and_back(&ByWide::Other('\u{FEFF}'));
+    there_and_back(&ByUShort::Inner(65535, ByShort::Minus(1)));
+    let any = Any::from_value(&Any::from_value(&everything()).unwrap()).unwrap();
+    let anys = vec![vec![], vec![any.clone(), Any::empty()], vec![any]];
+    there_and_back(&Corners {
+        even: Fixed::from_units(-9999).unwrap(),
+        single: Fixed::from_units(-9).unwrap(),
+        fraction: Fixed::from_units(10_i128.pow(31) - 1).unwrap(),
+        cube: [[[1, 2], [3, 4], [5, 6]], [[7, 8], [9, 10], [11, 12]]],
+        halves: BoundedVec::try_from(vec![LongDouble::from(0.5), LongDouble::from(-1e300)])
+            .unwrap(),
+        anys: BoundedVec::try_from(anys).unwrap(),
+        answers: vec![true, false, true],
+        letters: vec!['a', '€', '\u{FFFE}'],
+        table: [[Colour::Red, Colour::Green], [Colour::LightBlue; 2]],
+        shorts: [ByShort::Minus(0), ByShort::Rest(0, 0.0)],
+        many: vec![Bounded::default()],
+    });
 }
 
 #[test]

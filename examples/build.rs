@@ -4,10 +4,12 @@ fn main() {
     for example in [
         "any",
         "callback",
+        "counter",
         "echo",
         "exceptions",
         "factory",
         "log",
+        "logbook",
         "pump",
     ] {
         deckwatch_idl::build::Builder::new()

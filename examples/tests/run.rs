@@ -50,5 +50,14 @@ macro_rules! examples {
 }
 
 examples!(
-    any, callback, echo, exceptions, factory, naming, oneway, timeouts
+    any,
+    callback,
+    echo,
+    exceptions,
+    factory,
+    naming,
+    oneway,
+    poa_policies,
+    servant_locator,
+    timeouts
 );

@@ -62,3 +62,19 @@ fn every_example_stands_in_the_books_table() {
         assert!(book.contains(&format!("| `{name}` |")), "{name}");
     }
 }
+
+/// The first table whose heading begins with `head`.
+fn rows<'b>(text: &'b str, head: &str) -> Vec<&'b str> {
+    let from_head = text.lines().skip_while(|line| !line.starts_with(head));
+    from_head.take_while(|line| line.starts_with('|')).collect()
+}
+
+#[test]
+fn the_books_page_of_types_is_the_specifications() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let (book, spec) = (read("docs/book/corba-in-rust.md"), read("spec/mapping.md"));
+    let head = "| IDL | owned |";
+    assert!(rows(&spec, head).len() > 20);
+    assert_eq!(rows(&book, head), rows(&spec, head));
+}

@@ -9,7 +9,9 @@ use common::message::{
     MORE_FRAGMENTS, NO_EXCEPTION, REPLY, SYNC_NONE, SYNC_WITH_SERVER, USER_EXCEPTION, locate,
 };
 use common::servant::{BASE_ID, PROBE_ID, REFUSED_ID, call};
-use common::{Address, FORMS, ORDERS, Order, Received, World, in_each_world, message, wait_for};
+use common::{
+    Address, FORMS, ORDERS, Octets, Order, Received, World, in_each_world, message, wait_for,
+};
 use deckwatch_orb::Orb;
 
 const BAD_OPERATION: &str = "IDL:omg.org/CORBA/BAD_OPERATION:1.0";
@@ -490,6 +492,52 @@ in_each_world! {
 }
 
 common::over_each! {
+    fn a_server_says_farewell_behind_the_replies_it_owes(over) {
+        let world = World::new(over, common::Lanes::Many);
+        let mut wire = world.dial();
+        for id in 1..4 {
+            wire.say(&world.request((2, Order::Big), "meet").id(id).bare());
+        }
+        world.probe.gate.wait_for_arrivals(3);
+        world.orb.shutdown(false).expect("it begins to end");
+        world.probe.gate.open();
+        let mut owed: Vec<u32> = (0..3).map(|_| wire.hear().expect("a reply").reply().id).collect();
+        owed.sort_unstable();
+        assert_eq!(owed, [1, 2, 3]);
+        assert_eq!(wire.hear().expect("a farewell").kind(), CLOSE_CONNECTION);
+        wire.expect_end();
+    }
+
+    fn no_primitive_is_broken_by_the_border_of_a_fragment(over) {
+        const SEQUENCE: u32 = 19;
+        const ULONGLONG: u32 = 24;
+        const COUNT: u32 = 500;
+        let world = World::with(over, Orb::builder().fragment_size(1024));
+        for order in ORDERS {
+            let request = world.request((1, order), "any").with(|o| {
+                let mut inside = Octets::encapsulation(order);
+                inside.u32(ULONGLONG).u32(0);
+                o.u32(SEQUENCE).sequence(&inside.octets).u32(COUNT);
+                for value in 0..COUNT {
+                    o.u64(u64::from(value));
+                }
+            });
+            let mut wire = world.dial();
+            let mut part = wire.ask(&request);
+            let mut body = part.reply().body;
+            assert_eq!((body.u32(), body.sequence().len(), body.u32()), (SEQUENCE, 12, COUNT));
+            for value in 0..u64::from(COUNT) {
+                if body.rest().is_empty() {
+                    assert_eq!(part.flags() & MORE_FRAGMENTS, MORE_FRAGMENTS);
+                    part = wire.hear().expect("the next fragment");
+                    body = part.body();
+                }
+                assert_eq!(body.u64(), value, "in fragments of 1.1, each aligned from its own header");
+            }
+            assert_eq!((body.rest(), part.flags() & MORE_FRAGMENTS), (&[][..], 0));
+        }
+    }
+
     fn large_replies_go_out_in_fragments_that_end_where_the_version_wants(over) {
         let world = World::with(over, Orb::builder().fragment_size(1024));
         let payload: Vec<u8> = (0..5_000).map(|index| index as u8).collect();

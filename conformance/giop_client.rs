@@ -256,6 +256,26 @@ over_each! {
         }
     }
 
+    fn a_client_closes_the_connection_that_a_farewell_has_ended(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            let asked = wire.hear().expect("a request");
+            wire.say(&done(&asked));
+            wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
+            // The client's end comes before its next connection is served; a request that crosses the farewell may stand before it.
+            while let Some(crossing) = wire.hear() {
+                assert_eq!(crossing.kind(), REQUEST);
+            }
+            tell(asked);
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        assert_eq!(call(&object, "ping"), Ok(()));
+        assert_eq!(call(&object, "ping"), Ok(()));
+        peer.heard();
+        client.shutdown(true).expect("it ends");
+        peer.heard();
+    }
+
     fn a_connection_lost_without_a_farewell_is_a_comm_failure_that_may_have_completed(over) {
         let peer = Peer::start(over, |_, wire, tell| tell(wire.hear().expect("a request")));
         let client = common::client();

@@ -151,6 +151,10 @@ impl Cursor {
         u32::try_from(self.number(4)).expect("four octets")
     }
 
+    pub(crate) fn u64(&mut self) -> u64 {
+        self.number(8)
+    }
+
     pub(crate) fn sequence(&mut self) -> Vec<u8> {
         let count = self.u32();
         self.raw(count as usize)

@@ -209,8 +209,7 @@ fn constructed(
             cases,
             ..
         } => {
-            let kind = arena.node(arena.unaliased(*discriminator)).kind();
-            let number = read_discriminator(kind, r)?;
+            let (kind, number) = read_selector(arena, *discriminator, r)?;
             sink.discriminator(kind, number)?;
             match select(cases, *default, number) {
                 Some(case) => walk(arena, cases[case].node, r, sink),
@@ -218,6 +217,34 @@ fn constructed(
             }
         }
         _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
+    }
+}
+
+/// The discriminator of a value, which must be an enumerator where it is of an enumeration.
+pub(crate) fn read_selector(
+    arena: &Arena,
+    discriminator: u32,
+    r: &mut Reader<'_>,
+) -> Result<(Kind, i64), DecodeError> {
+    let node = arena.node(arena.unaliased(discriminator));
+    let number = read_discriminator(node.kind(), r)?;
+    if is_enumerator(node, number) {
+        Ok((node.kind(), number))
+    } else {
+        Err(DecodeError::new(
+            DecodeFact::EnumeratorUnknown,
+            r.position() - 4,
+        ))
+    }
+}
+
+/// Whether a number is one that the type has, where it is an enumeration.
+pub(crate) fn is_enumerator(node: &Node, number: i64) -> bool {
+    match node {
+        Node::Enum { enumerators, .. } => {
+            usize::try_from(number).is_ok_and(|number| number < enumerators.len())
+        }
+        _ => true,
     }
 }
 

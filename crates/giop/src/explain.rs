@@ -34,7 +34,8 @@ impl SystemException {
     }
 
     /// What a decoder of an ORB like this one found wrong, if the minor code says so.
-    fn decode_fact(&self) -> Option<DecodeFact> {
+    #[must_use]
+    pub fn decode_fact(&self) -> Option<DecodeFact> {
         let place = self.minor.checked_sub(EXPERIMENTAL_VMCID)?.checked_sub(1)?;
         DecodeFact::ALL.get(place as usize).copied()
     }

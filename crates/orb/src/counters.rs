@@ -43,6 +43,8 @@ counters! {
     CancelRequests => "cancel_requests",
     /// Requests answered with a system exception.
     SystemExceptions => "system_exceptions",
+    /// Requests answered so because their values could not be read.
+    MalformedRequests => "malformed_requests",
     /// Requests for an object that is not there.
     ObjectsNotExist => "objects_not_exist",
     /// Requests that an adapter's manager turned away.

@@ -4,8 +4,8 @@ use super::{Reference, Value, is_octets};
 use crate::fixed::parse_packed;
 use crate::limits::VALUE_PARTS_MAX;
 use crate::text::decode_text;
-use crate::typecode::{Arena, Kind, Node, parse::read_discriminator};
-use crate::walk::{check_bound, select};
+use crate::typecode::{Arena, Kind, Node};
+use crate::walk::{check_bound, read_selector, select};
 use crate::{Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString};
 
 /// Reads a value of this type.
@@ -118,8 +118,7 @@ impl Reading<'_> {
                 cases,
                 ..
             } => {
-                let kind = self.arena.node(self.arena.unaliased(*discriminator)).kind();
-                let number = read_discriminator(kind, r)?;
+                let (_, number) = read_selector(self.arena, *discriminator, r)?;
                 let mut member = match std::mem::replace(value, Value::Nothing) {
                     Value::Union(_, Some(member)) => member,
                     _ => Box::new(Value::Nothing),

@@ -3,7 +3,7 @@
 use super::{Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
-use crate::walk::select;
+use crate::walk::{is_enumerator, select};
 use crate::{EncodeError, TypeCode, WString, Write, Writer};
 
 /// Writes a value of this type.
@@ -143,8 +143,11 @@ fn write_parts(
             },
             Value::Union(number, value),
         ) => {
-            let kind = arena.node(arena.unaliased(*discriminator)).kind();
-            write_discriminator(kind, *number, w)?;
+            let node = arena.node(arena.unaliased(*discriminator));
+            if !is_enumerator(node, *number) {
+                return Err(EncodeError::EnumeratorUnknown);
+            }
+            write_discriminator(node.kind(), *number, w)?;
             match (select(cases, *default, *number), value) {
                 (Some(case), Some(value)) => write(arena, cases[case].node, value, w),
                 (None, None) => Ok(()),

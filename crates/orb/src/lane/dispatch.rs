@@ -13,7 +13,7 @@ use crate::counters::Counter;
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
-use crate::{Completion, SystemException, current, minor};
+use crate::{Completion, SystemException, SystemExceptionKind, current, minor};
 
 thread_local! {
     /// The lane whose request this thread serves, by its address; 0: none.
@@ -121,6 +121,9 @@ impl Lane {
             Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
                 self.counters.count(Counter::SystemExceptions);
+                if is_of_octets(exception) {
+                    self.counters.count(Counter::MalformedRequests);
+                }
                 wire::exception_reply(&mut reply, request, exception, self.shape.sizes);
             }
             Outcome::Forward(target) => {
@@ -157,6 +160,16 @@ impl Lane {
         );
         self.write(connection, reply);
     }
+}
+
+/// Whether an exception tells that octets could not be read as values.
+fn is_of_octets(exception: SystemException) -> bool {
+    use SystemExceptionKind as Kind;
+    exception.decode_fact().is_some()
+        || matches!(
+            exception.kind,
+            Kind::Marshal | Kind::DataConversion | Kind::BadTypecode
+        )
 }
 
 /// A code set as a number, of which 0 is none.

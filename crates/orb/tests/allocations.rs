@@ -6,8 +6,11 @@ mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use deckwatch_orb::{ObjectRef, Orb, SystemException};
+use deckwatch_orb::{
+    ObjectRef, Orb, Policy, RebindMode, SetOverrideType, SyncScope, SystemException,
+};
 use support::{Server, call, call_octets, note, noted};
 
 struct Counting;
@@ -41,6 +44,15 @@ const CALLS: usize = 1_000;
 
 /// Allocations of the whole process, client and server, during `CALLS` calls.
 fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
+    allocations_with(|_, bench| bench.clone(), prepare, one)
+}
+
+/// The same, through the reference that `configure` makes of the server's.
+fn allocations_with(
+    configure: impl Fn(&Orb, &ObjectRef) -> ObjectRef,
+    prepare: impl Fn(&Server, &ObjectRef),
+    one: impl Fn(&ObjectRef),
+) -> usize {
     // Threads that are added under load are memory too: a sealed server of fixed shape adds none.
     let fixed = Orb::builder()
         .listen("127.0.0.1:0")
@@ -52,6 +64,7 @@ fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef
     let server = Server::with(fixed);
     let client = Orb::builder().buffer_size(64 << 10).build().unwrap();
     let bench = client.string_to_object(&server.text).unwrap().unwrap();
+    let bench = configure(&client, &bench);
     prepare(&server, &bench);
     server.orb.seal();
     client.seal();
@@ -108,6 +121,33 @@ fn oneways_take_no_memory() {
     assert_eq!(allocations_of(reserve, one), 0);
 }
 
+/// Policies at every level are put together anew for each call; a one-way that waits for its receipt has a reply.
+fn policies_take_no_memory() {
+    let timeout = |seconds| Policy::RelativeRoundtripTimeout(Duration::from_secs(seconds));
+    let add = SetOverrideType::AddOverride;
+    for scope in [SyncScope::WithServer, SyncScope::WithTarget] {
+        let one = |bench: &ObjectRef| {
+            let sent = bench.invoke_oneway("ping", |_| Ok(()));
+            assert_eq!(sent, Ok(()));
+            call(bench, "ping").unwrap();
+        };
+        let counted = allocations_with(
+            |client, bench| {
+                let orb_wide = [timeout(60), Policy::SyncScope(scope)];
+                let manager = client.policy_manager();
+                manager.set_policy_overrides(&orb_wide, add).unwrap();
+                let current = client.policy_current();
+                current.set_policy_overrides(&[timeout(50)], add).unwrap();
+                let own = Policy::Rebind(RebindMode::NoReconnect);
+                bench.set_policy_overrides(&[own], add).unwrap()
+            },
+            |_, _| {},
+            one,
+        );
+        assert_eq!(counted, 0, "{scope:?}");
+    }
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -120,5 +160,6 @@ fn an_allocation_on_the_way_is_counted() {
 fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     calls_take_no_memory();
     oneways_take_no_memory();
+    policies_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

@@ -7,9 +7,10 @@ mod exchange;
 mod forward;
 mod late;
 mod oneway;
+mod outbox;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use deckwatch_sync::{PiMutex, Pool};
 
@@ -26,7 +27,9 @@ use crate::wire::Sizes;
 pub(crate) use exchange::{Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;
-pub(crate) use oneway::{send_oneway, send_oneway_unasked};
+pub(crate) use oneway::send_oneway;
+use outbox::Outbox;
+pub(crate) use outbox::post_oneway;
 
 /// Everything that goes out of one ORB.
 pub(crate) struct Client {
@@ -49,6 +52,8 @@ pub(crate) struct Binding {
     oneway: PiMutex<Option<ClientConnection>>,
     /// Connections that wait for replies nobody waits for.
     late: Pool<ClientConnection>,
+    /// One-ways that nobody waits for; made for the first of them.
+    outbox: OnceLock<Option<Outbox>>,
     /// Held once by each connection besides: tells whether any is open.
     open: Arc<()>,
 }
@@ -112,6 +117,7 @@ impl Client {
             idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
             oneway: PiMutex::new(None),
             late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
+            outbox: OnceLock::new(),
             open: Arc::default(),
         });
         bindings.insert(key, Arc::clone(&binding));
@@ -120,7 +126,10 @@ impl Client {
 
     /// Closes every connection that no call is using.
     pub(crate) fn close(&self) {
-        for (_, binding) in self.bindings.lock("client.close").drain() {
+        let bindings = std::mem::take(&mut *self.bindings.lock("client.close"));
+        let bindings: Vec<_> = bindings.into_values().collect();
+        self.close_outboxes(&bindings);
+        for binding in bindings {
             while binding.idle.take().is_some() {}
             while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;

@@ -95,7 +95,7 @@ counters! {
     RequestsSent => "requests_sent",
     /// One-ways sent.
     OnewaysSent => "oneways_sent",
-    /// One-ways with SYNC_NONE that could not be sent.
+    /// One-ways with SYNC_NONE that could not be sent, or had no room to wait in.
     OnewaysLost => "oneways_lost",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",

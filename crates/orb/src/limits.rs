@@ -103,6 +103,13 @@ pub const RESOLUTIONS_MAX: usize = 16;
 /// Idle connections kept towards one endpoint: callers that call it at the same time and keep their connection.
 pub const IDLE_CONNECTIONS_MAX: usize = 64;
 
+/// One-ways with SYNC_NONE that wait for one endpoint: what its thread sends in some milliseconds. Then TRANSIENT: the caller learns at once
+/// that the endpoint does not keep up.
+pub const LETTERS_MAX: usize = 1_024;
+
+/// Octets that they hold together, unless a single one is larger.
+pub const LETTERS_SIZE_MAX: usize = 4 << 20;
+
 /// Connections towards one endpoint that wait for the late replies of calls given up: a server that is stuck must not gather more.
 pub const LATE_CONNECTIONS_MAX: usize = 8;
 

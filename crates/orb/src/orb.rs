@@ -135,6 +135,11 @@ impl OrbCore {
         Ok(self.lane.get_or_init(|| lane))
     }
 
+    /// Whether it has no threads of its own.
+    pub(crate) fn is_turned_by_hand(&self) -> bool {
+        self.settings.shape.threads == 0
+    }
+
     /// Where others reach us.
     fn published(&self) -> Vec<Endpoint> {
         let listened = self

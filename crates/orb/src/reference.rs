@@ -14,9 +14,7 @@ use deckwatch_cdr::{
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
-use crate::client::{
-    Binding, Call, CallKind, Reply, follow_forwards, send_oneway, send_oneway_unasked,
-};
+use crate::client::{Binding, Call, CallKind, Reply, follow_forwards, post_oneway, send_oneway};
 use crate::limits::{PERMANENT_FORWARDS_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
@@ -200,7 +198,7 @@ impl ObjectRef {
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
-            SyncScope::None => return send_oneway_unasked(&orb.client, &self.0, &call),
+            SyncScope::None => return post_oneway(orb, &self.0, &call),
             SyncScope::WithTransport => return send_oneway(&orb.client, &self.0, &call),
             SyncScope::WithServer => call.response = Response::Receipt,
             SyncScope::WithTarget => call.response = Response::Outcome,

@@ -148,6 +148,25 @@ fn policies_take_no_memory() {
     }
 }
 
+/// One-ways that lie in a box meanwhile, in memory that is lent.
+fn posted_oneways_take_no_memory() {
+    let reserve =
+        |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
+    let configure = |_: &Orb, bench: &ObjectRef| {
+        let none = Policy::SyncScope(SyncScope::None);
+        let how = SetOverrideType::AddOverride;
+        bench.set_policy_overrides(&[none], how).unwrap()
+    };
+    let one = |bench: &ObjectRef| {
+        let before = noted(bench).unwrap();
+        note(bench, 1).unwrap();
+        while noted(bench).unwrap() == before {
+            std::thread::yield_now();
+        }
+    };
+    assert_eq!(allocations_with(configure, reserve, one), 0);
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -161,5 +180,6 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     calls_take_no_memory();
     oneways_take_no_memory();
     policies_take_no_memory();
+    posted_oneways_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

@@ -5,7 +5,8 @@ mod support;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use deckwatch_orb::limits::STALE_CHECK_AFTER;
+use deckwatch_cdr::EncodeError;
+use deckwatch_orb::limits::{LETTERS_SIZE_MAX, STALE_CHECK_AFTER};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, PolicyType, RebindMode, SetOverrideType,
     SyncScope, SystemException, SystemExceptionKind as Kind, minor, own_minor,
@@ -152,6 +153,74 @@ fn a_oneway_with_server_follows_a_forward_and_a_plain_one_is_not_told_of_it() {
 }
 
 #[test]
+fn a_oneway_with_sync_none_does_not_wait_for_a_server_that_does_not_read() {
+    let (hold, held) = channel::<()>();
+    let (orb, reference) = fake_server(move |stream| {
+        let _until_dropped = held.recv();
+        drop(stream);
+    });
+    let carefree = with(&reference, Policy::SyncScope(SyncScope::None));
+    let octets = vec![0; LETTERS_SIZE_MAX / 8];
+    let send = || carefree.invoke_oneway("octets", |w| w.write_octet_sequence(&octets));
+    // The sockets hold some, the box holds some more; then the caller learns that there is no room, at once.
+    let refused = (0..).find_map(|_| send().err()).unwrap();
+    assert_eq!(
+        (refused.kind, refused.minor, refused.completed),
+        (Kind::Transient, minor::REQUEST_DISCARDED, Completion::No)
+    );
+    assert_ne!(orb.counters().read(Counter::OnewaysLost), 0);
+    drop(hold);
+}
+
+#[test]
+fn what_is_in_the_box_is_sent_before_the_orb_ends_and_wrong_arguments_are_told() {
+    let server = Server::start();
+    let (orb, bench) = client_of(&server);
+    let carefree = with(&bench, Policy::SyncScope(SyncScope::None));
+    for value in 0..100 {
+        note(&carefree, value).unwrap();
+    }
+    let refused = carefree.invoke_oneway("note", |_| Err(EncodeError::BoundExceeded));
+    let told = SystemException::from(EncodeError::BoundExceeded);
+    assert_eq!(refused, Err(told));
+    orb.shutdown(true).unwrap();
+    let (_other, bench) = client_of(&server);
+    while noted(&bench).unwrap() < 100 {
+        std::thread::yield_now();
+    }
+    assert!(
+        server
+            .bench
+            .order
+            .lock()
+            .unwrap()
+            .iter()
+            .copied()
+            .eq(0..100)
+    );
+}
+
+#[test]
+fn a_oneway_with_sync_none_goes_to_the_next_address_where_the_first_is_dead() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::start();
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_plain_key(b"Bench", &own).unwrap();
+    let dead = gone.local_addr().unwrap();
+    drop(gone);
+    let (orb, bench) = client_of(&server);
+    let url = format!(
+        "corbaloc:iiop:1.2@{dead},iiop:1.2@{}/Bench",
+        server.address()
+    );
+    let carefree = orb.string_to_object(&url).unwrap().unwrap();
+    note(&with(&carefree, Policy::SyncScope(SyncScope::None)), 7).unwrap();
+    while noted(&bench).unwrap() == 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_oneway_with_sync_none_is_not_told_that_nobody_listens_and_the_operator_is() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc:iiop:1.2@{}/Gone", listener.local_addr().unwrap());
@@ -160,7 +229,9 @@ fn a_oneway_with_sync_none_is_not_told_that_nobody_listens_and_the_operator_is()
     let gone = orb.string_to_object(&url).unwrap().unwrap();
     let carefree = with(&gone, Policy::SyncScope(SyncScope::None));
     assert_eq!(oneway(&carefree, "ping"), Ok(()));
-    assert_eq!(orb.counters().read(Counter::OnewaysLost), 1);
+    while orb.counters().read(Counter::OnewaysLost) == 0 {
+        std::thread::yield_now();
+    }
     assert_eq!(oneway(&gone, "ping").unwrap_err().kind, Kind::Transient);
 }
 

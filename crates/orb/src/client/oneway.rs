@@ -15,7 +15,7 @@ use deckwatch_sync::PiMutexGuard;
 
 /// As [`send_oneway`] for a caller that does not want to know whether the request could be sent; what it has itself
 /// done wrong it is told all the same.
-pub(crate) fn send_oneway_unasked(
+pub(super) fn send_oneway_unasked(
     client: &Client,
     origin: &Inner,
     call: &Call<'_>,
@@ -88,6 +88,18 @@ impl Client {
         let now = self.transport.now();
         let limit = Deadlines::of(&call.policies, now).request;
         let mut kept = self.turn(&target.binding, limit)?;
+        self.send_over(&mut kept, target, call, may_reconnect, (now, limit))
+    }
+
+    /// Sends a one-way over the connection that is kept for them, or a new one.
+    pub(super) fn send_over(
+        &self,
+        kept: &mut Option<ClientConnection>,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        (now, limit): (Instant64, Option<Instant64>),
+    ) -> Result<(), Failure> {
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
         self.counters.count(Counter::OnewaysSent);
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
@@ -138,14 +150,17 @@ impl Client {
         binding: &'b Binding,
         deadline: Option<Instant64>,
     ) -> Result<PiMutexGuard<'b, Option<ClientConnection>>, Failure> {
-        let Some(deadline) = deadline else {
-            return Ok(binding.oneway.lock("client.oneway"));
+        let taken = match deadline {
+            None => Some(binding.oneway.lock("client.oneway")),
+            Some(deadline) => {
+                let wait = deadline.since(self.transport.now());
+                binding.oneway.lock_within("client.oneway", wait)
+            }
         };
-        let wait = deadline.since(self.transport.now());
-        binding
-            .oneway
-            .lock_within("client.oneway", wait)
-            .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))
+        let mut kept = taken
+            .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))?;
+        binding.send_letters_before(&mut kept);
+        Ok(kept)
     }
 
     /// Keeps the connection for the one-ways that follow where it is sound.

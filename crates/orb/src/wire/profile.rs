@@ -101,6 +101,11 @@ impl Profile {
         named.unwrap_or(Target::Key(&self.object_key))
     }
 
+    /// What its requests are written in.
+    pub(crate) const fn codec(&self) -> Codec {
+        self.codec
+    }
+
     /// Whether the server is to be told our code sets.
     pub(crate) fn knows_code_sets(&self) -> bool {
         self.code_sets.is_some()

@@ -1,0 +1,263 @@
+//! One-ways with SYNC_NONE: the caller leaves them in a box and goes on; a thread an endpoint sends them in their order.
+//!
+//! Whoever sends another one-way to that endpoint sends what lies in the box first, so that the order of calls is kept
+//! whatever they wait for.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use deckwatch_cdr::{Codec, EncodeError, Version, Writer};
+use deckwatch_giop::Response;
+use deckwatch_sync::{BoundedQueue, PiMutex, Popped};
+
+use super::exchange::{Call, CallKind, Deadlines, Failure};
+use super::forward::tell;
+use super::oneway::send_oneway_unasked;
+use super::{Binding, Client, ClientConnection};
+use crate::counters::Counter;
+use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
+use crate::orb::OrbCore;
+use crate::policy::{Overrides, RebindMode};
+use crate::reference::{Inner, Target};
+use crate::trace::CallNumber;
+use crate::{Completion, SystemException, minor, raise};
+
+/// What waits to be sent to one endpoint.
+pub(super) struct Outbox {
+    letters: PiMutex<VecDeque<Letter>>,
+    /// Octets in it.
+    size: AtomicUsize,
+    /// Rings where there is something in it.
+    bell: Arc<BoundedQueue<()>>,
+}
+
+/// A one-way, marshalled.
+struct Letter {
+    orb: Arc<OrbCore>,
+    object: Arc<Inner>,
+    /// The first of them is where it goes.
+    targets: Arc<[Target]>,
+    policies: Overrides,
+    number: CallNumber,
+    codec: Codec,
+    /// The arguments, then the operation's name.
+    buffer: Vec<u8>,
+    arguments_len: usize,
+}
+
+/// Leaves a one-way to be sent. Where that cannot be, it is sent at once: before GIOP 1.2 arguments cannot be marshalled apart
+/// from their message, and an ORB that is turned by hand has no threads.
+///
+/// # Errors
+/// What the caller has done wrong; TRANSIENT where [`LETTERS_MAX`] or [`LETTERS_SIZE_MAX`] are waiting.
+pub(crate) fn post_oneway(
+    orb: &Arc<OrbCore>,
+    origin: &Arc<Inner>,
+    call: &Call<'_>,
+) -> Result<(), SystemException> {
+    let client = &orb.client;
+    let current = origin.current();
+    let targets = match current.forwarded() {
+        Some(targets) => targets,
+        None => Arc::clone(current.targets()?),
+    };
+    let (binding, codec) = (&targets[0].binding, targets[0].profile.codec());
+    let outbox = (codec.version == Version::V1_2 && !orb.is_turned_by_hand())
+        .then(|| binding.outbox())
+        .flatten();
+    let Some(outbox) = outbox else {
+        return send_oneway_unasked(client, origin, call);
+    };
+    let mut buffer = client.slab.lend_empty();
+    let mut writer = Writer::new(&mut buffer)
+        .with_codec(codec)
+        .with_limit(client.sizes.message_max);
+    if let Err(error) = (call.arguments)(&mut writer) {
+        client.slab.take_back(buffer);
+        return Err(error.into());
+    }
+    let arguments_len = buffer.len();
+    buffer.extend_from_slice(call.operation.as_bytes());
+    let letter = Letter {
+        orb: Arc::clone(orb),
+        object: Arc::clone(origin),
+        targets: Arc::clone(&targets),
+        policies: call.policies,
+        number: call.number,
+        codec,
+        buffer,
+        arguments_len,
+    };
+    outbox.post(letter).map_err(|letter| {
+        client.slab.take_back(letter.buffer);
+        client.counters.count(Counter::OnewaysLost);
+        raise::transient(minor::REQUEST_DISCARDED, Completion::No)
+    })
+}
+
+impl Outbox {
+    /// An empty box and the thread that empties it.
+    fn start(binding: &Arc<Binding>) -> Option<Self> {
+        let bell = Arc::new(BoundedQueue::with_capacity(1));
+        let (binding, rings) = (Arc::downgrade(binding), Arc::clone(&bell));
+        let thread = std::thread::Builder::new().name("orb-sender".to_owned());
+        thread.spawn(move || send_posted(&binding, &rings)).ok()?;
+        Some(Self {
+            letters: PiMutex::new(VecDeque::with_capacity(LETTERS_MAX)),
+            size: AtomicUsize::new(0),
+            bell,
+        })
+    }
+
+    fn post(&self, letter: Letter) -> Result<(), Letter> {
+        let size = letter.buffer.len();
+        let mut letters = self.letters.lock("outbox.post");
+        let held = self.size.load(Ordering::Relaxed);
+        if letters.len() >= LETTERS_MAX || (held != 0 && held + size > LETTERS_SIZE_MAX) {
+            drop(letters);
+            return Err(letter);
+        }
+        self.size.store(held + size, Ordering::Relaxed);
+        letters.push_back(letter);
+        drop(letters);
+        let _it_rings_already = self.bell.push(());
+        Ok(())
+    }
+
+    fn take(&self) -> Option<Letter> {
+        let mut letters = self.letters.lock("outbox.take");
+        let letter = letters.pop_front()?;
+        self.size.fetch_sub(letter.buffer.len(), Ordering::Relaxed);
+        Some(letter)
+    }
+
+    fn len(&self) -> usize {
+        self.letters.lock("outbox.len").len()
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.bell.close();
+    }
+}
+
+fn send_posted(binding: &Weak<Binding>, bell: &BoundedQueue<()>) {
+    while let Popped::Value(()) = bell.pop(None) {
+        let Some(binding) = binding.upgrade() else {
+            return;
+        };
+        binding.send_letters(|| true);
+    }
+}
+
+impl Binding {
+    /// The box, with its thread from the first time on; none where a thread cannot be had.
+    fn outbox(self: &Arc<Self>) -> Option<&Outbox> {
+        let made = self.outbox.get_or_init(|| Outbox::start(self));
+        made.as_ref()
+    }
+
+    /// Sends what lies in the box while there is time, and throws the rest away. What its endpoint does not take goes to the
+    /// other addresses of its reference.
+    fn send_letters(&self, in_time: impl Fn() -> bool) {
+        let Some(Some(outbox)) = self.outbox.get() else {
+            return;
+        };
+        loop {
+            let mut kept = self.oneway.lock("outbox.send");
+            let Some(letter) = outbox.take() else {
+                return;
+            };
+            let sent = if in_time() {
+                letter.send(&mut kept)
+            } else {
+                let discarded = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+                Err(Failure::last(discarded))
+            };
+            drop(kept);
+            letter.settle(sent, true);
+        }
+    }
+
+    /// Sends what lay in the box when the caller, who wants to send something behind it, got the turn.
+    pub(super) fn send_letters_before(&self, kept: &mut Option<ClientConnection>) {
+        let Some(Some(outbox)) = self.outbox.get() else {
+            return;
+        };
+        for _ in 0..outbox.len() {
+            let Some(letter) = outbox.take() else {
+                return;
+            };
+            let sent = letter.send(kept);
+            letter.settle(sent, false);
+        }
+    }
+
+    /// Ends the thread.
+    pub(super) fn close_outbox(&self) {
+        if let Some(Some(outbox)) = self.outbox.get() {
+            outbox.bell.close();
+        }
+    }
+}
+
+impl Letter {
+    /// As the caller made it.
+    fn with_call<T>(&self, then: impl FnOnce(&Call<'_>) -> T) -> T {
+        let (arguments, operation) = self.buffer.split_at(self.arguments_len);
+        let write = |w: &mut Writer<'_>| {
+            // A place where another codec was agreed on would read them wrong.
+            if w.codec() != self.codec || w.phase() != 0 {
+                return Err(EncodeError::TypeMismatch);
+            }
+            w.write_octets(arguments)
+        };
+        then(&Call {
+            operation: std::str::from_utf8(operation).unwrap_or_default(),
+            arguments: &write,
+            response: Response::Nothing,
+            kind: CallKind::Oneway,
+            policies: self.policies,
+            number: self.number,
+        })
+    }
+
+    fn send(&self, kept: &mut Option<ClientConnection>) -> Result<(), Failure> {
+        let client = &self.orb.client;
+        let may_reconnect =
+            self.policies.rebind() != RebindMode::NoReconnect || !self.object.current().is_bound();
+        let now = client.transport.now();
+        let limit = Deadlines::of(&self.policies, now).request;
+        let target = &self.targets[0];
+        self.with_call(|call| client.send_over(kept, target, call, may_reconnect, (now, limit)))
+    }
+
+    fn settle(self, sent: Result<(), Failure>, may_go_elsewhere: bool) {
+        let client = &self.orb.client;
+        match sent {
+            Ok(()) => self.object.current().bind(),
+            Err(failure) if failure.may_retry && may_go_elsewhere && self.targets.len() > 1 => {
+                let _told_to_nobody =
+                    self.with_call(|call| send_oneway_unasked(client, &self.object, call));
+            }
+            Err(failure) => {
+                client.counters.count(Counter::OnewaysLost);
+                self.with_call(|call| tell(client, &self.object, call, failure.exception));
+            }
+        }
+        client.slab.take_back(self.buffer);
+    }
+}
+
+impl Client {
+    /// Sends what lies in all boxes, and ends their threads. What has not gone within [`DRAIN_TIMEOUT`] is lost.
+    pub(super) fn close_outboxes(&self, bindings: &[Arc<Binding>]) {
+        let until = self.transport.now().after(DRAIN_TIMEOUT);
+        for binding in bindings {
+            binding.send_letters(|| self.transport.now() < until);
+            binding.close_outbox();
+        }
+    }
+}

@@ -116,14 +116,31 @@ over_each! {
     }
 
     fn service_contexts_of_replies_that_are_not_understood_are_passed_over(over) {
-        let (_peer, _client, object) = answered(over, 2, |asked| {
-            let id = asked.asked().id;
-            message((2, Order::Big), REPLY, |o| {
-                o.u32(id).u32(NO_EXCEPTION).u32(2).u32(0x4242_4242).sequence(b"odd").u32(9).sequence(&[]);
-                o.align(8).u64(5);
-            })
-        });
-        assert_eq!(call_with(&object, "number", &1_u64), Ok(5));
+        for length in 0..8 {
+            let (_peer, _client, object) = answered(over, 2, move |asked| {
+                let id = asked.asked().id;
+                message((2, Order::Big), REPLY, |o| {
+                    o.u32(id).u32(NO_EXCEPTION).u32(2).u32(0x4242_4242).sequence(&vec![1; length]).u32(9).sequence(&[]);
+                    // The body begins at a multiple of 8, whatever stands before it.
+                    o.align(8).sequence(b"results");
+                })
+            });
+            assert_eq!(call_with(&object, "octets", &Vec::<u8>::new()), Ok(b"results".to_vec()), "{length}");
+        }
+    }
+
+    fn the_body_of_a_request_of_1_2_begins_at_a_multiple_of_eight(over) {
+        let (peer, client, _) = answered(over, 2, mirror);
+        for minor in peer.minors() {
+            // Keys of every length move the end of the header through all places.
+            for length in 1..9 {
+                let ior = peer.ior(minor, &vec![b'k'; length]).text(Order::Big);
+                let object = client.string_to_object(&ior).unwrap().unwrap();
+                assert_eq!(call_with(&object, "octets", &b"abc".to_vec()), Ok(b"abc".to_vec()));
+                let mut body = peer.heard().asked().body;
+                assert_eq!((body.sequence(), body.rest()), (b"abc".to_vec(), &[][..]), "1.{minor} {length}");
+            }
+        }
     }
 
     fn a_user_exception_is_given_to_whoever_knows_its_id(over) {

@@ -87,18 +87,26 @@ in_each_world! {
 
     fn text_is_iso_8859_1_where_nothing_was_negotiated(world) {
         for form in common::FORMS {
-            let request = world.request(form, "text").with(|o| { o.sequence(b"gr\xfcn\0"); });
-            let mut reply = world.dial().ask(&request).reply();
+            let mut wire = world.dial();
+            let mut reply = wire.ask(&world.request(form, "text").with(|o| { o.sequence(b"gr\xfcn\0"); })).reply();
             assert_eq!(reply.body.sequence(), b"gr\xfcn\0", "{form:?}");
+            let mut counted = wire.ask(&world.request(form, "characters").with(|o| { o.sequence(b"\xe2\x9a\x93\0"); })).reply();
+            assert_eq!(counted.body.u32(), 3, "an octet is a character");
         }
     }
 
     fn text_is_utf_8_where_the_request_says_so_in_either_byte_order(world) {
         for form in common::FORMS.into_iter().filter(|form| form.0 > 0) {
             for order in ORDERS {
-                let request = world.request(form, "text").context(CODE_SETS, &context(order, UTF_8, UTF_16));
-                let mut reply = world.dial().ask(&request.with(|o| { o.sequence("\u{2693}\0".as_bytes()); })).reply();
-                assert_eq!((reply.status, reply.body.sequence()), (NO_EXCEPTION, "\u{2693}\0".as_bytes().to_vec()), "{form:?}");
+                let told = |operation| world.request(form, operation).context(CODE_SETS, &context(order, UTF_8, UTF_16));
+                let anchor = "\u{2693}\0".as_bytes();
+                let mut reply = world.dial().ask(&told("text").with(|o| { o.sequence(anchor); })).reply();
+                assert_eq!((reply.status, reply.body.sequence()), (NO_EXCEPTION, anchor.to_vec()), "{form:?}");
+                let mut counted = world.dial().ask(&told("characters").with(|o| { o.sequence(anchor); })).reply();
+                assert_eq!(counted.body.u32(), 1, "three octets are a character");
+                // What is no UTF-8 cannot be read.
+                let raised = world.dial().ask(&told("text").with(|o| { o.sequence(b"gr\xfcn\0"); })).reply().exception();
+                assert_eq!((raised.0.as_str(), raised.2), ("IDL:omg.org/CORBA/DATA_CONVERSION:1.0", 1), "{form:?}");
             }
         }
     }
@@ -107,10 +115,11 @@ in_each_world! {
         let form = (2, Order::Big);
         let mut wire = world.dial();
         let ask = |request: common::Request| request.with(|o| { o.sequence("\u{2693}\0".as_bytes()); });
-        let first = ask(world.request(form, "text").context(CODE_SETS, &context(Order::Big, UTF_8, UTF_16)));
-        assert_eq!(wire.ask(&first).reply().status, NO_EXCEPTION);
-        let mut second = wire.ask(&ask(world.request(form, "text").id(8))).reply();
-        assert_eq!((second.status, second.body.sequence()), (NO_EXCEPTION, "\u{2693}\0".as_bytes().to_vec()));
+        let first = ask(world.request(form, "characters").context(CODE_SETS, &context(Order::Big, UTF_8, UTF_16)));
+        assert_eq!(wire.ask(&first).reply().body.u32(), 1);
+        assert_eq!(wire.ask(&ask(world.request(form, "characters").id(8))).reply().body.u32(), 1);
+        // And for no other connection.
+        assert_eq!(world.dial().ask(&ask(world.request(form, "characters"))).reply().body.u32(), 3);
     }
 
     fn another_choice_on_one_connection_is_marshal_with_minor_code_9(world) {

@@ -240,22 +240,32 @@ over_each! {
         for minor in [1, 2] {
             let peer = Peer::start(over, move |index, wire, tell| {
                 let asked = wire.hear().expect("a request");
-                if index == 0 {
-                    wire.say(&message((minor, Order::Big), CLOSE_CONNECTION, |_| ()));
-                } else {
-                    wire.say(&done(&asked));
-                }
+                wire.say(&done(&asked));
                 tell(asked);
+                if index == 0 {
+                    // The next request on this connection is read, and answered by the farewell alone.
+                    tell(wire.hear().expect("a second request"));
+                    wire.say(&message((minor, Order::Big), CLOSE_CONNECTION, |_| ()));
+                }
             });
             let client = common::client();
             let object = peer.seen_by(&client, minor);
-            // The first connection of a client that has sent nothing before: the farewell says that nothing was done.
-            let called = call(&object, "ping").or_else(|raised| {
-                assert_eq!((raised.kind, raised.completed), (Kind::CommFailure, Completion::No));
-                call(&object, "ping")
-            });
-            assert_eq!(called, Ok(()));
+            assert_eq!(call(&object, "ping"), Ok(()));
+            assert_eq!(call_with(&object, "octets", &Vec::<u8>::new()).map_err(|raised| raised.kind), Err(Kind::Marshal), "an answer without results");
+            let operations = [(); 3].map(|()| peer.heard().asked().operation);
+            assert_eq!(operations, ["ping", "octets", "octets"], "1.{minor}");
         }
+    }
+
+    fn a_farewell_on_a_connection_just_made_says_that_nothing_was_done(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            tell(wire.hear().expect("a request"));
+            wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
+        });
+        let client = common::client();
+        let raised = call(&peer.seen_by(&client, 2), "ping").unwrap_err();
+        assert!(matches!(raised.kind, Kind::CommFailure | Kind::Transient), "{raised:?}");
+        assert_eq!(raised.completed, Completion::No);
     }
 
     fn a_farewell_to_an_idle_connection_is_no_failure(over) {

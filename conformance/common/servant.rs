@@ -114,6 +114,10 @@ impl Servant for Probe {
                 let number = u64::parse(&mut r)?;
                 number.write(&mut request.reply()?)?;
             }
+            b"characters" => {
+                let count = String::parse(&mut r)?.chars().count();
+                request.reply()?.write_count(count)?;
+            }
             b"text" => echo::<String>(request, &mut r)?,
             b"wide_text" => echo::<WString>(request, &mut r)?,
             b"any" => echo::<Any>(request, &mut r)?,

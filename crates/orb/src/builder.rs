@@ -266,7 +266,7 @@ impl OrbBuilder {
     /// Sends larger messages of GIOP 1.1 and 1.2 as fragments of at most so many octets (at least 1,024, rounded down to a multiple of 8); without this
     /// word every message is sent whole. Fragments are read in any case.
     pub fn fragment_size(mut self, octets: usize) -> Self {
-        self.shape.sizes.fragment = Some(octets.max(FRAGMENT_SIZE_MIN));
+        self.shape.sizes.fragment = Some(octets.max(FRAGMENT_SIZE_MIN) & !7);
         self
     }
 
@@ -424,6 +424,18 @@ mod tests {
         let builder = OrbBuilder::default().arguments(&mut arguments).unwrap();
         assert_eq!(arguments, ["serve", "-v"]);
         assert_eq!(builder.initial[0].1, "corbaloc::ship:2809/NameService");
+    }
+
+    #[test]
+    fn a_fragment_is_as_long_as_messages_are_aligned_for() {
+        let size = |octets| {
+            let builder = OrbBuilder::default().fragment_size(octets);
+            builder.shape.sizes.fragment
+        };
+        assert_eq!(
+            [0, 1_024, 2_047, 2_050].map(size),
+            [1_024, 1_024, 2_040, 2_048].map(Some)
+        );
     }
 
     #[test]

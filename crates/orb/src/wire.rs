@@ -74,7 +74,7 @@ fn header(message: &[u8]) -> Option<Header> {
 pub(crate) struct Sizes {
     /// Octets of the largest taken or sent.
     pub(crate) message_max: usize,
-    /// Octets of the parts in which larger ones are sent.
+    /// Octets of the parts in which larger ones are sent; a multiple of 8, as messages of GIOP 1.1 are aligned for it.
     pub(crate) fragment: Option<usize>,
 }
 

@@ -152,6 +152,23 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
 }
 
 #[test]
+fn omniorb_and_we_call_each_other_over_ipv6() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return deckwatch_testkit::skip("ipv6", "this host has no IPv6");
+    }
+    let Some((client, server)) = their_programs() else {
+        return;
+    };
+    let (ours, reference) = our_server_at("[::1]:0");
+    their_client(&client, "1.2", &[&reference, MANY_TEXT]).expect("omniORB calls us");
+    let (_process, theirs) = their_server_at(&server, "1.2", "giop:tcp:[::1]:");
+    let caller = Orb::builder().build().expect("an ORB");
+    echo::call(&caller, &theirs, MANY).expect("we call omniORB");
+    caller.shutdown(true).expect("it ends");
+    ours.shutdown(true).expect("it ends");
+}
+
+#[test]
 fn omniorb_and_we_read_each_others_fragments_of_giop_1_1_and_1_2() {
     let folder = scratch("echo-fragments");
     let Some((client, server)) = their_programs() else {

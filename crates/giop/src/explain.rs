@@ -337,7 +337,7 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         Kind::Transient,
         own::HOST_UNKNOWN,
         "the name of the server's host has no address",
-        "check the host in the reference; the server may have to publish another (-ORBPublishedHost)",
+        "check the host in the reference; the server may have to publish another (-ORBPublishEndpoints)",
     ),
     (
         Kind::Transient,

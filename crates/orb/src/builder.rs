@@ -1,9 +1,11 @@
-//! What an ORB is made with: in words of the program, and in `-ORB` arguments of the command line.
+//! What an ORB is made with, in words of the program; `arguments` reads those of a command line.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::arguments::{KnownOptions, TRACE_PLACE};
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
     ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, FRAGMENT_SIZE_MIN,
@@ -11,7 +13,7 @@ use crate::limits::{
     REPLY_TIMEOUT,
 };
 use crate::orb::{Orb, OrbCore};
-use crate::policy::{Overrides, Policy, SyncScope};
+use crate::policy::{Overrides, Policy};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
@@ -21,7 +23,8 @@ use crate::wire::Sizes;
 pub struct OrbBuilder {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) published_host: Option<String>,
+    pub(crate) published: Vec<Endpoint>,
+    pub(crate) id: String,
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) default_initial: Option<String>,
     pub(crate) shape: LaneShape,
@@ -61,7 +64,12 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownOption(option) => write!(f, "The option {option} is not known."),
+            Self::UnknownOption(option) => {
+                write!(
+                    f,
+                    "The option {option} is not known; known are {KnownOptions}."
+                )
+            }
             Self::ValueMissing(option) => write!(f, "The option {option} needs a value after it."),
             Self::ValueMalformed {
                 option,
@@ -85,7 +93,8 @@ impl Default for OrbBuilder {
         Self {
             transport: Arc::new(SocketTransport::default()),
             endpoints: Vec::new(),
-            published_host: None,
+            published: Vec::new(),
+            id: String::new(),
             initial: Vec::new(),
             default_initial: None,
             shape: LaneShape {
@@ -111,93 +120,6 @@ impl Default for OrbBuilder {
 }
 
 impl OrbBuilder {
-    /// Takes the `-ORB` arguments out of `arguments` and obeys them; the others stay.
-    ///
-    /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
-    /// * `-ORBDefaultInitRef URL`: where the other names are found, as `URL/NAME`;
-    /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`: where to listen, as [`OrbBuilder::listen`] reads it;
-    /// * `-ORBUnixPermissions MODE`: those of unix sockets, octal;
-    /// * `-ORBPublishedHost HOST`: the host that references carry;
-    /// * `-ORBServerThreads COUNT`: threads that serve;
-    /// * `-ORBFragmentSize OCTETS`: larger messages go out as fragments of this size;
-    /// * `-ORBRoundTripTimeout MILLISECONDS`, `-ORBConnectTimeout MILLISECONDS`;
-    /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so;
-    /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for.
-    ///
-    /// # Errors
-    /// [`BuildError`] for an option that is not known or whose value cannot be read.
-    pub fn arguments(mut self, arguments: &mut Vec<String>) -> Result<Self, BuildError> {
-        let mut others = Vec::new();
-        let mut given = std::mem::take(arguments).into_iter();
-        while let Some(argument) = given.next() {
-            if argument.starts_with("-ORB") {
-                let value = given
-                    .next()
-                    .ok_or_else(|| BuildError::ValueMissing(argument.clone()))?;
-                self = self.option(&argument, &value)?;
-            } else {
-                others.push(argument);
-            }
-        }
-        *arguments = others;
-        Ok(self)
-    }
-
-    fn option(self, option: &str, value: &str) -> Result<Self, BuildError> {
-        let malformed = |expected| BuildError::ValueMalformed {
-            option: option.to_owned(),
-            value: value.to_owned(),
-            expected,
-        };
-        let milliseconds = || {
-            let number = value
-                .parse()
-                .map_err(|_| malformed("a number of milliseconds"))?;
-            Ok(Duration::from_millis(number))
-        };
-        match option {
-            "-ORBInitRef" => {
-                let (name, reference) = value
-                    .split_once('=')
-                    .ok_or_else(|| malformed("NAME=REFERENCE"))?;
-                Ok(self.initial_reference(name, reference))
-            }
-            "-ORBDefaultInitRef" => Ok(self.default_initial_reference(value)),
-            "-ORBListenEndpoints" => value.split(',').try_fold(self, Self::listen),
-            "-ORBUnixPermissions" => Ok(self.unix_permissions(
-                u32::from_str_radix(value, 8)
-                    .ok()
-                    .filter(|mode| *mode <= 0o777)
-                    .ok_or_else(|| malformed("an octal mode such as 660"))?,
-            )),
-            "-ORBPublishedHost" => Ok(self.published_host(value)),
-            "-ORBServerThreads" => Ok(self.threads(
-                value
-                    .parse()
-                    .map_err(|_| malformed("a number of threads"))?,
-            )),
-            "-ORBRoundTripTimeout" => Ok(self.round_trip_timeout(milliseconds()?)),
-            "-ORBFragmentSize" => {
-                let octets = value.parse().map_err(|_| malformed("a number of octets"))?;
-                Ok(self.fragment_size(octets))
-            }
-            "-ORBConnectTimeout" => Ok(self.connect_timeout(milliseconds()?)),
-            "-ORBTrace" => {
-                let sink = open_trace(option, value)?;
-                Ok(Self {
-                    trace: Some(sink),
-                    ..self
-                })
-            }
-            "-ORBSyncScope" => {
-                let scope = parse_sync_scope(value)
-                    .ok_or_else(|| malformed("none, transport, server or target"))?;
-                Ok(self.policy(Policy::SyncScope(scope)))
-            }
-            _ => Err(BuildError::UnknownOption(option.to_owned())),
-        }
-    }
-
     /// Listens at `host:port` too; port 0 is any free one, and an empty host every address. `unix:/path` is a unix socket,
     /// which processes of this host find in references, omniORB's too; its file goes when the ORB shuts down, and one
     /// that a dead process left behind is replaced.
@@ -214,9 +136,29 @@ impl OrbBuilder {
         Ok(self)
     }
 
-    /// The host that references carry, where it is not the one listened at.
-    pub fn published_host(mut self, host: &str) -> Self {
-        self.published_host = Some(host.to_owned());
+    /// What references carry in place of the TCP endpoints listened at, where others reach this ORB by another address: behind an
+    /// address translation, in a container, by several names. `host:port`, or a host alone for each port listened at.
+    ///
+    /// # Errors
+    /// [`BuildError::ValueMalformed`].
+    pub fn publish(mut self, endpoint: &str) -> Result<Self, BuildError> {
+        let alone = |_| match endpoint.parse::<Ipv6Addr>() {
+            Ok(address) => Ok(Endpoint::tcp(&address.to_string(), 0)),
+            Err(_) => format!("{endpoint}:").parse(),
+        };
+        let parsed = endpoint.parse().or_else(alone);
+        let malformed = |_| BuildError::ValueMalformed {
+            option: "The published endpoint".to_owned(),
+            value: endpoint.to_owned(),
+            expected: "a host, or host:port",
+        };
+        self.published.push(parsed.map_err(malformed)?);
+        Ok(self)
+    }
+
+    /// What [`Orb::id`] gives; empty otherwise.
+    pub fn id(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.id);
         self
     }
 
@@ -335,6 +277,11 @@ impl OrbBuilder {
         self
     }
 
+    pub(crate) fn trace_into(mut self, sink: Sink) -> Self {
+        self.trace = Some(sink);
+        self
+    }
+
     /// Runs on each thread that serves, before it does: the place for its scheduling and affinity.
     pub fn on_thread_start(mut self, start: impl Fn() + Send + Sync + 'static) -> Self {
         self.thread_start = Some(Arc::new(start));
@@ -365,7 +312,13 @@ impl OrbBuilder {
         if self.trace.is_none()
             && let Some(place) = std::env::var_os(TRACE_VARIABLE).filter(|place| !place.is_empty())
         {
-            self.trace = Some(open_trace(TRACE_VARIABLE, &place.to_string_lossy())?);
+            let place = place.to_string_lossy();
+            let sink = open_sink(&place).map_err(|_| BuildError::ValueMalformed {
+                option: TRACE_VARIABLE.to_owned(),
+                value: place.into_owned(),
+                expected: TRACE_PLACE,
+            })?;
+            self.trace = Some(sink);
         }
         let trace = Trace::new(Arc::clone(&self.transport), self.trace.take())
             .map_err(|_| BuildError::CannotStartThread)?;
@@ -389,42 +342,9 @@ impl fmt::Debug for OrbBuilder {
 /// Where an ORB writes its trace that has not been told.
 const TRACE_VARIABLE: &str = "DECKWATCH_TRACE";
 
-fn open_trace(option: &str, place: &str) -> Result<Sink, BuildError> {
-    open_sink(place).map_err(|_| BuildError::ValueMalformed {
-        option: option.to_owned(),
-        value: place.to_owned(),
-        expected: "stderr, or a file that can be written",
-    })
-}
-
-fn parse_sync_scope(text: &str) -> Option<SyncScope> {
-    Some(match text {
-        "none" => SyncScope::None,
-        "transport" => SyncScope::WithTransport,
-        "server" => SyncScope::WithServer,
-        "target" => SyncScope::WithTarget,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_orb_arguments_are_taken_out() {
-        let mut arguments = [
-            "serve",
-            "-ORBInitRef",
-            "NameService=corbaloc::ship:2809/NameService",
-            "-v",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        let builder = OrbBuilder::default().arguments(&mut arguments).unwrap();
-        assert_eq!(arguments, ["serve", "-v"]);
-        assert_eq!(builder.initial[0].1, "corbaloc::ship:2809/NameService");
-    }
 
     #[test]
     fn a_fragment_is_as_long_as_messages_are_aligned_for() {
@@ -435,32 +355,6 @@ mod tests {
         assert_eq!(
             [0, 1_024, 2_047, 2_050].map(size),
             [1_024, 1_024, 2_040, 2_048].map(Some)
-        );
-    }
-
-    #[test]
-    fn a_wrong_argument_says_what_to_write() {
-        let refuse = |given: &[&str]| {
-            let mut arguments = given
-                .iter()
-                .map(|argument| (*argument).to_owned())
-                .collect();
-            OrbBuilder::default()
-                .arguments(&mut arguments)
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(
-            refuse(&["-ORBInitRef"]),
-            "The option -ORBInitRef needs a value after it."
-        );
-        assert_eq!(
-            refuse(&["-ORBInitRef", "x"]),
-            "-ORBInitRef cannot be 'x': write NAME=REFERENCE."
-        );
-        assert_eq!(
-            refuse(&["-ORBNonsense", "x"]),
-            "The option -ORBNonsense is not known."
         );
     }
 }

@@ -175,7 +175,8 @@ impl Lane {
             .collect::<Result<Vec<_>, _>>()?;
         let listened = listeners
             .iter()
-            .map(|listener| listener.endpoint())
+            .zip(endpoints)
+            .map(|(listener, asked)| asked.as_listened(listener.endpoint()))
             .collect();
         let first = || {
             let first = endpoints.first().cloned();

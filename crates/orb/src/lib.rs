@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod arguments;
 mod builder;
 mod client;
 mod connection;

@@ -19,7 +19,7 @@ use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::trace::Trace;
-use crate::transport::{ANY_ADDRESS, Endpoint, Transport};
+use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException, wire};
 
 /// An Object Request Broker; a handle that is cheap to clone.
@@ -35,6 +35,7 @@ pub(crate) struct OrbCore {
     lane: OnceLock<Arc<Lane>>,
     root: OnceLock<Poa>,
     settings: Settings,
+    published: OnceLock<Vec<Endpoint>>,
     starting: Mutex<()>,
     pub(crate) life: Mutex<Life>,
     /// Told of every step of it.
@@ -45,7 +46,8 @@ pub(crate) struct OrbCore {
 
 struct Settings {
     endpoints: Vec<Endpoint>,
-    published_host: Option<String>,
+    published: Vec<Endpoint>,
+    id: String,
     default_initial: Option<String>,
     shape: LaneShape,
     thread_start: Option<ThreadStart>,
@@ -88,11 +90,13 @@ impl OrbCore {
             root: OnceLock::new(),
             settings: Settings {
                 endpoints: builder.endpoints,
-                published_host: builder.published_host,
+                published: builder.published,
+                id: builder.id,
                 default_initial: builder.default_initial,
                 shape: builder.shape,
                 thread_start: builder.thread_start,
             },
+            published: OnceLock::new(),
             starting: Mutex::new(()),
             life: Mutex::default(),
             ended: Condvar::new(),
@@ -140,32 +144,20 @@ impl OrbCore {
         self.settings.shape.threads == 0
     }
 
-    /// Where others reach us.
-    fn published(&self) -> Vec<Endpoint> {
-        let listened = self
-            .lane
-            .get()
-            .map(|lane| lane.endpoints())
-            .unwrap_or_default();
-        listened.iter().map(|at| self.publish(at)).collect()
-    }
-
-    fn publish(&self, listened: &Endpoint) -> Endpoint {
-        let Endpoint::Tcp { host, port } = listened else {
-            return listened.clone();
+    /// Where others reach us, most preferred first; nothing before it listens.
+    fn published(&self) -> &[Endpoint] {
+        let Some(lane) = self.lane.get() else {
+            return &[];
         };
-        match &self.settings.published_host {
-            Some(host) => Endpoint::tcp(host, *port),
-            None if matches!(host.as_str(), ANY_ADDRESS | "::") => Endpoint::Tcp {
-                host: self.client.transport.outward_host(),
-                port: *port,
-            },
-            None => listened.clone(),
-        }
+        self.published.get_or_init(|| {
+            let (listened, published) = (lane.endpoints(), &self.settings.published);
+            publish(listened, published, self.client.transport.as_ref())
+        })
     }
 
     pub(crate) fn publishes(&self, endpoint: &Endpoint) -> bool {
-        self.published().contains(endpoint)
+        let listened = self.lane.get().map(|lane| lane.endpoints());
+        self.published().contains(endpoint) || listened.is_some_and(|at| at.contains(endpoint))
     }
 
     pub(crate) fn make_reference(
@@ -177,7 +169,7 @@ impl OrbCore {
             .this
             .upgrade()
             .ok_or(raise::bad_inv_order(0, Completion::No))?;
-        let ior = wire::make_ior(repository_id, &self.published(), &key)?;
+        let ior = wire::make_ior(repository_id, self.published(), &key)?;
         Ok(ObjectRef::new(ior, Some(orb)))
     }
 
@@ -201,6 +193,45 @@ impl OrbCore {
             .clear();
         self.client.trace.flush();
     }
+}
+
+/// What references carry: what is to be `published` in place of the TCP endpoints `listened` at, or these as others reach them;
+/// and unix sockets, which nobody else reaches anyway.
+fn publish(
+    listened: &[Endpoint],
+    published: &[Endpoint],
+    transport: &dyn Transport,
+) -> Vec<Endpoint> {
+    let ports = || listened.iter().filter_map(Endpoint::port);
+    let mut reached = Vec::new();
+    let mut add = |host: &str, port: u16| {
+        let over_ipv6 = host == ANY_ADDRESS_IPV6;
+        let hosts = match host {
+            ANY_ADDRESS | ANY_ADDRESS_IPV6 => transport.outward_hosts(over_ipv6),
+            host => vec![host.to_owned()],
+        };
+        for host in hosts {
+            let endpoint = Endpoint::Tcp { host, port };
+            if !reached.contains(&endpoint) {
+                reached.push(endpoint);
+            }
+        }
+    };
+    let chosen = if published.is_empty() {
+        listened
+    } else {
+        published
+    };
+    for endpoint in chosen {
+        match endpoint {
+            Endpoint::Tcp { host, port: 0 } => ports().for_each(|port| add(host, port)),
+            Endpoint::Tcp { host, port } => add(host, *port),
+            Endpoint::Unix { .. } => {}
+        }
+    }
+    let is_unix = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Unix { .. });
+    reached.extend(listened.iter().filter(is_unix).cloned());
+    reached
 }
 
 impl Orb {
@@ -271,7 +302,13 @@ impl Orb {
     /// Where this ORB is reached; empty until it listens.
     #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
-        self.0.published()
+        self.0.published().to_vec()
+    }
+
+    /// The name it was given by [`OrbBuilder::id`] or `-ORBid`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.settings.id
     }
 
     /// The policies of all calls of this ORB; `ORBPolicyManager` among the standard's initial references.

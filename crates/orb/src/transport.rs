@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 pub use deckwatch_os::poller::{Event, Interest};
-pub(crate) use endpoint::{ANY_ADDRESS, ENDPOINT_FORM};
+pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
 pub use endpoint::{Endpoint, EndpointMalformed};
 pub use socket::SocketTransport;
 
@@ -117,8 +117,9 @@ pub trait Transport: Send + Sync + 'static {
     /// [`TransportError::Exhausted`] where no more descriptors are to be had.
     fn poller(&self) -> Result<Box<dyn Poller>, TransportError>;
 
-    /// The host by which others reach a listener that takes connections at every address.
-    fn outward_host(&self) -> String;
+    /// The hosts by which others reach a listener that takes connections at every address, at IPv6's too where it listens
+    /// `over_ipv6`; most preferred first, at least one.
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String>;
 
     /// The name of this host: who has the same reaches its unix sockets.
     fn host_name(&self) -> String;

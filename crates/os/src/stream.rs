@@ -6,7 +6,7 @@
 //! the last stretch, so that a steady timeout costs no further call and a deadline is still met precisely.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -287,23 +287,27 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     )
 }
 
-/// The address this host would use towards others; loopback where it has no way to them. Sends nothing.
+/// The addresses this host would use towards others, of IPv4 and where `over_ipv6` of IPv6 too; loopback where it has no way to
+/// them. Sends nothing.
 #[must_use]
-pub fn outward_address() -> std::net::IpAddr {
-    let towards = SocketAddr::from(([192, 0, 2, 1], 9));
-    let probe = || -> io::Result<SocketAddr> {
-        let fd = net::socket_with(
-            family(towards),
-            SocketType::DGRAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        net::connect(&fd, &towards)?;
-        Ok(SocketAddr::try_from(net::getsockname(&fd)?)?)
+pub fn outward_addresses(over_ipv6: bool) -> Vec<IpAddr> {
+    // Addresses for documentation, to which every default route leads.
+    let ipv4 = SocketAddr::from(([192, 0, 2, 1], 9));
+    let ipv6 = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9));
+    let towards = |address| -> io::Result<IpAddr> {
+        let flags = SocketFlags::CLOEXEC;
+        let fd = net::socket_with(family(address), SocketType::DGRAM, flags, None)?;
+        net::connect(&fd, &address)?;
+        Ok(SocketAddr::try_from(net::getsockname(&fd)?)?.ip())
     };
-    probe().map_or(std::net::IpAddr::from([127, 0, 0, 1]), |address| {
-        address.ip()
-    })
+    let mut found: Vec<_> = towards(ipv4).into_iter().collect();
+    if over_ipv6 {
+        found.extend(towards(ipv6));
+    }
+    if found.is_empty() {
+        found.push(IpAddr::from([127, 0, 0, 1]));
+    }
+    found
 }
 
 /// Whether something can be read from, or accepted at, a descriptor now.

@@ -27,6 +27,9 @@ pub enum Endpoint {
 /// Where to listen when nothing else is said.
 pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
 
+/// Every address of IPv6, and of IPv4 besides.
+pub(crate) const ANY_ADDRESS_IPV6: &str = "::";
+
 /// How endpoints are written.
 pub(crate) const ENDPOINT_FORM: &str =
     "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, or unix:/path";
@@ -42,6 +45,17 @@ impl Endpoint {
         Self::Tcp {
             host: host.to_owned(),
             port,
+        }
+    }
+
+    /// What a listener that was asked for at this endpoint is reached by: the scope of a link-local address (`fe80::1%eth0`) is kept
+    /// as it was written, since numbers of interfaces mean nothing to others.
+    pub(crate) fn as_listened(&self, listener: Self) -> Self {
+        match (self, listener) {
+            (Self::Tcp { host, .. }, Self::Tcp { port, .. }) if host.contains('%') => {
+                Self::tcp(host, port)
+            }
+            (_, listener) => listener,
         }
     }
 

@@ -79,8 +79,9 @@ impl Transport for SocketTransport {
         Ok(Box::new(poller))
     }
 
-    fn outward_host(&self) -> String {
-        stream::outward_address().to_string()
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
+        let addresses = stream::outward_addresses(over_ipv6);
+        addresses.iter().map(ToString::to_string).collect()
     }
 
     fn host_name(&self) -> String {

@@ -191,8 +191,8 @@ impl Transport for World {
         }))
     }
 
-    fn outward_host(&self) -> String {
-        "nowhere".to_owned()
+    fn outward_hosts(&self, _: bool) -> Vec<String> {
+        vec!["nowhere".to_owned()]
     }
 
     fn host_name(&self) -> String {

@@ -1,0 +1,271 @@
+//! The `-ORB` arguments of a command line (CORBA 3.3 part 1, clause 8.2.1 and 8.5.3): taken out, obeyed, and explained where they
+//! are wrong.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::builder::{BuildError, OrbBuilder};
+use crate::policy::{Policy, SyncScope};
+use crate::trace::open_sink;
+use crate::transport::ENDPOINT_FORM;
+
+/// One option: every one takes a value.
+struct Known {
+    /// What it is called here, then by other ORBs; in any case of letters.
+    names: &'static [&'static str],
+    /// What its value is.
+    value: &'static str,
+    /// Obeys it; `None` where the value cannot be read.
+    obey: fn(OrbBuilder, &str) -> Option<OrbBuilder>,
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        names: &["-ORBInitRef"],
+        value: "NAME=REFERENCE",
+        obey: |builder, value| {
+            let (name, reference) = value.split_once('=')?;
+            let is_whole = !name.is_empty() && !reference.is_empty();
+            is_whole.then(|| builder.initial_reference(name, reference))
+        },
+    },
+    Known {
+        names: &["-ORBDefaultInitRef"],
+        value: "a URL to which /NAME is added",
+        obey: |builder, value| Some(builder.default_initial_reference(value)),
+    },
+    Known {
+        names: &["-ORBid"],
+        value: "a name of the ORB",
+        obey: |builder, value| Some(builder.id(value)),
+    },
+    Known {
+        names: &["-ORBListenEndpoints", "-ORBendPoint", "-ORBEndpoint"],
+        value: ENDPOINT_FORM,
+        obey: |builder, value| each(builder, value, OrbBuilder::listen),
+    },
+    Known {
+        names: &["-ORBPublishEndpoints", "-ORBendPointPublish"],
+        value: "a host, or host:port as others reach it",
+        obey: |builder, value| each(builder, value, OrbBuilder::publish),
+    },
+    Known {
+        names: &["-ORBUnixPermissions", "-ORBunixTransportPermission"],
+        value: "an octal mode such as 660",
+        obey: |builder, value| {
+            let mode = u32::from_str_radix(value, 8).ok();
+            let mode = mode.filter(|mode| *mode <= 0o777)?;
+            Some(builder.unix_permissions(mode))
+        },
+    },
+    Known {
+        names: &["-ORBServerThreads"],
+        value: "a number of threads",
+        obey: |builder, value| Some(builder.threads(value.parse().ok()?)),
+    },
+    Known {
+        names: &["-ORBMaxConnections"],
+        value: "a number of connections",
+        obey: |builder, value| Some(builder.connections_max(value.parse().ok()?)),
+    },
+    Known {
+        names: &["-ORBFragmentSize"],
+        value: "a number of octets",
+        obey: |builder, value| Some(builder.fragment_size(value.parse().ok()?)),
+    },
+    Known {
+        names: &["-ORBRoundTripTimeout", "-ORBclientCallTimeOutPeriod"],
+        value: MILLISECONDS,
+        obey: |builder, value| Some(builder.round_trip_timeout(milliseconds(value)?)),
+    },
+    Known {
+        names: &["-ORBConnectTimeout", "-ORBclientConnectTimeOutPeriod"],
+        value: MILLISECONDS,
+        obey: |builder, value| Some(builder.connect_timeout(milliseconds(value)?)),
+    },
+    Known {
+        names: &["-ORBIdleTimeout"],
+        value: MILLISECONDS,
+        obey: |builder, value| Some(builder.idle_timeout(milliseconds(value)?)),
+    },
+    Known {
+        names: &["-ORBSyncScope"],
+        value: "none, transport, server or target",
+        obey: |builder, value| Some(builder.policy(Policy::SyncScope(sync_scope(value)?))),
+    },
+    Known {
+        names: &["-ORBTrace"],
+        value: TRACE_PLACE,
+        obey: |builder, value| {
+            let sink = open_sink(value).ok()?;
+            Some(builder.trace_into(sink))
+        },
+    },
+];
+
+const MILLISECONDS: &str = "a number of milliseconds";
+
+/// Where a trace can be written.
+pub(crate) const TRACE_PLACE: &str = "stderr, or a file that can be written";
+
+impl OrbBuilder {
+    /// Takes the `-ORB` arguments, each with its value, out of `arguments` and obeys them; the others stay. Those of one line
+    /// may be written in any case of letters and have the other names too, which omniORB and TAO give them.
+    ///
+    /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
+    /// * `-ORBDefaultInitRef URL`: where the other names are found, as `URL/NAME`;
+    /// * `-ORBid NAME`: what [`crate::Orb::id`] gives;
+    /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPoint`: where to listen, as [`OrbBuilder::listen`] reads it;
+    /// * `-ORBPublishEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPointPublish`: where others reach it, as [`OrbBuilder::publish`]
+    ///   reads it;
+    /// * `-ORBUnixPermissions MODE`, `-ORBunixTransportPermission`: those of unix sockets, octal;
+    /// * `-ORBServerThreads COUNT`: threads that serve; `-ORBMaxConnections COUNT`: connections that may be open at once;
+    /// * `-ORBFragmentSize OCTETS`: larger messages go out as fragments of this size;
+    /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout`, each in milliseconds;
+    /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
+    /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
+    ///
+    /// # Errors
+    /// [`BuildError`] for an option that is not known or whose value cannot be read.
+    pub fn arguments(mut self, arguments: &mut Vec<String>) -> Result<Self, BuildError> {
+        let mut others = Vec::new();
+        let mut given = std::mem::take(arguments).into_iter();
+        while let Some(option) = given.next() {
+            if !option.starts_with("-ORB") {
+                others.push(option);
+                continue;
+            }
+            let called = |name: &&str| name.eq_ignore_ascii_case(&option);
+            let known = KNOWN.iter().find(|known| known.names.iter().any(called));
+            let Some(known) = known else {
+                return Err(BuildError::UnknownOption(option));
+            };
+            let Some(value) = given.next() else {
+                return Err(BuildError::ValueMissing(option));
+            };
+            self = (known.obey)(self, &value).ok_or(BuildError::ValueMalformed {
+                option,
+                value,
+                expected: known.value,
+            })?;
+        }
+        *arguments = others;
+        Ok(self)
+    }
+}
+
+/// Every option with what its value is, for people.
+pub(crate) struct KnownOptions;
+
+impl fmt::Display for KnownOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, known) in KNOWN.iter().enumerate() {
+            let before = if index == 0 { "" } else { ", " };
+            write!(f, "{before}{}", known.names[0])?;
+        }
+        Ok(())
+    }
+}
+
+/// TAO's lists have semicolons too.
+fn each(
+    builder: OrbBuilder,
+    list: &str,
+    one: impl Fn(OrbBuilder, &str) -> Result<OrbBuilder, BuildError>,
+) -> Option<OrbBuilder> {
+    list.split([',', ';']).try_fold(builder, one).ok()
+}
+
+fn milliseconds(text: &str) -> Option<Duration> {
+    text.parse().ok().map(Duration::from_millis)
+}
+
+fn sync_scope(text: &str) -> Option<SyncScope> {
+    Some(match text {
+        "none" => SyncScope::None,
+        "transport" => SyncScope::WithTransport,
+        "server" => SyncScope::WithServer,
+        "target" => SyncScope::WithTarget,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(given: &[&str]) -> (Result<OrbBuilder, String>, Vec<String>) {
+        let mut arguments = given.iter().map(|&word| word.to_owned()).collect();
+        let taken = OrbBuilder::default().arguments(&mut arguments);
+        (taken.map_err(|error| error.to_string()), arguments)
+    }
+
+    fn refuse(given: &[&str]) -> String {
+        take(given).0.map(drop).unwrap_err()
+    }
+
+    #[test]
+    fn only_orb_arguments_are_taken_out() {
+        let service = "NameService=corbaloc::ship:2809/NameService";
+        let (builder, others) = take(&["serve", "-ORBInitRef", service, "-v", "-orbit"]);
+        assert_eq!(others, ["serve", "-v", "-orbit"]);
+        let (name, reference) = &builder.unwrap().initial[0];
+        assert_eq!(format!("{name}={reference}"), service);
+    }
+
+    #[test]
+    fn the_names_of_other_orbs_are_understood_in_any_case_of_letters() {
+        let (builder, others) = take(&[
+            "-ORBendPoint",
+            "giop:tcp::2809",
+            "-ORBEndpoint",
+            "iiop://ship:1;iiop://ship:2",
+            "-ORBlistenendpoints",
+            "unix:/run/nav,[::1]:3",
+            "-ORBendPointPublish",
+            "giop:tcp:nav.example:4",
+        ]);
+        assert!(others.is_empty());
+        let builder = builder.unwrap();
+        let texts = |list: &[crate::transport::Endpoint]| -> Vec<String> {
+            list.iter().map(ToString::to_string).collect()
+        };
+        let listens = [
+            "0.0.0.0:2809",
+            "ship:1",
+            "ship:2",
+            "unix:/run/nav",
+            "[::1]:3",
+        ];
+        assert_eq!(texts(&builder.endpoints), listens);
+        assert_eq!(texts(&builder.published), ["nav.example:4"]);
+    }
+
+    #[test]
+    fn a_wrong_argument_says_what_to_write() {
+        assert_eq!(
+            refuse(&["-ORBInitRef"]),
+            "The option -ORBInitRef needs a value after it."
+        );
+        for value in ["x", "=x", "x="] {
+            assert_eq!(
+                refuse(&["-ORBInitRef", value]),
+                format!("-ORBInitRef cannot be '{value}': write NAME=REFERENCE.")
+            );
+        }
+        assert_eq!(
+            refuse(&["-ORBUnixPermissions", "rw"]),
+            "-ORBUnixPermissions cannot be 'rw': write an octal mode such as 660."
+        );
+        assert_eq!(
+            refuse(&["-ORBendPoint", "ship"]),
+            format!("-ORBendPoint cannot be 'ship': write {ENDPOINT_FORM}.")
+        );
+        let unknown = refuse(&["-ORBNonsense", "x"]);
+        assert!(
+            unknown.starts_with("The option -ORBNonsense is not known; known are -ORBInitRef, "),
+            "{unknown}"
+        );
+        assert!(unknown.ends_with("-ORBTrace."), "{unknown}");
+    }
+}

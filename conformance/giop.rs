@@ -157,6 +157,16 @@ in_each_world! {
         assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").id(8).bare()).reply().id, 8);
     }
 
+    fn response_flags_that_the_standard_does_not_have_are_refused(world) {
+        for flags in [2, 4, 0x80, 0xff] {
+            let mut wire = world.dial();
+            let answer = wire.ask(&world.request((2, Order::Big), "ping").flags(flags).bare());
+            assert_eq!(answer.kind(), MESSAGE_ERROR, "{flags:#x}");
+            wire.expect_end();
+        }
+        expect_served(world);
+    }
+
     fn reserved_octets_and_the_principal_are_passed_over(world) {
         for form in FORMS {
             let mut request = world.request(form, "octets");

@@ -235,6 +235,24 @@ over_each! {
         assert_ne!(many.servant_to_id(&servant).unwrap(), many.servant_to_id(&servant).unwrap());
     }
 
+    fn servants_are_told_apart_only_where_the_policies_keep_them_apart(over) {
+        let world = world(over);
+        let servant = probe();
+        let wrong = |poa: &Poa| {
+            assert_eq!(poa.servant_to_id(&servant), Err(PoaError::WrongPolicy));
+            assert_eq!(poa.servant_to_reference(&servant).map(drop), Err(PoaError::WrongPolicy));
+        };
+        // Neither UNIQUE_ID nor IMPLICIT_ACTIVATION: which of its objects would it be?
+        let multiple = child(&world, "multiple", &Policies { id_uniqueness: IdUniqueness::MultipleId, ..user_ids() });
+        multiple.activate_object_with_id(b"x", Arc::clone(&servant)).unwrap();
+        wrong(&multiple);
+        let unretained = child(&world, "unretained", &with_manager(ServantRetention::NonRetain));
+        wrong(&unretained);
+        assert_eq!(unretained.id_to_servant(b"x").map(drop), Err(PoaError::WrongPolicy));
+        let reference = unretained.create_reference_with_id(b"x", "").unwrap();
+        assert_eq!(unretained.reference_to_servant(&reference).map(drop), Err(PoaError::WrongPolicy));
+    }
+
     fn a_single_thread_adapter_serves_one_request_at_a_time(over) {
         let world = world(over);
         let poa = child(&world, "a", &Policies { thread: ThreadPolicy::SingleThreadModel, ..user_ids() });

@@ -22,6 +22,7 @@ mod state;
 mod turns;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
@@ -50,7 +51,7 @@ pub use servant_manager::{
 pub(crate) use state::{Phase, PoaState};
 
 use crate::counters::Counter;
-use crate::limits::{PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
+use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
 use crate::orb::OrbCore;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
@@ -74,6 +75,8 @@ pub(crate) struct Adapter {
     activated: Condvar,
     managers: manager_factory::Managers,
     plain: RwLock<HashMap<Vec<u8>, Elsewhere>>,
+    /// Adapters that have been made and have not given everything back.
+    unfinished: AtomicUsize,
 }
 
 /// A servant under an id.
@@ -153,6 +156,7 @@ impl Adapter {
             activated: Condvar::new(),
             managers: manager_factory::Managers::default(),
             plain: RwLock::default(),
+            unfinished: AtomicUsize::new(0),
         }
     }
 
@@ -275,6 +279,9 @@ impl Adapter {
             }
             Phase::Destroyed => return Err(unknown_adapter()),
         }
+        if id.len() > OBJECT_ID_SIZE_MAX {
+            return Err(unknown_adapter());
+        }
         if adapter.retains()
             && let Some(slot) = adapter.map.slot_of(id)
             && let Some(object) = self.objects.pin(slot)
@@ -357,15 +364,15 @@ impl Adapter {
     pub(crate) fn clear(&self, is_time: impl Fn() -> bool) {
         let plain = std::mem::take(&mut *write(&self.plain));
         drop(plain);
-        let all = self.all();
-        for adapter in &all {
+        for adapter in &self.all() {
             let _deactivated_before = adapter.manager.deactivate(false, false);
             if adapter.parent.is_none() {
                 Poa(Arc::clone(adapter)).begin_destroy(true);
             }
         }
-        let is_over = |adapter: &Arc<PoaState>| adapter.is_over();
-        while !frames::is_within(self.incarnation) && !all.iter().all(is_over) && is_time() {
+        // Those too that have been destroyed before and give their servants back still.
+        let is_over = || self.unfinished.load(Ordering::Acquire) == 0;
+        while !frames::is_within(self.incarnation) && !is_over() && is_time() {
             std::thread::park_timeout(Duration::from_millis(1));
         }
     }

@@ -11,6 +11,14 @@ pub trait Servant: Send + Sync + 'static {
     /// The interfaces it has, most derived first; `_is_a` reads them.
     fn repository_ids(&self) -> &'static [&'static str];
 
+    /// Whether the object is not there: what `_non_existent` answers. A default servant knows that of each of its objects.
+    ///
+    /// # Errors
+    /// A system exception goes to the caller.
+    fn non_existent(&self, _object_id: &[u8]) -> Result<bool, SystemException> {
+        Ok(false)
+    }
+
     /// Serves one request: reads the arguments, calls the operation, writes the results or raises.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deckwatch_orb::{
-    ObjectRef, Orb, Policy, RebindMode, SetOverrideType, SyncScope, SystemException,
+    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, RebindMode, RequestProcessing,
+    ServantRetention, SetOverrideType, SyncScope, SystemException, ThreadPolicy,
 };
 use support::{Server, call, call_octets, note, noted};
 
@@ -42,14 +43,14 @@ static ALLOCATOR: Counting = Counting;
 
 const CALLS: usize = 1_000;
 
-/// Allocations of the whole process, client and server, during `CALLS` calls.
+/// Allocations of the whole process, client and server, during `CALLS` calls of the server's first object.
 fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
-    allocations_with(|_, bench| bench.clone(), prepare, one)
+    allocations_with(|_, _, bench| bench.clone(), prepare, one)
 }
 
-/// The same, through the reference that `configure` makes of the server's.
+/// The same, through the reference that `configure` makes of the server's, or to another object of the server.
 fn allocations_with(
-    configure: impl Fn(&Orb, &ObjectRef) -> ObjectRef,
+    configure: impl Fn(&Server, &Orb, &ObjectRef) -> ObjectRef,
     prepare: impl Fn(&Server, &ObjectRef),
     one: impl Fn(&ObjectRef),
 ) -> usize {
@@ -64,7 +65,7 @@ fn allocations_with(
     let server = Server::with(fixed);
     let client = Orb::builder().buffer_size(64 << 10).build().unwrap();
     let bench = client.string_to_object(&server.text).unwrap().unwrap();
-    let bench = configure(&client, &bench);
+    let bench = configure(&server, &client, &bench);
     prepare(&server, &bench);
     server.orb.seal();
     client.seal();
@@ -132,7 +133,7 @@ fn policies_take_no_memory() {
             call(bench, "ping").unwrap();
         };
         let counted = allocations_with(
-            |client, bench| {
+            |_, client, bench| {
                 let orb_wide = [timeout(60), Policy::SyncScope(scope)];
                 let manager = client.policy_manager();
                 manager.set_policy_overrides(&orb_wide, add).unwrap();
@@ -152,7 +153,7 @@ fn policies_take_no_memory() {
 fn posted_oneways_take_no_memory() {
     let reserve =
         |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
-    let configure = |_: &Orb, bench: &ObjectRef| {
+    let configure = |_: &Server, _: &Orb, bench: &ObjectRef| {
         let none = Policy::SyncScope(SyncScope::None);
         let how = SetOverrideType::AddOverride;
         bench.set_policy_overrides(&[none], how).unwrap()
@@ -165,6 +166,45 @@ fn posted_oneways_take_no_memory() {
         }
     };
     assert_eq!(allocations_with(configure, reserve, one), 0);
+}
+
+fn objects_of_every_adapter_take_no_memory() {
+    let persistent = Policies::persistent();
+    let by_default = Policies {
+        request_processing: RequestProcessing::UseDefaultServant,
+        id_uniqueness: IdUniqueness::MultipleId,
+        ..persistent
+    };
+    let not_retained = Policies {
+        servant_retention: ServantRetention::NonRetain,
+        ..by_default
+    };
+    let single = Policies {
+        thread: ThreadPolicy::SingleThreadModel,
+        ..persistent
+    };
+    let transient = Policies {
+        lifespan: Lifespan::Transient,
+        ..persistent
+    };
+    for policies in [persistent, by_default, not_retained, single, transient] {
+        let refer = |server: &Server, client: &Orb, _: &ObjectRef| {
+            let manager = server.root.the_poa_manager();
+            let poa = server.root.create_poa("other", Some(manager), &policies);
+            let poa = poa.unwrap();
+            if policies.request_processing == RequestProcessing::UseDefaultServant {
+                poa.set_servant(server.bench.clone()).unwrap();
+            } else {
+                poa.activate_object_with_id(b"id", server.bench.clone())
+                    .unwrap();
+            }
+            let made = poa.create_reference_with_id(b"id", support::TEST_ID);
+            let text = made.unwrap().to_string();
+            client.string_to_object(&text).unwrap().unwrap()
+        };
+        let counted = allocations_with(refer, |_, _| {}, |object| call(object, "ping").unwrap());
+        assert_eq!(counted, 0, "{policies:?}");
+    }
 }
 
 fn an_allocation_on_the_way_is_counted() {
@@ -181,5 +221,6 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     oneways_take_no_memory();
     policies_take_no_memory();
     posted_oneways_take_no_memory();
+    objects_of_every_adapter_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

@@ -70,6 +70,11 @@ impl Servant for Witness {
         self.seen.lock().unwrap().push(before);
         request.reply().map(drop)
     }
+
+    fn non_existent(&self, object_id: &[u8]) -> Result<bool, SystemException> {
+        assert_eq!(&*self.current.object_id().unwrap(), object_id);
+        Ok(object_id == b"nobody")
+    }
 }
 
 fn default_policies(servant_retention: ServantRetention) -> Policies {
@@ -146,6 +151,10 @@ fn a_default_servant_is_told_which_of_its_objects_is_asked_and_may_ask_for_a_ref
             });
         }
         assert_eq!(*witness.seen.lock().unwrap(), expected);
+        for (id, is_missing) in [(&b"nobody"[..], true), (b"one", false)] {
+            let reference = poa.create_reference_with_id(id, TEST_ID).unwrap();
+            assert_eq!(at(&client, &reference).non_existent(), Ok(is_missing));
+        }
         poa.destroy(false, true).unwrap();
     }
 }

@@ -5,6 +5,7 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use deckwatch_orb::limits::RECENT_KEYS;
 use deckwatch_orb::{
     Completion, IdAssignment, ObjectRef, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
@@ -309,6 +310,30 @@ fn a_persistent_reference_to_an_adapter_of_two_levels_survives_a_restart() {
     assert_eq!(poa.id_to_reference(b"id").unwrap(), reference);
     assert_eq!(&*poa.reference_to_id(&reference).unwrap(), b"id");
     second.orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn more_objects_than_are_remembered_by_their_keys_are_all_found_and_none_for_another() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let poa = child(&server.root, "many", &Policies::persistent());
+    let count = 2 * RECENT_KEYS;
+    let servants: Vec<_> = (0..count).map(|_| Arc::new(Bench::default())).collect();
+    for (number, servant) in servants.iter().enumerate() {
+        poa.activate_object_with_id(&number.to_be_bytes(), servant.clone())
+            .unwrap();
+    }
+    let asked: Vec<_> = (0..count).step_by(97).collect();
+    for _ in 0..2 {
+        for number in &asked {
+            let reference = poa.id_to_reference(&number.to_be_bytes()).unwrap();
+            assert_eq!(call(&at(&client, &reference), "ping"), Ok(()));
+        }
+    }
+    for (number, servant) in servants.iter().enumerate() {
+        let expected = if asked.contains(&number) { 2 } else { 0 };
+        assert_eq!(servant.calls.load(Ordering::SeqCst), expected, "{number}");
+    }
 }
 
 /// Ids, and whether all ended with them.

@@ -6,6 +6,7 @@ use std::thread;
 
 use super::holds::{Patience, permit};
 use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, read, unknown_adapter};
+use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::{Completion, SystemException, minor, raise};
 
 /// Makes child adapters when they are first asked for: by a request, or by [`Poa::find_poa`].
@@ -31,6 +32,9 @@ impl Adapter {
     ) -> Result<Arc<PoaState>, SystemException> {
         if let Some(found) = self.known_at(path) {
             return Ok(found);
+        }
+        if path.len() > ADAPTER_PATH_SIZE_MAX {
+            return Err(unknown_adapter());
         }
         let mut at = self.known_at(&[]).ok_or_else(unknown_adapter)?;
         for name in path.split(|&octet| octet == PATH_SEPARATOR) {

@@ -52,6 +52,8 @@ impl PoaState {
             let is_free =
                 self.map
                     .wait_until(patience, |entries| match entries.ids.get(id) {
+                        // The end waits for this request, which cannot wait for servants that go back after the end.
+                        _ if self.phase() >= Phase::Dying => Some(Err(dying())),
                         None => Some(Ok(true)),
                         Some(Entry::Active(_)) => Some(Ok(false)),
                         Some(Entry::Arriving(thread)) if *thread == me => Some(Err(
@@ -103,7 +105,7 @@ impl Reserved<'_> {
         if self.state.phase() >= Phase::Dying {
             self.state
                 .retire_all(self.state.etherealize.load(Ordering::Acquire));
-            return Err(raise::transient(minor::ADAPTER_DESTROYED, Completion::No).into());
+            return Err(dying().into());
         }
         Ok(())
     }
@@ -112,7 +114,9 @@ impl Reserved<'_> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let freed = self.state.map.change(|entries| {
-            let is_reserved = matches!(entries.ids.get(self.id), Some(Entry::Arriving(_)));
+            // After it has settled, the id may have been given up and reserved by another thread already.
+            let reserved = Entry::Arriving(thread::current().id());
+            let is_reserved = entries.ids.get(self.id) == Some(&reserved);
             if is_reserved {
                 entries.ids.remove(self.id);
             }
@@ -133,4 +137,8 @@ impl From<ServantManagerError> for Refusal {
             ServantManagerError::System(exception) => Self::Raise(exception),
         }
     }
+}
+
+fn dying() -> SystemException {
+    raise::transient(minor::ADAPTER_DESTROYED, Completion::No)
 }

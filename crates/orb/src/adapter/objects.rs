@@ -377,25 +377,21 @@ impl Poa {
 
     /// Waits until an earlier activation of the id has come to its end.
     fn await_end(&self, id: &ObjectId) -> Result<(), SystemException> {
-        let incarnation = self.0.incarnation;
-        self.0
+        let state = &self.0;
+        let deadlock = raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No);
+        let is_within = frames::is_within_adapter(state.incarnation, state.slot());
+        let waits_for_me = |entry: &Entry| match entry {
+            Entry::Leaving { slot, .. } => frames::is_within_object(state.incarnation, *slot),
+            // The servant goes back when the activator is free, nobody else is served where one is at a time, and the
+            // adapter, where it is being destroyed, has no request left.
+            _ => state.turns.is_mine() || state.is_serial() || state.phase() == Phase::Dying,
+        };
+        state
             .map
             .wait_until(None, |entries| match entries.ids.get(id) {
-                Some(Entry::Leaving { slot, .. })
-                    if frames::is_within_object(incarnation, *slot) =>
-                {
-                    Some(Err(raise::bad_inv_order(
-                        minor::WOULD_DEADLOCK,
-                        Completion::No,
-                    )))
+                Some(entry @ (Entry::Leaving { .. } | Entry::Parting)) => {
+                    (is_within && waits_for_me(entry)).then_some(Err(deadlock))
                 }
-                Some(Entry::Parting) if frames::is_within_adapter(incarnation, self.0.slot()) => {
-                    Some(Err(raise::bad_inv_order(
-                        minor::WOULD_DEADLOCK,
-                        Completion::No,
-                    )))
-                }
-                Some(Entry::Leaving { .. } | Entry::Parting) => None,
                 _ => Some(Ok(())),
             })?
     }

@@ -71,6 +71,7 @@ impl Adapter {
             .set(slot)
             .expect("the adapter has just been made");
         paths.insert(path, slot);
+        self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
         Ok(Poa(state))
     }

@@ -119,10 +119,13 @@ impl PoaState {
         self.policies.id_uniqueness == IdUniqueness::UniqueId
     }
 
+    pub(super) fn is_serial(&self) -> bool {
+        self.policies.thread == ThreadPolicy::SingleThreadModel
+    }
+
     /// The right to an upcall where the thread policy gives it to one at a time; a thread that has it already goes on.
     pub(crate) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
-        let is_serial = self.policies.thread == ThreadPolicy::SingleThreadModel;
-        (is_serial && !frames::is_within_adapter(self.incarnation, self.slot()))
+        (self.is_serial() && !frames::is_within_adapter(self.incarnation, self.slot()))
             .then(|| self.serial.lock("adapter.single_thread"))
     }
 
@@ -360,7 +363,11 @@ impl PoaState {
             let activator = write(&self.activator).take();
             let servant = write(&self.default_servant).take();
             drop((manager, activator, servant));
-            self.over.store(true, Ordering::Release);
+            if !self.over.swap(true, Ordering::AcqRel)
+                && let Some(adapter) = self.adapter.upgrade()
+            {
+                adapter.unfinished.fetch_sub(1, Ordering::AcqRel);
+            }
             self.map.tell();
         }
     }

@@ -55,6 +55,11 @@ impl Turns {
         Ok(Turn(self))
     }
 
+    /// Whether this thread is in a call to the activator.
+    pub(super) fn is_mine(&self) -> bool {
+        self.state().taken == Some(thread::current().id())
+    }
+
     pub(super) fn queue(&self, parting: Parting) {
         self.state().parting.push_back(parting);
     }

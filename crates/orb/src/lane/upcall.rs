@@ -192,7 +192,7 @@ impl Lane {
 
     fn serve_by(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
         let request = upcall.request;
-        if let Some(outcome) = self.answer_for_every_object(request, upcall.reply, servant) {
+        if let Some(outcome) = self.answer_for_every_object(request, upcall.reply, servant, id) {
             return outcome;
         }
         current::enter(&self.orb);
@@ -229,10 +229,13 @@ impl Lane {
         request: &Request<'_>,
         reply: &mut Vec<u8>,
         servant: &dyn Servant,
+        id: &[u8],
     ) -> Option<Outcome> {
         let answer = match request.operation {
             b"_is_a" => is_a(request.body, servant).map(Answer::Boolean),
-            b"_non_existent" | b"_not_existent" => Ok(Answer::Boolean(false)),
+            b"_non_existent" | b"_not_existent" => self
+                .guard(|| servant.non_existent(id))
+                .and_then(|answer| answer.map(Answer::Boolean)),
             b"_repository_id" => Ok(Answer::Text(
                 servant
                     .repository_ids()

@@ -1,8 +1,13 @@
 //! What the fuzz target runs: a plain function that panics where a promise of this crate is broken.
 
+use std::sync::LazyLock;
+
+use deckwatch_cdr::value::Reference;
+
 use crate::generate::{Config, generate};
-use crate::limits::ERRORS_MAX;
+use crate::limits::{ERRORS_MAX, TYPE_TEXT_MAX};
 use crate::model::{DefinitionKind, Model};
+use crate::notation::{Notation, World};
 
 /// Takes octets as an IDL file. One that is accepted has TypeCodes for its types, and becomes Rust or located errors; one
 /// that is not has errors that can be shown.
@@ -34,5 +39,70 @@ pub fn file(octets: &[u8]) {
     if let Err(errors) = generate(&model, &Config::default()) {
         let unparsed = errors.errors.iter().find(|error| error.span.is_none());
         assert!(unparsed.is_none(), "what is generated parses: {unparsed:?}");
+    }
+}
+
+/// Takes octets as the text of a type and, behind the first end of line, of a value of it. What is accepted is printed, and reads back as
+/// what is printed the same; what is not has a place within the text.
+///
+/// # Panics
+/// Where one of these is not so.
+pub fn value(octets: &[u8]) {
+    let text = String::from_utf8_lossy(octets);
+    let (ty, text) = text.split_once('\n').unwrap_or((&text, ""));
+    let notation = Notation::new(&MODEL, &Nowhere);
+    let code = match notation.type_code(ty) {
+        Ok(code) => code,
+        Err(error) => return assert!(error.start <= ty.len() && !error.excerpt(ty).is_empty()),
+    };
+    let shown = notation.type_text(&code);
+    if shown.len() < TYPE_TEXT_MAX {
+        let again = notation.type_code(&shown).expect("a type reads back");
+        assert_eq!(notation.type_text(&again), shown);
+    }
+    let value = match notation.read(&code, text) {
+        Ok(value) => value,
+        Err(error) => return assert!(error.start <= text.len() && !error.excerpt(text).is_empty()),
+    };
+    let printed = notation
+        .print(&code, &value)
+        .expect("what was read is of its type");
+    for text in [printed.text(40), printed.json(110)] {
+        let again = notation.read(&code, &text).expect("a value reads back");
+        assert_eq!(
+            notation.print(&code, &again).expect("it is of its type"),
+            printed
+        );
+    }
+}
+
+static MODEL: LazyLock<Model> =
+    LazyLock::new(|| Model::parse("known.idl", KNOWN).expect("it is one"));
+
+/// Types that the texts of values may name.
+const KNOWN: &str = "module M {
+    enum E { a, b }; struct S { long l; string<4> text; any x; }; typedef sequence<S, 3> Ss; struct T { sequence<T> ts; octet os[2]; };
+    union U switch (E) { case a: S part; default: sequence<octet> o; }; interface I {}; typedef fixed<5, 2> F;
+};";
+
+/// A world without files, whose references are any text.
+struct Nowhere;
+
+impl World for Nowhere {
+    fn reference(&self, text: &str) -> Result<Reference, String> {
+        let type_id = text
+            .strip_prefix("IOR:")
+            .ok_or("it is not IOR:")?
+            .to_owned();
+        let profiles = vec![(0, Vec::new())];
+        Ok(Reference { type_id, profiles })
+    }
+
+    fn reference_text(&self, reference: &Reference) -> String {
+        format!("IOR:{}", reference.type_id)
+    }
+
+    fn file(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Err("there are none".to_owned())
     }
 }

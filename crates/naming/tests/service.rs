@@ -167,6 +167,48 @@ fn long_listings_come_in_parts() {
 }
 
 #[test]
+fn a_listing_of_nothing_at_once_comes_by_its_iterator() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    assert_eq!(root.list(0).unwrap().0, vec![]);
+    assert!(root.list(0).unwrap().1.is_none(), "nothing is left");
+    root.bind(&path("only"), Some(&some_object(&orb))).unwrap();
+    let (none, rest) = root.list(0).unwrap();
+    let rest = rest.expect("an iterator for all");
+    assert_eq!(none, vec![]);
+    assert_eq!(
+        rest.next_n(0).unwrap_err().kind,
+        SystemExceptionKind::BadParam
+    );
+    assert_eq!(rest.next_one().unwrap().1.binding_name, path("only"));
+    let (more, nothing) = rest.next_one().unwrap();
+    assert!(!more && nothing.binding_name.is_empty());
+    server_orb.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn of_too_many_listings_the_oldest_gives_way() {
+    let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
+    let (orb, root) = client(port);
+    for name in ["a", "b"] {
+        root.bind(&path(name), Some(&some_object(&orb))).unwrap();
+    }
+    let open = || root.list(1).unwrap().1.expect("an iterator for the rest");
+    let (oldest, second) = (open(), open());
+    for _ in 2..limits::ITERATORS_MAX {
+        open();
+    }
+    assert!(oldest.next_one().unwrap().0, "all are still open");
+    open();
+    assert_eq!(
+        oldest.next_one().unwrap_err().kind,
+        SystemExceptionKind::ObjectNotExist
+    );
+    assert!(second.next_one().unwrap().0, "the others go on");
+    server_orb.shutdown(true).expect("it ends");
+}
+
+#[test]
 fn bad_names_and_bad_targets_are_refused_as_the_standard_says() {
     let (server_orb, _service, port) = server("127.0.0.1:0", Store::in_memory().unwrap());
     let (orb, root) = client(port);

@@ -45,6 +45,10 @@ pub(super) fn show(
     for (parameter, value) in signature.sent().zip(values) {
         rows.part(&parameter.name, &parameter.code, value)?;
     }
+    if signature.context {
+        0_u32.write(&mut rows.w)?;
+        rows.mark("context: no properties".to_owned());
+    }
     let marks = rows.marks;
     let mut at = 0;
     for (end, label) in marks {

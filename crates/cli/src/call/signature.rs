@@ -15,6 +15,8 @@ pub(super) struct Signature {
     /// As it goes over the wire.
     pub(super) wire_name: String,
     pub(super) oneway: bool,
+    /// Whether a context follows the arguments: none of its properties are known here.
+    pub(super) context: bool,
     /// `void` where nothing is returned.
     pub(super) result: TypeCode,
     pub(super) parameters: Vec<Parameter>,
@@ -65,6 +67,7 @@ impl Signature {
             },
             wire_name: operation.wire_name.clone(),
             oneway: operation.oneway,
+            context: !operation.contexts.is_empty(),
             result,
             parameters: parameters.collect::<anyhow::Result<_>>()?,
             raises: raises.collect::<anyhow::Result<_>>()?,
@@ -89,6 +92,7 @@ impl Signature {
             name: name.to_owned(),
             wire_name: name.to_owned(),
             oneway: false,
+            context: false,
             result,
             parameters,
             raises: Vec::new(),

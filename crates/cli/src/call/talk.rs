@@ -31,7 +31,12 @@ impl From<SystemException> for Outcome {
 pub(super) fn call(target: &ObjectRef, signature: &Signature, values: &[Value]) -> Outcome {
     let arguments = |w: &mut Writer<'_>| {
         let mut sent = signature.sent().zip(values);
-        sent.try_for_each(|(parameter, value)| write_value(&parameter.code, value, w))
+        sent.try_for_each(|(parameter, value)| write_value(&parameter.code, value, w))?;
+        if signature.context {
+            w.write_u32(0)
+        } else {
+            Ok(())
+        }
     };
     if signature.oneway {
         let sent = target.invoke_oneway(&signature.wire_name, arguments);

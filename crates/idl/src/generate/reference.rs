@@ -198,11 +198,18 @@ impl<'m> Generator<'m> {
                 )
             })
             .collect();
-        if values.is_empty() {
-            return quote! { |_| Ok(()) };
-        }
         let lines = self.writes(&values);
-        quote! { |w| { #lines } }
+        // Behind the arguments of an operation with a `context` clause stand the context's names and values: none.
+        let context = match operation.contexts.as_slice() {
+            [] => None,
+            _ => Some(quote! { w.write_u32(0) }),
+        };
+        match (values.is_empty(), context) {
+            (true, None) => quote! { |_| Ok(()) },
+            (true, Some(context)) => quote! { |w| #context },
+            (false, None) => quote! { |w| { #lines } },
+            (false, Some(context)) => quote! { |w| { #lines?; #context } },
+        }
     }
 
     /// Writes values to `w`, the last one's result being the result of all.

@@ -147,7 +147,7 @@ fn write_name(name: &str, json: bool, out: &mut String) {
 }
 
 /// JSON's quoting, or the same between single quotes.
-fn quote(text: &str, mark: char) -> String {
+pub(super) fn quote(text: &str, mark: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
     for c in text.chars() {

@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
             match &*name.text {
                 "case" if number.is_none() => {
                     let at = reading.scan.at();
-                    let label = reading.value(&discriminator, depth + 1);
+                    let label = reading.label(&discriminator, depth + 1);
                     let label = label.map_err(|error| error.within("case"))?;
                     let unfit = || NotationError::new(at, reading.scan.at(), "no union has this case");
                     number = Some(match label {
@@ -215,6 +215,19 @@ impl<'a> Reading<'a> {
                 "no member has this case, so that there is no value",
             )),
         }
+    }
+
+    /// A discriminator's value; of an enum whose enumerators a server does not keep to, also its number.
+    fn label(&mut self, discriminator: &TypeCode, depth: u8) -> Read<Value> {
+        let mut ahead = self.scan;
+        if discriminator.unaliased().kind() == Kind::Enum
+            && let Some(token) = ahead.scalar(false)?
+            && let Ok(number) = token.text.parse()
+        {
+            self.scan = ahead;
+            return Ok(Value::Enum(number));
+        }
+        self.value(discriminator, depth)
     }
 
     fn elements(&mut self, plain: &TypeCode, depth: u8) -> Read<Value> {

@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::limits::{FIXED_DIGITS_MAX, NESTING_MAX};
-use deckwatch_cdr::typecode::{Case, Member};
+use deckwatch_cdr::typecode::{Case, Kind, Member};
 
 use super::NotationError;
 use super::scan::{Scanner, Token};
@@ -16,6 +16,8 @@ pub(super) fn whole(model: &Model, text: &str) -> Read<TypeCode> {
         model,
         scan: Scanner::new(text),
         depth: 0,
+        sequences: 0,
+        inside: Vec::new(),
     };
     let code = reading.with_dimensions()?;
     match reading.scan.peek() {
@@ -28,6 +30,10 @@ struct Reading<'a> {
     model: &'a Model,
     scan: Scanner<'a>,
     depth: u8,
+    /// Sequences around this place.
+    sequences: usize,
+    /// Repository ids of the structs and unions around this place, and the sequences around each.
+    inside: Vec<(String, usize)>,
 }
 
 impl<'a> Reading<'a> {
@@ -80,7 +86,7 @@ impl<'a> Reading<'a> {
                 let (id, name) = self.head()?;
                 Ok(TypeCode::interface(&id, &name))
             }
-            "recursive" => Ok(TypeCode::recursive(&self.id()?)),
+            "recursive" => self.recursive(&word),
             _ => self.named(word),
         }
     }
@@ -148,7 +154,9 @@ impl<'a> Reading<'a> {
 
     fn sequence(&mut self) -> Read<TypeCode> {
         self.scan.expect('<')?;
+        self.sequences += 1;
         let element = self.with_dimensions()?;
+        self.sequences -= 1;
         let bound = if self.scan.eat(',') {
             self.number()?
         } else {
@@ -156,6 +164,31 @@ impl<'a> Reading<'a> {
         };
         self.scan.expect('>')?;
         Ok(TypeCode::sequence(&element, bound))
+    }
+
+    /// A struct or union within itself, behind a sequence: any other would have no end.
+    fn recursive(&mut self, word: &Token<'_>) -> Read<TypeCode> {
+        let id = self.id()?;
+        let around = self.inside.iter().rev().find(|(inside, _)| *inside == id);
+        match around {
+            Some((_, sequences)) if *sequences < self.sequences => Ok(TypeCode::recursive(&id)),
+            Some(_) => Err(word.error("a type contains itself behind a sequence alone")),
+            None => Err(word.error(format!("no type of the id {id} is around this place"))),
+        }
+    }
+
+    /// The parts of a struct or union of this id.
+    fn parts<T>(&mut self, id: &str, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        if self.inside.iter().any(|(inside, _)| inside == id) {
+            let at = self.scan.at();
+            let message =
+                format!("a type of the id {id} is around this place: write `recursive \"{id}\"`");
+            return Err(NotationError::new(at, at, message));
+        }
+        self.inside.push((id.to_owned(), self.sequences));
+        let parts = read(self);
+        self.inside.pop();
+        parts
     }
 
     fn fixed(&mut self, word: &Token<'_>) -> Read<TypeCode> {
@@ -227,11 +260,14 @@ impl<'a> Reading<'a> {
 
     fn structure(&mut self, exception: bool) -> Read<TypeCode> {
         let (id, name) = self.head()?;
-        self.scan.expect('{')?;
-        let mut members = Vec::new();
-        while !self.scan.eat('}') {
-            members.push(self.member()?);
-        }
+        let members = self.parts(&id, |reading| {
+            reading.scan.expect('{')?;
+            let mut members = Vec::new();
+            while !reading.scan.eat('}') {
+                members.push(reading.member()?);
+            }
+            Ok(members)
+        })?;
         let members: Vec<Member<'_>> = members
             .iter()
             .map(|(type_code, name)| Member { name, type_code })
@@ -251,14 +287,17 @@ impl<'a> Reading<'a> {
         self.scan.expect('(')?;
         let discriminator = self.with_dimensions()?;
         self.scan.expect(')')?;
-        self.scan.expect('{')?;
-        let mut cases = Vec::new();
-        while !self.scan.eat('}') {
-            let label = self.label()?;
-            self.scan.expect(':')?;
-            let (code, name) = self.member()?;
-            cases.push((label, code, name));
-        }
+        let cases = self.parts(&id, |reading| {
+            reading.scan.expect('{')?;
+            let mut cases = Vec::new();
+            while !reading.scan.eat('}') {
+                let label = reading.label(&discriminator)?;
+                reading.scan.expect(':')?;
+                let (code, name) = reading.member()?;
+                cases.push((label, code, name));
+            }
+            Ok(cases)
+        })?;
         let cases: Vec<Case<'_>> = cases
             .iter()
             .map(|(label, type_code, name)| Case {
@@ -271,7 +310,7 @@ impl<'a> Reading<'a> {
     }
 
     /// `default`, or `case` and the discriminator's number.
-    fn label(&mut self) -> Read<Option<i64>> {
+    fn label(&mut self, discriminator: &TypeCode) -> Read<Option<i64>> {
         match self.scan.word() {
             Some(word) if word.text == "default" => Ok(None),
             Some(word) if word.text == "case" => {
@@ -279,9 +318,10 @@ impl<'a> Reading<'a> {
                 let number = self.scan.word();
                 let number =
                     number.and_then(|number| format!("{sign}{}", number.text).parse().ok());
-                number
-                    .map(Some)
-                    .ok_or_else(|| self.scan.expected("the discriminator's number"))
+                let fitting = number.filter(|number| is_label(discriminator, *number));
+                fitting.map(Some).ok_or_else(|| {
+                    word.error("expected a number of the discriminator's type behind `case`")
+                })
             }
             _ => Err(self.scan.expected("`case` or `default`")),
         }
@@ -303,5 +343,25 @@ impl<'a> Reading<'a> {
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Ok(TypeCode::enumeration(&id, &name, &names))
+    }
+}
+
+/// Whether a number stands for a value of a discriminator's type; that of an `unsigned long long` keeps its bits.
+fn is_label(discriminator: &TypeCode, number: i64) -> bool {
+    let plain = discriminator.unaliased();
+    match plain.kind() {
+        Kind::Boolean => (0..=1).contains(&number),
+        Kind::Char => u8::try_from(number).is_ok(),
+        Kind::WChar => u32::try_from(number)
+            .ok()
+            .and_then(char::from_u32)
+            .is_some(),
+        Kind::Enum => usize::try_from(number).is_ok_and(|index| index < plain.member_count()),
+        Kind::Short => i16::try_from(number).is_ok(),
+        Kind::UShort => u16::try_from(number).is_ok(),
+        Kind::Long => i32::try_from(number).is_ok(),
+        Kind::ULong => u32::try_from(number).is_ok(),
+        Kind::LongLong | Kind::ULongLong => true,
+        _ => false,
     }
 }

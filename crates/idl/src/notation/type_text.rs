@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use deckwatch_cdr::TypeCode;
+use deckwatch_cdr::limits::NESTING_MAX;
 use deckwatch_cdr::typecode::Kind;
 
+use super::print::quote;
 use crate::Model;
 use crate::limits::TYPE_TEXT_MAX;
 
-/// A type by its name where the model has it so, else written out; cut where it is longer than [`TYPE_TEXT_MAX`].
+/// A type by its name where the model has it so, else written out; cut where it is longer than [`TYPE_TEXT_MAX`] or nests deeper
+/// than [`NESTING_MAX`].
 pub(super) fn text(model: &Model, type_code: &TypeCode) -> String {
     let mut writing = Writing {
         model,
@@ -28,7 +31,7 @@ struct Writing<'m> {
 
 impl Writing<'_> {
     fn write(&mut self, code: &TypeCode) {
-        if self.out.len() > TYPE_TEXT_MAX {
+        if self.out.len() > TYPE_TEXT_MAX || self.inside.len() > usize::from(NESTING_MAX) {
             if !self.out.ends_with("...") {
                 self.out.push_str("...");
             }
@@ -38,7 +41,7 @@ impl Writing<'_> {
         if let Some(name) = self.known(code) {
             self.out.push_str(&name);
         } else if self.inside.iter().any(|inside| inside == id) && !id.is_empty() {
-            let _ = write!(self.out, "recursive \"{id}\"");
+            let _ = write!(self.out, "recursive {}", quote(id, '"'));
         } else {
             self.inside.push(id.to_owned());
             self.write_out(code);
@@ -109,7 +112,7 @@ impl Writing<'_> {
     /// `struct "id" Name`.
     fn head(&mut self, code: &TypeCode) {
         let (id, name) = (code.id().unwrap_or(""), code.name().unwrap_or(""));
-        let _ = write!(self.out, "{} \"{id}\"", code.kind().idl_name());
+        let _ = write!(self.out, "{} {}", code.kind().idl_name(), quote(id, '"'));
         if !name.is_empty() {
             let _ = write!(self.out, " {name}");
         }

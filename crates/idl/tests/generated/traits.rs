@@ -6,9 +6,30 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::idl::broad::filter::Spent;
 use crate::idl::broad::*;
-use crate::orb::{ObjectRef, SystemException};
+use crate::orb::{ObjectRef, Servant, ServerRequest, SystemException};
 
 struct Lamp;
+
+/// Says how many octets its arguments have.
+struct Scale;
+
+impl Servant for Scale {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let size = request.arguments().remaining() as u32;
+        request.reply_with(|w| w.write_u32(size))
+    }
+}
+
+/// CORBA 3.3 part 2, clause 9.4.2.2: where the operation has a context clause, a sequence of strings follows the arguments.
+#[test]
+fn a_context_is_sent_where_the_operation_has_one() {
+    let beacon = BeaconRef::unchecked_narrow(ObjectRef::to(Arc::new(Scale)));
+    assert_eq!(beacon.metres().unwrap(), 4);
+}
 
 impl Described for Lamp {
     fn describe<'a>(&'a self, language: &'a str) -> Result<Cow<'a, str>, DescribedDescribeError> {
@@ -27,12 +48,17 @@ impl Beacon for Lamp {
     fn metres(&self) -> Result<i32, SystemException> {
         Ok(40)
     }
+
+    fn greeting<'a>(&'a self, name: &'a str) -> Result<Cow<'a, str>, SystemException> {
+        Ok(name.into())
+    }
 }
 
 #[test]
 fn an_interface_with_an_abstract_base_has_its_operations() {
     let beacon = BeaconRef::unchecked_narrow(ObjectRef::to(Arc::new(BeaconSkeleton::new(Lamp))));
     assert_eq!(beacon.metres().unwrap(), 40);
+    assert_eq!(beacon.greeting("ship").unwrap(), "ship");
     assert_eq!(beacon.describe("en").unwrap(), "a lamp");
     assert!(matches!(
         beacon.describe("la"),

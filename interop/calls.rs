@@ -139,6 +139,8 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
         their_client(&client, version, &[&reference, MANY_TEXT])
             .unwrap_or_else(|said| panic!("omniORB calls us by GIOP {version}: {said}"));
     }
+    let url = format!("corbaloc:{}/Echo", ours.endpoints()[0].url_address());
+    their_client(&client, "1.2", &[&url, MANY_TEXT]).expect("omniORB finds us by URL");
     assert_ne!(ours.counters().read(Counter::Requests), 0);
     let their_path = folder.join("theirs.sock");
     let endpoint = format!("giop:unix:{}", their_path.display());

@@ -21,8 +21,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let url: ObjectUrl = crate::reference::read(&args.reference)?.parse()?;
     let (ior, name): (Option<Ior>, _) = match url {
         ObjectUrl::Ior(ior) => (Some(ior), String::new()),
-        ObjectUrl::Corbaloc(url) => (url.to_ior()?, String::new()),
-        ObjectUrl::Corbaname(url) => (url.context.to_ior()?, url.name),
+        ObjectUrl::Corbaloc(url) => (url.to_ior(&deckwatch_os::unix::host_name())?, String::new()),
+        ObjectUrl::Corbaname(url) => (
+            url.context.to_ior(&deckwatch_os::unix::host_name())?,
+            url.name,
+        ),
     };
     let ior =
         ior.context("it names an initial reference of the ORB that reads it, and no address")?;

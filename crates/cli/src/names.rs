@@ -124,7 +124,10 @@ fn serve_names(serve: &ServeArgs, store: Option<PathBuf>) -> anyhow::Result<()> 
     };
     let service = NamingService::start(&orb, store)?;
     if let Some(endpoint) = orb.endpoints().first() {
-        anstream::eprintln!("serving names at corbaloc::{endpoint}/{NAME_SERVICE}");
+        anstream::eprintln!(
+            "serving names at corbaloc:{}/{NAME_SERVICE}",
+            endpoint.url_address()
+        );
     }
     serve.serve(&orb, service.root().object(), || false)
 }

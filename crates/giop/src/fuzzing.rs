@@ -117,7 +117,7 @@ pub fn reference(octets: &[u8]) {
             assert_eq!(ior.to_string().parse(), Ok(ior), "a reference comes back");
         }
         Ok(ObjectUrl::Corbaloc(url)) => {
-            let _ = url.to_ior();
+            let _ = url.to_ior("here");
             assert_eq!(
                 url.to_string().parse(),
                 Ok(url),

@@ -56,7 +56,9 @@ impl Orb {
             let name = if name.is_empty() { NAME_SERVICE } else { name };
             return self.resolve_initial(name, deep);
         }
-        let ior = url.to_ior()?.ok_or(nothing)?;
+        let ior = url
+            .to_ior(&self.0.client.transport.host_name())?
+            .ok_or(nothing)?;
         self.reference(ior).ok_or(nothing)
     }
 

@@ -43,6 +43,24 @@ fn every_kind_of_call_goes_over_a_unix_socket() {
 }
 
 #[test]
+fn a_url_leads_to_a_unix_socket() {
+    let path = socket_path();
+    let server = Server::at(&format!("unix:{path}"));
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_plain_key(b"Bench", &own).unwrap();
+    let address = server.orb.endpoints()[0].url_address();
+    assert_eq!(address, format!("omniunix:{path}:"));
+    let client = Orb::builder().build().unwrap();
+    let url = format!("corbaloc:{address}/Bench");
+    let bench = client.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    // The next address is tried where nobody listens at the first.
+    let url = format!("corbaloc:omniunix:/nobody:,{address}/Bench");
+    let bench = client.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}
+
+#[test]
 fn the_file_has_its_permissions_goes_at_shutdown_and_is_replaced_where_a_dead_process_left_it() {
     let path = socket_path();
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());

@@ -2,7 +2,7 @@
 
 use super::{DEFAULT_PORT, unescape, write_escaped};
 use crate::Ior;
-use crate::ior::{IiopProfile, ReferenceError, alternate_address, scheme};
+use crate::ior::{IiopProfile, ReferenceError, alternate_address, scheme, unix_address};
 use crate::limits::{ADDRESSES_MAX, REFERENCE_TEXT_MAX};
 use deckwatch_cdr::{EncodeError, Version};
 use std::fmt;
@@ -20,6 +20,13 @@ pub enum Address {
         /// TCP port.
         port: u16,
     },
+    /// A unix socket of this host, in omniORB's form: `omniunix:`, the path, `:`.
+    Unix {
+        /// Version to speak: 1.1 at least, since the path stands in a component of the profile.
+        version: Version,
+        /// Where the socket stands; without `:` and `,`.
+        path: String,
+    },
     /// `resolve_initial_references` with the key.
     InitialReference,
 }
@@ -35,23 +42,28 @@ pub struct Corbaloc {
 
 impl Corbaloc {
     /// The reference that the URL stands for: a profile for each address, to be tried in order. `None` for an initial reference.
+    /// `here` is the name of this host, where the unix sockets are.
     ///
     /// # Errors
     /// [`EncodeError::StringHoldsNull`] in a host.
-    pub fn to_ior(&self) -> Result<Option<Ior>, EncodeError> {
+    pub fn to_ior(&self, here: &str) -> Result<Option<Ior>, EncodeError> {
         let mut profiles = Vec::with_capacity(self.addresses.len());
         for address in &self.addresses {
-            let Address::Iiop {
-                version,
-                host,
-                port,
-            } = address
-            else {
-                return Ok(None);
+            let (version, profile) = match address {
+                Address::Iiop {
+                    version,
+                    host,
+                    port,
+                } => (version, IiopProfile::new(host, *port, &self.key)),
+                Address::Unix { version, path } => {
+                    let mut profile = IiopProfile::new(here, 0, &self.key);
+                    profile.components.push(unix_address(here, path)?);
+                    (version, profile)
+                }
+                Address::InitialReference => return Ok(None),
             };
-            let mut profile = IiopProfile::new(host, *port, &self.key);
-            profile.minor = version.minor();
-            profiles.push(profile.to_tagged()?);
+            let minor = version.minor();
+            profiles.push(IiopProfile { minor, ..profile }.to_tagged()?);
         }
         Ok(Some(Ior {
             type_id: String::new(),
@@ -67,19 +79,24 @@ impl Corbaloc {
                 "the end of the reference",
             ));
         }
-        let (list, key_at) = match text.find('/') {
-            Some(slash) => (&text[..slash], slash + 1),
-            None => (text, text.len()),
-        };
         let mut addresses = Vec::new();
-        let mut at = offset;
-        for part in list.split(',') {
+        let mut at = 0;
+        // Behind the last address stands the key, or nothing.
+        let key_at = loop {
             if addresses.len() >= ADDRESSES_MAX {
-                return Err(ReferenceError::expected(at, "fewer addresses"));
+                return Err(ReferenceError::expected(offset + at, "fewer addresses"));
             }
-            addresses.push(address(part, at)?);
-            at += part.len() + 1;
-        }
+            let rest = &text[at..];
+            let size = address_size(rest);
+            addresses.push(address(&rest[..size], offset + at)?);
+            at += size;
+            match text[at..].chars().next() {
+                Some(',') => at += 1,
+                Some('/') => break at + 1,
+                None => break at,
+                Some(_) => return Err(ReferenceError::expected(offset + at, ", or / and a key")),
+            }
+        };
         if addresses.len() > 1 && addresses.contains(&Address::InitialReference) {
             return Err(ReferenceError::expected(offset, "rir: as the only address"));
         }
@@ -90,13 +107,52 @@ impl Corbaloc {
     }
 }
 
-/// `iiop:1.2@host:port`, `:1.2@host:port` or `rir:`.
+/// Octets of the address that text begins with: up to the next or the key, and the `:` behind a path is part of it.
+fn address_size(text: &str) -> usize {
+    let Some(path) = scheme(text, UNIX) else {
+        return text.find([',', '/']).unwrap_or(text.len());
+    };
+    match text[path..].find([':', ',']) {
+        Some(end) if text[path + end..].starts_with(':') => path + end + 1,
+        Some(end) => path + end,
+        None => text.len(),
+    }
+}
+
+const UNIX: &str = "omniunix:";
+
+/// `omniunix:1.2@/path:`; the version is 1.2 where none is given.
+fn unix(text: &str, at: usize) -> Result<Address, ReferenceError> {
+    let text = text.strip_suffix(':').unwrap_or(text);
+    let (version, path) = match text.split_once('@') {
+        Some((number, path)) if !number.contains('/') => (version(number, at)?, path),
+        _ => (Version::V1_2, text),
+    };
+    if version == Version::V1_0 {
+        return Err(ReferenceError::expected(
+            at,
+            "version 1.1 or 1.2 of a socket",
+        ));
+    }
+    if path.is_empty() || path.contains(char::is_control) {
+        return Err(ReferenceError::expected(at, "the path of a socket"));
+    }
+    Ok(Address::Unix {
+        version,
+        path: path.to_owned(),
+    })
+}
+
+/// `iiop:1.2@host:port`, `:1.2@host:port`, `omniunix:/path:` or `rir:`.
 fn address(text: &str, at: usize) -> Result<Address, ReferenceError> {
     if text.eq_ignore_ascii_case("rir:") {
         return Ok(Address::InitialReference);
     }
+    if let Some(path) = scheme(text, UNIX) {
+        return unix(&text[path..], at + path);
+    }
     let protocol = scheme(text, "iiop:").or_else(|| scheme(text, ":"));
-    let protocol = protocol.ok_or(ReferenceError::expected(at, "iiop:, : or rir:"))?;
+    let protocol = protocol.ok_or(ReferenceError::expected(at, "iiop:, :, omniunix: or rir:"))?;
     let (version, host_at) = match text[protocol..].find('@') {
         Some(sign) => (
             version(&text[protocol..protocol + sign], at + protocol)?,
@@ -132,7 +188,11 @@ fn host_and_port(text: &str, at: usize) -> Result<(String, u16), ReferenceError>
                 at + text.len(),
                 "] after an IPv6 address",
             ))?;
-            if inner[..end].parse::<std::net::Ipv6Addr>().is_err() {
+            // A link-local address has a scope: the interface that leads there.
+            let address = inner[..end]
+                .split_once('%')
+                .map_or(&inner[..end], |(alone, _)| alone);
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
                 return Err(ReferenceError::expected(at + 1, "an IPv6 address"));
             }
             (&inner[..end], &inner[end + 1..], at + end + 2)
@@ -187,6 +247,14 @@ impl Corbaloc {
             }
             match address {
                 Address::InitialReference => f.write_str("rir:")?,
+                Address::Unix { version, path } => {
+                    f.write_str(UNIX)?;
+                    // A sign in the path would be taken for that of a version.
+                    if *version != Version::V1_2 || path.contains('@') {
+                        write!(f, "{version}@")?;
+                    }
+                    write!(f, "{path}:")?;
+                }
                 Address::Iiop {
                     version,
                     host,
@@ -215,10 +283,17 @@ impl Corbaloc {
 impl TryFrom<&IiopProfile> for Corbaloc {
     type Error = EncodeError;
 
-    /// The URL of a profile and its alternate addresses; its other components are lost.
+    /// The URL of a profile with its alternate addresses and unix sockets; its other components are lost.
     fn try_from(profile: &IiopProfile) -> Result<Self, EncodeError> {
         let version = Version::from_minor(profile.minor.min(2)).unwrap_or(Version::V1_2);
-        let addresses = profile.addresses().map(|(host, port)| {
+        let sockets = profile.unix_addresses().map(|(_, path)| path);
+        let sockets = sockets.filter(|path| !path.contains([':', ',']) && !path.is_empty());
+        let sockets = sockets.map(|path| Address::Unix { version, path });
+        let sockets: Vec<_> = sockets.filter(|_| version != Version::V1_0).collect();
+        // The port of a profile that has sockets alone leads nowhere.
+        let tcp = profile.addresses();
+        let tcp = tcp.filter(|(_, port)| *port != 0 || sockets.is_empty());
+        let tcp = tcp.map(|(host, port)| {
             // What an address component could not carry, the URL cannot either.
             alternate_address(&host, port).map(|_| Address::Iiop {
                 version,
@@ -227,7 +302,9 @@ impl TryFrom<&IiopProfile> for Corbaloc {
             })
         });
         Ok(Self {
-            addresses: addresses.collect::<Result<_, _>>()?,
+            addresses: tcp
+                .chain(sockets.iter().cloned().map(Ok))
+                .collect::<Result<_, _>>()?,
             key: profile.object_key.clone(),
         })
     }
@@ -243,6 +320,24 @@ mod tests {
             host: host.to_owned(),
             port,
         }
+    }
+
+    fn unix(version: Version, path: &str) -> Address {
+        Address::Unix {
+            version,
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_url_of_a_socket_becomes_a_profile_of_this_host_and_again_a_url() {
+        let text = "corbaloc:omniunix:/run/nav:/k";
+        let ior = text.parse::<Corbaloc>().unwrap().to_ior("here").unwrap();
+        let profile = ior.unwrap().iiop_profiles().next().unwrap().unwrap();
+        assert_eq!((&*profile.host, profile.port), ("here", 0));
+        let sockets: Vec<_> = profile.unix_addresses().collect();
+        assert_eq!(sockets, [("here".to_owned(), "/run/nav".to_owned())]);
+        assert_eq!(Corbaloc::try_from(&profile).unwrap().to_string(), text);
     }
 
     #[test]
@@ -290,6 +385,30 @@ mod tests {
                 "NameService",
             ),
             ("corbaloc:rir:", vec![Address::InitialReference], ""),
+            (
+                "corbaloc::[fe80::1%eth0]:12/k",
+                vec![iiop(Version::V1_0, "fe80::1%eth0", 12)],
+                "k",
+            ),
+            (
+                "corbaloc:omniunix:/run/nav.sock:/a/b",
+                vec![unix(Version::V1_2, "/run/nav.sock")],
+                "a/b",
+            ),
+            (
+                "corbaloc:omniunix:1.1@/run/nav,:b:1,omniunix:/c",
+                vec![
+                    unix(Version::V1_1, "/run/nav"),
+                    iiop(Version::V1_0, "b", 1),
+                    unix(Version::V1_2, "/c"),
+                ],
+                "",
+            ),
+            (
+                "corbaloc:omniunix:1.2@/run/a@b:",
+                vec![unix(Version::V1_2, "/run/a@b")],
+                "",
+            ),
         ] {
             let url: Corbaloc = text.parse().unwrap();
             assert_eq!(
@@ -307,7 +426,7 @@ mod tests {
             ("corbalok::h/k", "expected corbaloc: at character 1"),
             (
                 "corbaloc:uiop:h/k",
-                "expected iiop:, : or rir: at character 10",
+                "expected iiop:, :, omniunix: or rir: at character 10",
             ),
             (
                 "corbaloc::2.0@h/k",
@@ -335,6 +454,18 @@ mod tests {
                 "expected a hexadecimal digit at character 16",
             ),
             (
+                "corbaloc:omniunix::/k",
+                "expected the path of a socket at character 19",
+            ),
+            (
+                "corbaloc:omniunix:1.0@/s:/k",
+                "expected version 1.1 or 1.2 of a socket at character 19",
+            ),
+            (
+                "corbaloc:omniunix:/s:k",
+                "expected , or / and a key at character 22",
+            ),
+            (
                 "corbaloc:rir:,:h/k",
                 "expected rir: as the only address at character 10",
             ),
@@ -350,7 +481,7 @@ mod tests {
     #[test]
     fn a_url_becomes_a_reference_with_a_profile_an_address() {
         let url: Corbaloc = "corbaloc:iiop:1.1@a:1,:b:2/k".parse().unwrap();
-        let ior = url.to_ior().unwrap().unwrap();
+        let ior = url.to_ior("here").unwrap().unwrap();
         let profiles: Vec<_> = ior.iiop_profiles().map(Result::unwrap).collect();
         assert_eq!(
             (profiles[0].minor, &*profiles[0].host, profiles[0].port),
@@ -362,7 +493,10 @@ mod tests {
         );
         assert_eq!(profiles[1].object_key, b"k");
         assert_eq!(
-            "corbaloc:rir:/X".parse::<Corbaloc>().unwrap().to_ior(),
+            "corbaloc:rir:/X"
+                .parse::<Corbaloc>()
+                .unwrap()
+                .to_ior("here"),
             Ok(None)
         );
     }

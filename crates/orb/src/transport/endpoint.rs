@@ -48,6 +48,15 @@ impl Endpoint {
         }
     }
 
+    /// The address in a `corbaloc:` URL: `corbaloc:` before it, `/` and a key behind it.
+    #[must_use]
+    pub fn url_address(&self) -> String {
+        match self {
+            Self::Tcp { .. } => format!(":{self}"),
+            Self::Unix { path, .. } => format!("omniunix:{path}:"),
+        }
+    }
+
     /// What a listener that was asked for at this endpoint is reached by: the scope of a link-local address (`fe80::1%eth0`) is kept
     /// as it was written, since numbers of interfaces mean nothing to others.
     pub(crate) fn as_listened(&self, listener: Self) -> Self {

@@ -60,10 +60,13 @@ fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(beside, file)
 }
 
-/// An ORB for a client.
-pub(crate) fn client_orb() -> anyhow::Result<Orb> {
-    Ok(Orb::builder()
+/// An ORB for a client, which tells its messages on standard error where it is to `trace` them.
+pub(crate) fn client_orb(trace: bool) -> anyhow::Result<Orb> {
+    let mut builder = Orb::builder()
         .connect_timeout(Duration::from_secs(5))
-        .round_trip_timeout(Duration::from_secs(30))
-        .build()?)
+        .round_trip_timeout(Duration::from_secs(30));
+    if trace {
+        builder = builder.trace(std::io::stderr());
+    }
+    Ok(builder.build()?)
 }

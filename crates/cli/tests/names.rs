@@ -194,6 +194,31 @@ fn what_stands_in_the_way_is_said_in_words() {
 }
 
 /// A free port, for a service that is started again at it.
+#[test]
+fn a_trace_tells_each_message_and_why_nobody_answered() {
+    let service = Service::start("127.0.0.1:0", None);
+    let (status, traced) = service.names(&["list", "--trace"]);
+    assert_eq!(status, Some(0), "{traced}");
+    for told in [
+        "connected to 127.0.0.1:",
+        "\"list\" of \"NameService\", wants a reply",
+        "to \"list\": results, after",
+    ] {
+        assert!(traced.contains(told), "no `{told}` in {traced}");
+    }
+    let gone = service.url();
+    drop(service);
+    let (status, traced) = said(&run(&["list", "--trace", "--at", &gone]));
+    assert_eq!(status, Some(2), "{traced}");
+    for told in [
+        "TRANSIENT raised by this ORB for \"_is_a\" of \"NameService\", not completed",
+        "    tried 127.0.0.1:",
+        "    What to do: check that the server runs",
+    ] {
+        assert!(traced.contains(told), "no `{told}` in {traced}");
+    }
+}
+
 fn port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()

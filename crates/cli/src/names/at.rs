@@ -17,6 +17,9 @@ pub(super) struct At {
         default_value = "corbaloc::127.0.0.1:2809/NameService"
     )]
     at: String,
+    /// Tell each message that is sent or received, and of each failure what was tried
+    #[arg(long)]
+    trace: bool,
 }
 
 /// A name in a service.
@@ -41,7 +44,7 @@ impl At {
 
     /// As [`At::place`], where no name is the service's root; and whether there was one.
     pub(super) fn place_or_root(&self, name: Option<&str>) -> anyhow::Result<(Place, bool)> {
-        let orb = client_orb()?;
+        let orb = client_orb(self.trace)?;
         let url = name.filter(|name| {
             name.trim_start()
                 .to_ascii_lowercase()

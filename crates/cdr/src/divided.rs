@@ -98,24 +98,24 @@ impl<'a> Reader<'a> {
         there
     }
 
-    /// The next `count` octets, of however many fragments.
+    /// The next `count` octets, of however many fragments; where there are fewer the fault is at `counted_at`.
     ///
     /// # Errors
     /// [`DecodeFact::LengthExceedsMessage`].
     #[cold]
     #[inline(never)]
-    pub(crate) fn octets_beyond(self, count: usize) -> Result<(&'a [u8], Self), DecodeError> {
+    pub(crate) fn octets_beyond(
+        self,
+        count: usize,
+        counted_at: usize,
+    ) -> Result<(&'a [u8], Self), DecodeError> {
         let start = self.position();
-        let octets = self
-            .whole()
-            .get(start..)
-            .and_then(|rest| rest.get(..count))
-            .ok_or_else(|| self.error(DecodeFact::LengthExceedsMessage))?;
+        let exceeded = DecodeError::new(DecodeFact::LengthExceedsMessage, counted_at);
+        let octets = self.whole().get(start..);
+        let octets = octets.and_then(|rest| rest.get(..count)).ok_or(exceeded)?;
         let mut there = self;
         while there.bytes().len() < start + count {
-            there = there
-                .in_next_fragment()
-                .ok_or_else(|| self.error(DecodeFact::LengthExceedsMessage))?;
+            there = there.in_next_fragment().ok_or(exceeded)?;
         }
         Ok((octets, there.at_position(start + count)))
     }

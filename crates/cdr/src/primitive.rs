@@ -43,7 +43,7 @@ macro_rules! number {
                 const SIZE: usize = size_of::<$type>();
                 let Some(octets) = r.lend_run(SIZE, count) else {
                     let (elements, there) = parse_each(*r, count)?;
-                    *r = there;
+                    r.go_to(there);
                     return Ok(elements);
                 };
                 let octets = octets.as_chunks::<SIZE>().0;

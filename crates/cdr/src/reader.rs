@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
     pub fn align(&mut self, alignment: usize) {
         self.position = self.aligned(alignment);
         if self.position >= self.bytes.len() && self.divided.is_some() {
-            *self = self.aligned_beyond(alignment);
+            self.go_to(self.aligned_beyond(alignment));
         }
     }
 
@@ -175,6 +175,14 @@ impl<'a> Reader<'a> {
         let from_origin = self.position.wrapping_add(self.phase as usize);
         self.position
             .wrapping_add(from_origin.wrapping_neg() & (alignment - 1))
+    }
+
+    /// Takes the place of a copy that has gone on. Byte order and the like are known to stay, so that a loop need not look at them again.
+    #[inline]
+    pub(crate) const fn go_to(&mut self, there: Self) {
+        self.bytes = there.bytes;
+        self.position = there.position;
+        self.phase = there.phase;
     }
 
     /// Reads `N` octets after aligning to `N`.
@@ -188,7 +196,7 @@ impl<'a> Reader<'a> {
             }
             None => {
                 let (octets, there) = self.read_aligned_beyond()?;
-                *self = there;
+                self.go_to(there);
                 Ok(octets)
             }
         }
@@ -246,8 +254,8 @@ impl<'a> Reader<'a> {
                 Ok(octets)
             }
             None => {
-                let (octets, there) = self.octets_beyond(count)?;
-                *self = there;
+                let (octets, there) = self.octets_beyond(count, self.position)?;
+                self.go_to(there);
                 Ok(octets)
             }
         }
@@ -287,8 +295,37 @@ impl<'a> Reader<'a> {
     /// [`DecodeFact::Truncated`], [`DecodeFact::LengthExceedsMessage`].
     #[inline]
     pub fn read_octet_sequence(&mut self) -> Result<&'a [u8], DecodeError> {
-        let count = self.read_count(1)?;
-        self.read_octets(count)
+        if let Some((octets, end)) = self.counted_here() {
+            self.position = end;
+            return Ok(octets);
+        }
+        let (octets, there) = self.counted_beyond()?;
+        self.go_to(there);
+        Ok(octets)
+    }
+
+    /// The octets behind a count, where both stand in the present fragment, and where they end.
+    #[inline]
+    fn counted_here(&self) -> Option<(&'a [u8], usize)> {
+        let start = self.aligned(4);
+        let (count, rest) = self.bytes.get(start..)?.split_first_chunk::<4>()?;
+        let count = u32::from_ne_bytes(*count);
+        let count = if self.order.is_native() {
+            count
+        } else {
+            count.swap_bytes()
+        };
+        let octets = rest.get(..count as usize)?;
+        Some((octets, start + 4 + octets.len()))
+    }
+
+    /// As it says, by steps.
+    #[cold]
+    #[inline(never)]
+    fn counted_beyond(mut self) -> Result<(&'a [u8], Self), DecodeError> {
+        let count = self.read_u32()? as usize;
+        let counted_at = self.position - 4;
+        self.octets_beyond(count, counted_at)
     }
 
     /// Lends the octets of a `string` without the terminating null, in whatever code set they are.
@@ -298,9 +335,22 @@ impl<'a> Reader<'a> {
     /// [`DecodeFact::StringNotTerminated`].
     #[inline]
     pub fn read_string_octets(&mut self) -> Result<&'a [u8], DecodeError> {
+        if let Some(([text @ .., 0], end)) = self.counted_here() {
+            self.position = end;
+            return Ok(text);
+        }
+        let (text, there) = self.string_beyond()?;
+        self.go_to(there);
+        Ok(text)
+    }
+
+    /// As it says, by steps.
+    #[cold]
+    #[inline(never)]
+    fn string_beyond(mut self) -> Result<(&'a [u8], Self), DecodeError> {
         let octets = self.read_octet_sequence()?;
         match octets.split_last() {
-            Some((0, text)) => Ok(text),
+            Some((0, text)) => Ok((text, self)),
             Some(_) => Err(DecodeError::new(
                 DecodeFact::StringNotTerminated,
                 self.position - 1,
@@ -327,8 +377,7 @@ impl<'a> Reader<'a> {
             None => return Err(self.error(DecodeFact::NestingTooDeep)),
         }
         let value = read(&mut inner)?;
-        inner.depth_left = self.depth_left;
-        *self = inner;
+        self.go_to(inner);
         Ok(value)
     }
 

@@ -93,21 +93,9 @@ impl<'b> Writer<'b> {
             let end_max = self.end_max;
             self.fragments = Some(Fragments { size, end_max });
             self.end_max = self.origin.saturating_add(size).min(end_max);
-            self.follow_fragments();
+            self.go_to(self.place().in_fragment(self.fragments));
         }
         self
-    }
-
-    /// Goes on to the fragment that the position stands in, or at the end of.
-    #[cold]
-    fn follow_fragments(&mut self) {
-        let Some(Fragments { size, end_max }) = self.fragments else {
-            return;
-        };
-        while self.position > self.end_max && self.end_max < end_max {
-            self.origin = self.end_max - HEADER_SIZE;
-            self.end_max = self.origin.saturating_add(size).min(end_max);
-        }
     }
 
     /// Whether `size` octets written now stand in one fragment.
@@ -172,31 +160,34 @@ impl<'b> Writer<'b> {
     /// [`EncodeError::MessageTooLarge`].
     #[inline]
     pub fn align(&mut self, alignment: usize) -> Result<(), EncodeError> {
-        let mut start = self.aligned(alignment);
+        let start = self.aligned(alignment);
         if start >= self.end_max && self.fragments.is_some() {
-            start = self.room_beyond(alignment, 0)?;
-        } else if start > self.buffer.len() {
+            let place = place_beyond(self.buffer, self.place(), self.fragments, alignment)?;
+            self.go_to(place);
+            return Ok(());
+        }
+        if start > self.buffer.len() {
             grow(self.buffer, start, self.end_max, self.windowed)?;
         }
         self.position = start;
         Ok(())
     }
 
-    /// Where the next aligned value of `size` octets begins when the present fragment has no room for it, with room made there.
+    /// What changes where the writer goes on to another fragment.
     #[inline]
-    fn room_beyond(&mut self, alignment: usize, size: usize) -> Result<usize, EncodeError> {
-        let Some(fragments) = self.fragments else {
-            return Err(EncodeError::MessageTooLarge);
-        };
-        self.origin = next_fragment(self.buffer, fragments, self.end_max)?;
-        self.position = self.end_max;
-        self.end_max = self
-            .origin
-            .saturating_add(fragments.size)
-            .min(fragments.end_max);
-        let start = self.aligned(alignment);
-        grow(self.buffer, start + size, self.end_max, self.windowed)?;
-        Ok(start)
+    const fn place(&self) -> Place {
+        Place {
+            position: self.position,
+            origin: self.origin,
+            end_max: self.end_max,
+        }
+    }
+
+    #[inline]
+    const fn go_to(&mut self, place: Place) {
+        self.position = place.position;
+        self.origin = place.origin;
+        self.end_max = place.end_max;
     }
 
     /// Writes `N` octets after aligning to `N`.
@@ -206,9 +197,13 @@ impl<'b> Writer<'b> {
         octets: [u8; N],
     ) -> Result<(), EncodeError> {
         let mut start = self.aligned(N);
-        let end = start.wrapping_add(N);
+        let mut end = start.wrapping_add(N);
         if end > self.buffer.len() && grow(self.buffer, end, self.end_max, self.windowed).is_err() {
-            start = self.room_beyond(N, N)?;
+            let place = place_beyond(self.buffer, self.place(), self.fragments, N)?;
+            self.go_to(place);
+            start = place.position;
+            end = start + N;
+            grow(self.buffer, end, self.end_max, self.windowed)?;
         }
         if let Some(slot) = self
             .buffer
@@ -217,7 +212,7 @@ impl<'b> Writer<'b> {
         {
             *slot = octets;
         }
-        self.position = start + N;
+        self.position = end;
         Ok(())
     }
 
@@ -229,7 +224,9 @@ impl<'b> Writer<'b> {
     pub fn write_octets(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         let end = self.position.saturating_add(octets.len());
         if end > self.end_max {
-            return self.write_octets_beyond(octets);
+            let place = write_octets_beyond(self.buffer, self.place(), self.fragments, octets)?;
+            self.go_to(place);
+            return Ok(());
         }
         if self.position == self.buffer.len() {
             self.buffer.extend_from_slice(octets);
@@ -240,22 +237,6 @@ impl<'b> Writer<'b> {
             self.buffer[self.position..end].copy_from_slice(octets);
         }
         self.position = end;
-        Ok(())
-    }
-
-    /// Octets run from one fragment into the next.
-    #[cold]
-    #[inline(never)]
-    fn write_octets_beyond(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
-        let fragments = self.fragments.ok_or(EncodeError::MessageTooLarge)?;
-        let end = self.position.saturating_add(octets.len());
-        if end > fragments.end_max {
-            return Err(EncodeError::MessageTooLarge);
-        }
-        self.buffer.truncate(self.position);
-        self.buffer.extend_from_slice(octets);
-        self.position = end;
-        self.follow_fragments();
         Ok(())
     }
 
@@ -396,7 +377,7 @@ impl<'b> Writer<'b> {
         if self.fragments.is_some() {
             // The window that was opened within may reach beyond the fragment.
             self.buffer.truncate(self.position);
-            self.follow_fragments();
+            self.go_to(self.place().in_fragment(self.fragments));
         }
         result?;
         let len = u32::try_from(self.position - start).map_err(|_| EncodeError::LengthTooLarge)?;
@@ -405,21 +386,77 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// The origin of the fragment behind the one that ends at `end`, after padding up to there.
+/// What changes where a writer goes on to another fragment.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    position: usize,
+    origin: usize,
+    end_max: usize,
+}
+
+impl Place {
+    /// In the fragment that the position stands in, or at the end of.
+    fn in_fragment(mut self, fragments: Option<Fragments>) -> Self {
+        while let Some(Fragments { size, end_max }) = fragments
+            && self.position > self.end_max
+            && self.end_max < end_max
+        {
+            self.origin = self.end_max - HEADER_SIZE;
+            self.end_max = self.origin.saturating_add(size).min(end_max);
+        }
+        self
+    }
+}
+
+/// The first aligned place in the fragment behind the one that `place` is in, which is padded to its end. These take no writer, so that one can
+/// be kept in registers.
 #[cold]
 #[inline(never)]
-fn next_fragment(
+fn place_beyond(
     buffer: &mut Vec<u8>,
-    fragments: Fragments,
-    end: usize,
-) -> Result<usize, EncodeError> {
-    if end >= fragments.end_max {
+    place: Place,
+    fragments: Option<Fragments>,
+    alignment: usize,
+) -> Result<Place, EncodeError> {
+    let Fragments { size, end_max } = fragments.ok_or(EncodeError::MessageTooLarge)?;
+    let end = place.end_max;
+    if end >= end_max {
         return Err(EncodeError::MessageTooLarge);
     }
-    if buffer.len() < end {
-        buffer.resize(end, 0);
+    // The header in front of the place is aligned; it is a multiple of 4 and of no more.
+    let position = end + HEADER_SIZE.wrapping_neg() % alignment;
+    let origin = end - HEADER_SIZE;
+    let end_max = origin.saturating_add(size).min(end_max);
+    if position > end_max {
+        return Err(EncodeError::MessageTooLarge);
     }
-    Ok(end - HEADER_SIZE)
+    if buffer.len() < position {
+        buffer.resize(position, 0);
+    }
+    Ok(Place {
+        position,
+        origin,
+        end_max,
+    })
+}
+
+/// Octets run from one fragment into the next.
+#[cold]
+#[inline(never)]
+fn write_octets_beyond(
+    buffer: &mut Vec<u8>,
+    place: Place,
+    fragments: Option<Fragments>,
+    octets: &[u8],
+) -> Result<Place, EncodeError> {
+    let end_max = fragments.ok_or(EncodeError::MessageTooLarge)?.end_max;
+    let position = place.position.saturating_add(octets.len());
+    if position > end_max {
+        return Err(EncodeError::MessageTooLarge);
+    }
+    buffer.truncate(place.position);
+    buffer.extend_from_slice(octets);
+    Ok(Place { position, ..place }.in_fragment(fragments))
 }
 
 /// Makes the buffer reach `end`, and some octets further inside a window. Takes no writer, so that one can be kept in registers.

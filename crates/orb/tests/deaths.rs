@@ -13,7 +13,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, own_minor,
 };
 use support::fake::{fake_listener, fake_server, read_kind, read_request, reply};
-use support::{call, call_octets};
+use support::{Server, call, call_octets, client_of};
 
 /// More than the buffers of both sockets hold.
 const LARGE: usize = 15 << 20;
@@ -287,4 +287,43 @@ fn a_late_receipt_of_a_oneway_is_passed_over_by_the_next() {
     assert_eq!(oneway(&reference), Ok(()));
     assert_eq!(orb.counters().read(Counter::LateReplies), 1);
     assert_eq!(orb.counters().read(Counter::ConnectionsMade), 1);
+}
+
+#[test]
+fn callers_that_give_up_and_go_on_never_get_anothers_reply() {
+    const CALLERS: u32 = 4;
+    const ROUNDS: u32 = 20;
+    // Each call that was given up holds a thread of the server until the gate opens.
+    let server = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .dynamic_threads((CALLERS * ROUNDS) as usize + 8)
+        .build()
+        .unwrap();
+    let server = Server::with(server);
+    let (orb, bench) = client_of(&server);
+    let go_on = |caller: u32, gives_up: bool| {
+        let hurried = bench.with_round_trip_timeout(Some(Duration::from_millis(3)));
+        for round in 0..ROUNDS {
+            if gives_up {
+                assert_eq!(call(&hurried, "meet").unwrap_err().kind, Kind::Timeout);
+            }
+            let sent = [caller.to_le_bytes(), round.to_le_bytes()].concat();
+            assert_eq!(call_octets(&bench, &sent), Ok(sent));
+        }
+    };
+    for gives_up in [true, false] {
+        std::thread::scope(|threads| {
+            for caller in 0..CALLERS {
+                threads.spawn(move || go_on(caller, gives_up));
+            }
+        });
+        server.bench.gate.open();
+    }
+    let counted = |counter| orb.counters().read(counter);
+    assert_eq!(counted(Counter::RepliesToNobody), 0);
+    assert_eq!(counted(Counter::CommFailures), 0);
+    // A connection attempt that came too late for its call asked nothing.
+    assert!(counted(Counter::CancelsSent) <= u64::from(CALLERS * ROUNDS));
+    assert_ne!(counted(Counter::CancelsSent), 0);
 }

@@ -510,6 +510,25 @@ common::over_each! {
         wire.expect_end();
     }
 
+    fn requests_of_one_connection_do_not_wait_for_each_other_however_they_arrive(over) {
+        // Each round lets the third request arrive at another moment of the first two.
+        for round in 0..100 {
+            let world = World::new(over, common::Lanes::Many);
+            let mut wire = world.dial();
+            let request = |id| world.request((2, Order::Big), "meet").id(id).bare();
+            wire.say(&[request(1), request(2)].concat());
+            for _ in 0..round % 10 {
+                std::thread::yield_now();
+            }
+            wire.say(&request(3));
+            world.probe.gate.wait_for_arrivals(3);
+            world.probe.gate.open();
+            let mut served: Vec<u32> = (0..3).map(|_| wire.hear().expect("a reply").reply().id).collect();
+            served.sort_unstable();
+            assert_eq!(served, [1, 2, 3]);
+        }
+    }
+
     fn no_primitive_is_broken_by_the_border_of_a_fragment(over) {
         const SEQUENCE: u32 = 19;
         const ULONGLONG: u32 = 24;

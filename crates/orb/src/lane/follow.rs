@@ -90,16 +90,18 @@ impl Lane {
             let Ok(space) = reading.space(&self.slab) else {
                 return self.refuse_memory(connection);
             };
-            match connection.stream.read_within(space, ADOPTION_WAIT) {
+            let room = space.len();
+            let count = match connection.stream.read_within(space, ADOPTION_WAIT) {
                 Ok(None) => {
                     self.pause(connection, &mut reading);
                     return Left::Open;
                 }
                 Ok(Some(0)) | Err(_) => return self.end_of(&reading),
-                Ok(Some(count)) => reading.handle_bytes(count),
-            }
+                Ok(Some(count)) => count,
+            };
+            reading.handle_bytes(count);
             seat.step.fetch_add(1, Ordering::Release);
-            let served = self.serve_messages(key, connection, reading);
+            let served = self.serve_messages(key, connection, reading, count == room);
             seat.step.fetch_add(1, Ordering::Release);
             match served {
                 Ok(mut reading) => self.pause(connection, &mut reading),

@@ -80,8 +80,8 @@ impl Lane {
         mut reading: Reading<'c>,
     ) -> Left {
         for _ in 0..READS_PER_TURN_MAX {
-            // What is in memory already may be another thread's left-over.
-            reading = match self.serve_messages(key, connection, reading) {
+            // What is in memory already may be another thread's left-over; what we have been told of is still unread.
+            reading = match self.serve_messages(key, connection, reading, true) {
                 Ok(reading) => reading,
                 Err(left) => return left,
             };
@@ -98,7 +98,7 @@ impl Lane {
                 }
             };
             reading.handle_bytes(count);
-            reading = match self.serve_messages(key, connection, reading) {
+            reading = match self.serve_messages(key, connection, reading, count == room) {
                 Ok(reading) => reading,
                 Err(left) => return left,
             };
@@ -136,12 +136,14 @@ impl Lane {
         Left::Ended
     }
 
-    /// Serves the whole messages in the buffer. Gives the right to read back where it still has it.
+    /// Serves the whole messages in the buffer. Gives the right to read back where it still has it. `unread`: the poller has told
+    /// of more than has been read, and tells of it once.
     pub(super) fn serve_messages<'c>(
         &self,
         key: SlotKey,
         connection: &'c ServerConnection,
         mut reading: Reading<'c>,
+        mut unread: bool,
     ) -> Result<Reading<'c>, Left> {
         loop {
             if connection.owes() {
@@ -171,7 +173,8 @@ impl Lane {
             match wire::kind(octets) {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &self.slab);
-                    reading = self.serve_two_way(key, connection, reading, arrived)?;
+                    let unread = std::mem::take(&mut unread);
+                    reading = self.serve_two_way(key, connection, reading, arrived, unread)?;
                 }
                 Kind::Fragmented => {
                     let joined = reading.join(place, &self.slab);
@@ -179,7 +182,8 @@ impl Lane {
                         joined.map_err(|fault| self.refuse_connection(connection, fault))?
                     {
                         connection.note_begun(&reading);
-                        reading = self.serve_joined(key, connection, reading, whole)?;
+                        let unread = std::mem::take(&mut unread);
+                        reading = self.serve_joined(key, connection, reading, whole, unread)?;
                     }
                 }
                 kind => self.serve_in_order(connection, &mut reading, place, kind)?,
@@ -193,9 +197,10 @@ impl Lane {
         connection: &'c ServerConnection,
         reading: Reading<'c>,
         whole: Arrived,
+        unread: bool,
     ) -> Result<Reading<'c>, Left> {
         if wire::kind_of_joined(&whole.message()) == Kind::TwoWay {
-            return self.serve_two_way(key, connection, reading, whole);
+            return self.serve_two_way(key, connection, reading, whole, unread);
         }
         let served = self.dispatch(connection, &whole.message());
         self.slab.take_back(whole.buffer);
@@ -210,25 +215,31 @@ impl Lane {
     }
 
     /// While a two-way request is served others may read the connection, so that a servant that calls back does not
-    /// lock out the reply; what has been read behind it is told to another thread.
+    /// lock out the reply; what has been read behind it, and what this thread has been told of and has not read, is told to
+    /// another thread.
     fn serve_two_way<'c>(
         &self,
         key: SlotKey,
         connection: &'c ServerConnection,
         reading: Reading<'c>,
         arrived: Arrived,
+        unread: bool,
     ) -> Result<Reading<'c>, Left> {
         let has_more = reading.has_more();
         // Counted before others may read: who finds nothing to be served may say farewell.
         connection.serving.fetch_add(1, Ordering::SeqCst);
         drop(reading);
-        if has_more {
+        // SYNC: pairs with the fence in `serve`: who found us reading has left the signal, and we see it.
+        fence(Ordering::SeqCst);
+        if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
             connection.adopted.store(false, Ordering::Release);
-            self.poller.rewatch(
-                connection.stream.source(),
-                token_of(key),
-                Interest::Handover,
-            );
+            let interest = if has_more {
+                Interest::Handover
+            } else {
+                Interest::Arrival
+            };
+            self.poller
+                .rewatch(connection.stream.source(), token_of(key), interest);
         }
         let served = self.dispatch(connection, &arrived.message());
         connection.serving.fetch_sub(1, Ordering::SeqCst);

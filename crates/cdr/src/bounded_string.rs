@@ -2,7 +2,10 @@
 
 use crate::limits::INLINE_STRING_MAX;
 use crate::text::decode_text;
-use crate::{CharSet, DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
+use crate::{
+    CharSet, DecodeError, DecodeFact, EncodeError, Parse, ReadWindow, Reader, Write, WriteWindow,
+    Writer,
+};
 use std::fmt;
 use std::ops::Deref;
 
@@ -59,17 +62,28 @@ impl<const N: usize> BoundedString<N> {
         if rest.get(len) != Some(&0) {
             return None;
         }
-        let kept = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
-        let word = word_of(block) & kept;
-        // Behind the text a harmless octet, so that only the text's own nulls and high bits count.
+        let string = Self::of_plain(&word_of(block).to_le_bytes(), len)?;
+        *r = ahead.at_position(ahead.position() + len + 1);
+        Some(string)
+    }
+
+    /// The first `len` octets of a block, if they are ASCII and none is null; at most `N`, and at most sixteen.
+    #[inline(always)]
+    fn of_plain(block: &[u8; WORD], len: usize) -> Option<Self> {
+        let kept = KEPT[len.min(WORD)];
+        let word = u128::from_le_bytes(*block) & kept;
+        // Behind the text a harmless octet, so that only the text's own nulls and high bits count. Each half for itself: no null is hidden by a
+        // borrow from below, since an octet below that borrows is one.
         let checked = word | (ONES & !kept);
-        if ((checked.wrapping_sub(ONES) & !checked) | checked) & HIGH_BITS != 0 {
+        let odd = |half: u64| (half.wrapping_sub(ONES as u64) & !half | half) & HIGH_BITS as u64;
+        if odd(checked as u64) | odd((checked >> 64) as u64) != 0 {
             return None;
         }
         let mut string = Self::new();
-        string.octets.copy_from_slice(&word.to_le_bytes()[..N]);
+        string
+            .octets
+            .copy_from_slice(&word.to_le_bytes()[..N.min(WORD)]);
         string.len = len as u8;
-        *r = ahead.at_position(ahead.position() + len + 1);
         Some(string)
     }
 
@@ -98,6 +112,22 @@ const WORD: usize = 16;
 const ONES: u128 = u128::MAX / 255;
 /// The high bit of each octet.
 const HIGH_BITS: u128 = ONES << 7;
+
+/// Which octets of a word belong to a text of so many.
+const KEPT: [u128; WORD + 1] = {
+    let mut kept = [0; WORD + 1];
+    let mut len = 1;
+    while len <= WORD {
+        kept[len] = kept[len - 1] << 8 | 0xFF;
+        len += 1;
+    }
+    kept
+};
+
+/// Most octets of a text with its length and padding, where it can be written within a window.
+const fn size_max<const N: usize>() -> usize {
+    if N <= WORD { 3 + 4 + N + 1 } else { usize::MAX }
+}
 
 /// At most sixteen octets as a number, the first lowest.
 #[inline]
@@ -145,6 +175,18 @@ impl<const N: usize> fmt::Display for BoundedString<N> {
 }
 
 impl<const N: usize> Write for BoundedString<N> {
+    const SIZE_MAX: usize = size_max::<N>();
+
+    #[inline(always)]
+    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+        let word = word_of(&self.octets);
+        let len = usize::from(self.len).min(N);
+        window.put((len as u32 + 1).to_ne_bytes());
+        window.put_block(&word.to_le_bytes(), len);
+        window.skip();
+        word & HIGH_BITS == 0
+    }
+
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if w.codec().chars != CharSet::Utf8 && !self.is_ascii() {
@@ -159,6 +201,18 @@ impl<const N: usize> Write for BoundedString<N> {
 
 impl<'a, const N: usize> Parse<'a> for BoundedString<N> {
     const SIZE_MIN: usize = 5;
+    const SIZE_MAX: usize = size_max::<N>();
+
+    #[inline(always)]
+    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+        let len = (u32::from_ne_bytes(window.take()) as usize).wrapping_sub(1);
+        if len > N.min(WORD - 1) {
+            return None;
+        }
+        let (block, behind) = window.take_block(len);
+        let string = Self::of_plain(&block, len)?;
+        (behind == 0).then_some(string)
+    }
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {

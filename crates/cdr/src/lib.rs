@@ -37,6 +37,7 @@ pub mod typecode;
 mod typed;
 pub mod value;
 mod walk;
+mod window;
 mod writer;
 
 pub use any::Any;
@@ -53,4 +54,5 @@ pub use reference::{ParseReference, WriteReference};
 pub use text::WString;
 pub use traits::{Parse, Typed, UserException, Write};
 pub use typecode::TypeCode;
+pub use window::{ReadWindow, WriteWindow};
 pub use writer::Writer;

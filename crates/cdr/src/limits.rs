@@ -34,3 +34,11 @@ pub const TYPE_CODE_PATH_MAX: usize = 256;
 /// Most parts of one [`crate::value::Value`], so that octets of a peer which stand for small parts cannot become many times their size in
 /// memory: a million parts are some 40 MB.
 pub const VALUE_PARTS_MAX: usize = 1 << 20;
+
+/// Most octets, padding included, of a value that is written and read within a window: structs of a dozen numbers and a short name. The window is
+/// a little larger, and a message's last values are read without one where it would pass the end.
+pub const WINDOW_VALUE_SIZE_MAX: usize = 120;
+
+/// Values that room is made for at once where a sequence of small ones is written within windows: a few kilobytes, which stay in the processor's
+/// nearest cache between being zeroed and being written.
+pub const WINDOW_VALUES: usize = 32;

@@ -1,12 +1,23 @@
 //! Numbers, octets, booleans and characters: one aligned read or write each, and whole slices at once.
 
-use crate::{Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, Reader, Write, Writer};
+use crate::{
+    Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, ReadWindow, Reader, Write,
+    WriteWindow, Writer,
+};
 use std::borrow::Cow;
 use zerocopy::{FromBytes, IntoBytes, TryFromBytes};
 
 macro_rules! number {
     ($($type:ty, $bits:ty;)*) => { $(
         impl Write for $type {
+            const SIZE_MAX: usize = 2 * size_of::<Self>() - 1;
+
+            #[inline(always)]
+            fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+                window.put(self.to_ne_bytes());
+                true
+            }
+
             #[inline]
             fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
                 let bits = <$bits>::from_ne_bytes(self.to_ne_bytes());
@@ -28,6 +39,12 @@ macro_rules! number {
 
         impl<'a> Parse<'a> for $type {
             const SIZE_MIN: usize = size_of::<Self>();
+            const SIZE_MAX: usize = 2 * size_of::<Self>() - 1;
+
+            #[inline(always)]
+            fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+                Some(Self::from_ne_bytes(window.take()))
+            }
 
             #[inline]
             fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -84,6 +101,14 @@ number! {
 }
 
 impl Write for u8 {
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+        window.put([*self]);
+        true
+    }
+
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.write_u8(*self)
@@ -97,6 +122,13 @@ impl Write for u8 {
 
 impl<'a> Parse<'a> for u8 {
     const SIZE_MIN: usize = 1;
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+        let [octet] = window.take();
+        Some(octet)
+    }
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -126,6 +158,14 @@ fn lend<'a, T: TryFromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zero
 }
 
 impl Write for bool {
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+        window.put([u8::from(*self)]);
+        true
+    }
+
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.write_u8(u8::from(*self))
@@ -139,6 +179,16 @@ impl Write for bool {
 
 impl<'a> Parse<'a> for bool {
     const SIZE_MIN: usize = 1;
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+        match window.take() {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
+    }
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -164,6 +214,14 @@ impl<'a> Parse<'a> for bool {
 }
 
 impl Write for Char {
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+        window.put([self.0]);
+        true
+    }
+
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         w.write_u8(self.0)
@@ -177,6 +235,13 @@ impl Write for Char {
 
 impl<'a> Parse<'a> for Char {
     const SIZE_MIN: usize = 1;
+    const SIZE_MAX: usize = 1;
+
+    #[inline(always)]
+    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+        let [octet] = window.take();
+        Some(Self(octet))
+    }
 
     #[inline]
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {

@@ -2,7 +2,7 @@
 
 use crate::divided::phase_of;
 use crate::limits::NESTING_MAX;
-use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse};
+use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse, ReadWindow};
 
 /// Reads CDR from a slice. Positions, and the offsets of errors, count from the start of that slice; alignment counts from
 /// an origin that is the start of the slice unless set otherwise. Cheap to copy: a copy is a place to come back to.
@@ -360,6 +360,30 @@ impl<'a> Reader<'a> {
                 self.position - 4,
             )),
         }
+    }
+
+    /// Reads as many values of a bounded size as stand whole in windows, up to `count` in all, and stops before the first that has to be read otherwise.
+    #[inline]
+    pub(crate) fn parse_within<T: Parse<'a>>(&mut self, values: &mut Vec<T>, count: usize) {
+        if !self.order.is_native() || self.divided.is_some() {
+            return;
+        }
+        let (bytes, phase) = (self.bytes, usize::from(self.phase));
+        let mut position = self.position;
+        while values.len() < count {
+            let before = position.wrapping_add(phase) & 7;
+            let start = position.wrapping_sub(before);
+            let Some(octets) = bytes.get(start..).and_then(<[u8]>::first_chunk) else {
+                break;
+            };
+            let mut window = ReadWindow::new(octets, before);
+            let Some(value) = T::parse_within(&mut window) else {
+                break;
+            };
+            values.push(value);
+            position = start + window.position();
+        }
+        self.position = position;
     }
 
     /// Runs `read` one level deeper, on a copy of the cursor that a loop can keep in registers.

@@ -1,10 +1,22 @@
 //! The traits that generated code stands on (`spec/mapping.md`).
 
-use crate::{DecodeError, EncodeError, Reader, Writer};
+use crate::limits::WINDOW_VALUE_SIZE_MAX;
+use crate::{DecodeError, EncodeError, ReadWindow, Reader, WriteWindow, Writer};
 use std::borrow::Cow;
 
 /// A value that can be written as CDR.
 pub trait Write {
+    /// Most octets that the value takes wherever it stands, padding included; `usize::MAX` where there is no such number, or where the value cannot
+    /// be written within a window.
+    const SIZE_MAX: usize = usize::MAX;
+
+    /// Writes the value within a window, in this machine's byte order. False: it has to be written by [`Write::write`]; what stands in the window
+    /// then is void. Asked only where [`Write::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
+    #[inline]
+    fn write_within(&self, _: &mut WriteWindow<'_>) -> bool {
+        false
+    }
+
     /// Appends the value.
     ///
     /// # Errors
@@ -20,8 +32,12 @@ pub trait Write {
     where
         Self: Sized,
     {
-        w.windowed(size_of_val(slice), |w| {
-            slice.iter().try_for_each(|element| element.write(w))
+        let mut rest = slice;
+        if Self::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
+            rest = w.write_within(slice);
+        }
+        w.windowed(size_of_val(rest), |w| {
+            rest.iter().try_for_each(|element| element.write(w))
         })
     }
 }
@@ -30,6 +46,16 @@ pub trait Write {
 pub trait Parse<'a>: Sized {
     /// Fewest octets a value can take on the wire; bounds what a length field may claim. At least 1.
     const SIZE_MIN: usize;
+
+    /// As [`Write::SIZE_MAX`].
+    const SIZE_MAX: usize = usize::MAX;
+
+    /// Reads the value within a window, in this machine's byte order. `None`: it has to be read by [`Parse::parse`], which can say what is wrong.
+    /// Asked only where [`Parse::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
+    #[inline]
+    fn parse_within(_: &mut ReadWindow<'_>) -> Option<Self> {
+        None
+    }
 
     /// Reads the value.
     ///
@@ -46,7 +72,10 @@ pub trait Parse<'a>: Sized {
     fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
         r.nested(|r| {
             let mut elements = Vec::with_capacity(r.admissible::<Self>(count)?);
-            for _ in 0..count {
+            if Self::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
+                r.parse_within(&mut elements, count);
+            }
+            for _ in elements.len()..count {
                 elements.push(Self::parse(r)?);
             }
             Ok(elements)

@@ -1,8 +1,9 @@
 //! Appends CDR octets to a caller's buffer (CORBA 3.3 part 2, clause 9.3).
 
 use crate::divided::HEADER_SIZE;
-use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP};
-use crate::{ByteOrder, Codec, EncodeError};
+use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP, WINDOW_VALUES};
+use crate::window::WINDOW_SIZE;
+use crate::{ByteOrder, Codec, EncodeError, Write, WriteWindow};
 
 /// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
 ///
@@ -355,6 +356,31 @@ impl<'b> Writer<'b> {
         result
     }
 
+    /// Writes as many values of a bounded size as can be written within windows, and returns the others.
+    #[inline]
+    pub(crate) fn write_within<'s, T: Write>(&mut self, slice: &'s [T]) -> &'s [T] {
+        if !self.order.is_native() || self.fragments.is_some() {
+            return slice;
+        }
+        let mut rest = slice;
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(rest.len().min(WINDOW_VALUES));
+            let end = self.position + some.len() * T::SIZE_MAX + WINDOW_SIZE;
+            if end > self.end_max {
+                break;
+            }
+            self.buffer.truncate(self.position);
+            self.buffer.resize(end, 0);
+            let Some(position) = write_some(self.buffer, self.position, self.origin, some) else {
+                break;
+            };
+            self.position = position;
+            rest = others;
+        }
+        self.buffer.truncate(self.position);
+        rest
+    }
+
     /// Writes an encapsulation (clause 9.3.3): its length, its byte order (this writer's) and what `write` adds, aligned from
     /// its own start.
     ///
@@ -406,6 +432,28 @@ impl Place {
         }
         self
     }
+}
+
+/// Writes values one behind the other, each within a window of its own, and returns where the last one ends; none where one of them has to be
+/// written otherwise.
+#[inline]
+fn write_some<T: Write>(
+    buffer: &mut [u8],
+    mut position: usize,
+    origin: usize,
+    values: &[T],
+) -> Option<usize> {
+    for value in values {
+        let before = position.wrapping_sub(origin) & 7;
+        let start = position - before;
+        let octets = buffer.get_mut(start..)?.first_chunk_mut()?;
+        let mut window = WriteWindow::new(octets, before);
+        if !value.write_within(&mut window) {
+            return None;
+        }
+        position = start + window.position();
+    }
+    Some(position)
 }
 
 /// The first aligned place in the fragment behind the one that `place` is in, which is padded to its end. These take no writer, so that one can

@@ -63,19 +63,28 @@ impl Slab {
         })
     }
 
-    /// Takes a buffer of either kind back; one that has grown large, or that nobody needs, is given to the allocator.
+    /// Takes a buffer back in which a message has arrived; one that has grown large, or that nobody needs, is given to the allocator.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
         if buffer.capacity() > BUFFER_RETAINED_MAX {
             return;
         }
-        let _has_enough = if buffer.len() < BUFFER_SIZE {
-            buffer.clear();
-            self.write.put(buffer)
-        } else {
-            // A large message was written into it: what is left of it must be there to read into.
-            buffer.resize(buffer.capacity(), 0);
-            self.read.put(buffer)
-        };
+        if buffer.len() < BUFFER_SIZE {
+            return self.take_back_written(buffer);
+        }
+        // Where fragments were joined in it, what is left of it must be there to read into.
+        buffer.resize(buffer.capacity(), 0);
+        let _has_enough = self.read.put(buffer);
+    }
+
+    /// Takes a buffer back into which a message was written. It stays what it is: one that has grown for a large message has its room for the next.
+    pub(crate) fn take_back_written(&self, mut buffer: Vec<u8>) {
+        if buffer.len() > BUFFER_RETAINED_MAX {
+            return;
+        }
+        // A vector grows by more than it needs.
+        buffer.shrink_to(BUFFER_RETAINED_MAX);
+        buffer.clear();
+        let _has_enough = self.write.put(buffer);
     }
 }
 
@@ -223,7 +232,7 @@ impl Inbound {
         let (size_max, waits) = (self.size_max, self.filled - self.consumed);
         let mut len = self.buffer.as_ref().map_or(0, Vec::len);
         if len != 0 && waits == len {
-            len = (2 * len).min(size_max.max(len + BUFFER_SIZE));
+            len = next_len(len).min(size_max.max(len + BUFFER_SIZE));
         }
         let cost = self.cost(len, slab);
         if cost != self.charged {
@@ -236,6 +245,7 @@ impl Inbound {
             self.consumed = 0;
         }
         if self.filled == buffer.len() {
+            buffer.reserve_exact(len - buffer.len());
             buffer.resize(len, 0);
         }
         Ok(&mut buffer[self.filled..])
@@ -367,6 +377,15 @@ impl Inbound {
                 let _gives = self.charge(cost);
             }
         }
+    }
+}
+
+/// What a full buffer of `len` octets grows to: the double, but first to the largest that the slab takes back.
+const fn next_len(len: usize) -> usize {
+    if len < BUFFER_RETAINED_MAX && 2 * len > BUFFER_RETAINED_MAX {
+        BUFFER_RETAINED_MAX
+    } else {
+        2 * len
     }
 }
 

@@ -103,7 +103,7 @@ impl Sizes {
             buffer.extend_from_slice(part.data);
         }
         let written = write(&buffer);
-        slab.take_back(buffer);
+        slab.take_back_written(buffer);
         written
     }
 

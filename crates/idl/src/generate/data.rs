@@ -185,8 +185,10 @@ impl Generator<'_> {
         } else {
             quote! { w }
         };
+        let within = self.write_within(fields);
         quote! {
             impl #cdr::Write for #name {
+                #within
                 #[inline]
                 fn write(&self, #writer: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
                     #(#lines)*
@@ -194,6 +196,58 @@ impl Generator<'_> {
                 }
             }
         }
+    }
+
+    /// Within a window, where all members are of types that may be: of no heap. Whether their sizes add up to few enough octets is for the
+    /// compiler to see.
+    fn write_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
+        if !self.may_stand_within(fields) {
+            return TokenStream::new();
+        }
+        let cdr = tokens(&self.cdr);
+        let sizes = fields
+            .iter()
+            .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Write>::SIZE_MAX) });
+        let members = fields
+            .iter()
+            .map(|(_, field, _)| quote! { #cdr::Write::write_within(&self.#field, w) });
+        quote! {
+            const SIZE_MAX: usize = 0_usize #(#sizes)*;
+
+            #[inline]
+            fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) -> bool {
+                #(#members)&&*
+            }
+        }
+    }
+
+    /// As [`Self::write_within`].
+    fn parse_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> TokenStream {
+        if !self.may_stand_within(fields) {
+            return TokenStream::new();
+        }
+        let cdr = tokens(&self.cdr);
+        let sizes = fields
+            .iter()
+            .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Parse<'a>>::SIZE_MAX) });
+        let values = fields
+            .iter()
+            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse_within(r)? });
+        quote! {
+            const SIZE_MAX: usize = 0_usize #(#sizes)*;
+
+            #[inline]
+            fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> ::std::option::Option<Self> {
+                ::std::option::Option::Some(Self { #(#values),* })
+            }
+        }
+    }
+
+    fn may_stand_within(&self, fields: &[(&Member, proc_macro2::Ident, TokenStream)]) -> bool {
+        let all_fixed = fields
+            .iter()
+            .all(|(member, _, _)| self.abilities(&member.ty).copy);
+        !fields.is_empty() && all_fixed
     }
 
     fn parse_record(
@@ -232,10 +286,11 @@ impl Generator<'_> {
         } else {
             quote! { r }
         };
+        let within = self.parse_within(fields);
         quote! {
             impl<'a> #cdr::Parse<'a> for #name {
                 const SIZE_MIN: usize = #size;
-
+                #within
                 #[inline]
                 fn parse(#reader: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
                     #body
@@ -321,7 +376,6 @@ impl Generator<'_> {
             &format!("IDL enum `{}`.", definition.scoped_name),
             definition.whole,
         );
-        let cdr = tokens(&self.cdr);
         let name = ident(self.names.name(id));
         let typed = self.typed(id, &name, &[])?;
         let variants: Vec<_> = enumerator_names(enumerators)
@@ -346,6 +400,7 @@ impl Generator<'_> {
                 quote! { #doc #first #variant = #number }
             });
         let count = Literal::usize_unsuffixed(variants.len());
+        let marshalling = self.marshal_enumeration(&name, &variants, &numbers);
         Ok(quote! {
             #doc
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -357,7 +412,29 @@ impl Generator<'_> {
                 pub const ALL: [Self; #count] = [#(Self::#variants),*];
             }
 
+            #marshalling
+
+            #typed
+        })
+    }
+
+    /// How an enum is written and read.
+    fn marshal_enumeration(
+        &self,
+        name: &proc_macro2::Ident,
+        variants: &[proc_macro2::Ident],
+        numbers: &[Literal],
+    ) -> TokenStream {
+        let cdr = tokens(&self.cdr);
+        quote! {
             impl #cdr::Write for #name {
+                const SIZE_MAX: usize = <u32 as #cdr::Write>::SIZE_MAX;
+
+                #[inline]
+                fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) -> bool {
+                    #cdr::Write::write_within(&(*self as u32), w)
+                }
+
                 #[inline]
                 fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
                     w.write_u32(*self as u32)
@@ -366,6 +443,15 @@ impl Generator<'_> {
 
             impl<'a> #cdr::Parse<'a> for #name {
                 const SIZE_MIN: usize = 4;
+                const SIZE_MAX: usize = <u32 as #cdr::Parse<'a>>::SIZE_MAX;
+
+                #[inline]
+                fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> ::std::option::Option<Self> {
+                    match <u32 as #cdr::Parse<'a>>::parse_within(r)? {
+                        #(#numbers => ::std::option::Option::Some(Self::#variants),)*
+                        _ => ::std::option::Option::None,
+                    }
+                }
 
                 #[inline]
                 fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
@@ -375,9 +461,7 @@ impl Generator<'_> {
                     }
                 }
             }
-
-            #typed
-        })
+        }
     }
 
     pub(crate) fn alias(

@@ -7,6 +7,7 @@
 mod calculator;
 mod orb;
 mod traits;
+mod within;
 
 /// The generated code.
 #[rustfmt::skip]

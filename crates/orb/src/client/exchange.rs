@@ -327,7 +327,7 @@ impl Client {
             }
             Err(error) => Err(Failure::last(SystemException::from(error))),
         };
-        self.slab.take_back(buffer);
+        self.slab.take_back_written(buffer);
         connection.code_sets_said |= sent.is_ok() && call.kind != CallKind::Locate;
         if let Err(failure) = &sent {
             self.trace.attempt_failed(

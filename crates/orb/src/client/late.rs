@@ -61,7 +61,7 @@ impl Client {
         let call = CallNumber::default();
         self.trace.message(number, call, Direction::Out, &buffer);
         let gone = written.is_ok() && connection.stream.write_now(&buffer) == Ok(buffer.len());
-        self.slab.take_back(buffer);
+        self.slab.take_back_written(buffer);
         if gone {
             self.counters.count(Counter::CancelsSent);
             connection.late.add(request_id);

@@ -74,7 +74,7 @@ pub(crate) fn post_oneway(
         .with_codec(codec)
         .with_limit(client.sizes.message_max);
     if let Err(error) = (call.arguments)(&mut writer) {
-        client.slab.take_back(buffer);
+        client.slab.take_back_written(buffer);
         return Err(error.into());
     }
     let arguments_len = buffer.len();
@@ -90,7 +90,7 @@ pub(crate) fn post_oneway(
         arguments_len,
     };
     outbox.post(letter).map_err(|letter| {
-        client.slab.take_back(letter.buffer);
+        client.slab.take_back_written(letter.buffer);
         client.counters.count(Counter::OnewaysLost);
         raise::transient(minor::REQUEST_DISCARDED, Completion::No)
     })
@@ -247,7 +247,7 @@ impl Letter {
                 self.with_call(|call| tell(client, &self.object, call, failure.exception));
             }
         }
-        client.slab.take_back(self.buffer);
+        client.slab.take_back_written(self.buffer);
     }
 }
 

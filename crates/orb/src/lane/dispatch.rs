@@ -141,7 +141,7 @@ impl Lane {
         if request.response.is_expected() && !is_answered {
             self.write(connection, &reply);
         }
-        self.slab.take_back(reply);
+        self.slab.take_back_written(reply);
         SERVED.set(outer);
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }

@@ -220,7 +220,7 @@ impl Lane {
         let mut buffer = self.slab.lend_empty();
         form(&mut buffer);
         self.write(connection, &buffer);
-        self.slab.take_back(buffer);
+        self.slab.take_back_written(buffer);
     }
 
     pub(super) fn say_message_error(&self, connection: &ServerConnection, version: Version) {

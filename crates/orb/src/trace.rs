@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use deckwatch_giop::Frame;
+use deckwatch_giop::{Frame, ProtocolError};
 
 use crate::SystemException;
 use crate::transport::{Instant64, Transport, TransportError};
@@ -135,6 +135,13 @@ impl Trace {
     pub(crate) fn closed(&self, connection: u32) {
         if let Some(printer) = &self.printer {
             self.record(printer, connection, CallNumber(0), Fact::Closed);
+        }
+    }
+
+    /// What came over a connection could not be read.
+    pub(crate) fn misread(&self, connection: u32, fault: ProtocolError) {
+        if let Some(printer) = &self.printer {
+            self.record(printer, connection, CallNumber(0), Fact::Misread { fault });
         }
     }
 

@@ -191,6 +191,49 @@ fn a_connection_that_breaks_within_a_reply_is_told_so() {
 }
 
 #[test]
+fn what_cannot_be_read_is_told_on_either_side() {
+    let theirs = Page::default();
+    let server = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .trace(theirs.clone())
+        .build()
+        .unwrap();
+    let server = Server::with(server);
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    server.orb.shutdown(true).unwrap();
+    let expected = "T #1 what came from PEER cannot be read: the message does not begin with GIOP";
+    assert_eq!(theirs.lines()[1], expected, "{}", theirs.text());
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (orb, page) = traced();
+    let reference = at(&orb, listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        read_request(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+    });
+    call(&reference, "ping").unwrap_err();
+    serving.join().unwrap();
+    orb.shutdown(true).unwrap();
+    assert!(
+        page.lines().contains(&expected.to_owned()),
+        "{}",
+        page.text()
+    );
+    let told = paragraph(&page);
+    assert_eq!(
+        told.last().unwrap(),
+        "    What to do: check that the port belongs to a CORBA server."
+    );
+}
+
+#[test]
 fn what_a_server_raises_and_what_ends_well_is_no_paragraph() {
     let server = Server::start();
     let (orb, page) = traced();

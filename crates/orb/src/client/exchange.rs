@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
-use deckwatch_giop::{Ior, ReplyStatus, Response};
+use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response};
 
 use super::{Binding, Client, ClientConnection};
 use crate::connection::{Arrived, Inbound, OverBudget};
@@ -366,7 +366,7 @@ impl Client {
             let mut is_stray = false;
             while let Some(place) = inbound
                 .poll_message()
-                .map_err(|fault| self.malformed(wire::counter_of(fault)))?
+                .map_err(|fault| self.misread(connection, fault))?
             {
                 is_stray = true;
                 let number = connection.life.number;
@@ -375,8 +375,7 @@ impl Client {
                     .message(number, CallNumber::default(), Direction::In, octets);
                 if wire::is_fragmented(inbound.message(place.clone())) {
                     let joined = inbound.join(place, &self.slab);
-                    let Some(arrived) =
-                        joined.map_err(|fault| self.malformed(wire::counter_of(fault)))?
+                    let Some(arrived) = joined.map_err(|fault| self.misread(connection, fault))?
                     else {
                         continue;
                     };
@@ -442,8 +441,16 @@ impl Client {
                     Completion::Maybe,
                 )))
             }
-            Err(_) => Err(self.malformed(Counter::MalformedReplies)),
+            Err(fault) => {
+                self.trace.misread(connection.life.number, fault);
+                Err(self.malformed(Counter::MalformedReplies))
+            }
         }
+    }
+
+    fn misread(&self, connection: &ClientConnection, fault: ProtocolError) -> Failure {
+        self.trace.misread(connection.life.number, fault);
+        self.malformed(wire::counter_of(fault))
     }
 
     fn malformed(&self, counter: Counter) -> Failure {

@@ -61,7 +61,10 @@ impl Lane {
                 });
                 Ok(())
             }
-            _ => {
+            other => {
+                if let Err(fault) = other {
+                    self.trace.misread(connection.number, fault);
+                }
                 self.counters.count(Counter::ProtocolErrors);
                 self.say_message_error(connection, Version::V1_0);
                 Err(())

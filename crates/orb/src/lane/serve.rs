@@ -210,6 +210,7 @@ impl Lane {
     /// Counts what was wrong and says so to the client; nothing after it can be read.
     fn refuse_connection(&self, connection: &ServerConnection, fault: ProtocolError) -> Left {
         self.counters.count(wire::counter_of(fault));
+        self.trace.misread(connection.number, fault);
         self.say_message_error(connection, wire::version_of_complaint(fault));
         Left::Ended
     }

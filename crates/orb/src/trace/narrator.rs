@@ -82,6 +82,13 @@ impl Narrator {
                 let peer = self.peers.remove(&number).unwrap_or_default();
                 writeln!(out, "#{number} closed ({peer})")
             }
+            Fact::Misread { fault } => {
+                let peer = self.peer(number);
+                writeln!(
+                    out,
+                    "#{number} what came from {peer} cannot be read: {fault}"
+                )
+            }
             Fact::Message(message) => self.tell_message(out, record, &message),
             Fact::AttemptFailed {
                 exception,

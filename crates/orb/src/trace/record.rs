@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deckwatch_cdr::{Parse, Version};
 use deckwatch_giop::{
-    HEADER_SIZE, Header, LocateStatus, Message, MessageKind, ReplyStatus, Response,
+    HEADER_SIZE, Header, LocateStatus, Message, MessageKind, ProtocolError, ReplyStatus, Response,
 };
 
 use super::{CallNumber, Direction, Side};
@@ -36,6 +36,9 @@ pub(super) enum Fact {
         waited: Duration,
     },
     Closed,
+    Misread {
+        fault: ProtocolError,
+    },
     Message(MessageFact),
     AttemptFailed {
         exception: SystemException,

@@ -5,8 +5,12 @@ mod common;
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use common::{Running, capture, finish, omniorb_program, port_of, root, run, scratch, try_run};
+use deckwatch_orb::{
+    Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind,
+};
 use deckwatch_testkit::program;
 
 /// The program under test, in the project's folder.
@@ -248,6 +252,142 @@ fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
     names(at, &["unbind", "again"]);
     names(at, &["destroy", "fleet", "-r"]);
     assert_eq!(names(at, &["list"]), "");
+}
+
+/// Operations of a naming context on names good and bad. `{ROOT}` is the service's own root, `{THING}` an object that is no context.
+/// Not among them: rebinding to something of the other kind, which omniNames does and the standard refuses (NotFound).
+const ASKED: &[(&str, &[&str])] = &[
+    ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),
+    ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),
+    ("bind", &["[{id: leaf, kind: other}]", "{THING}"]),
+    ("bind", &["[]", "{THING}"]),
+    (
+        "bind",
+        &["[{id: none, kind: \"\"}, {id: a, kind: \"\"}]", "{THING}"],
+    ),
+    (
+        "bind",
+        &[
+            "[{id: leaf, kind: k}, {id: a, kind: \"\"}, {id: b, kind: \"\"}]",
+            "{THING}",
+        ],
+    ),
+    ("rebind", &["[{id: leaf, kind: k}]", "{THING}"]),
+    ("rebind", &["[{id: fresh, kind: \"\"}]", "{THING}"]),
+    ("bind_new_context", &["[{id: inner, kind: \"\"}]"]),
+    ("bind_new_context", &["[{id: inner, kind: \"\"}]"]),
+    ("bind_new_context", &["[{id: leaf, kind: k}]"]),
+    ("bind_new_context", &["[]"]),
+    (
+        "bind_context",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}]", "{ROOT}"],
+    ),
+    (
+        "bind_context",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}]", "{ROOT}"],
+    ),
+    (
+        "rebind_context",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}]", "{ROOT}"],
+    ),
+    (
+        "resolve",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}, {id: leaf, kind: k}]"],
+    ),
+    (
+        "resolve",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}, {id: leaf, kind: none}]"],
+    ),
+    (
+        "resolve",
+        &["[{id: leaf, kind: k}, {id: below, kind: \"\"}]"],
+    ),
+    (
+        "resolve",
+        &["[{id: inner, kind: \"\"}, {id: none, kind: \"\"}, {id: more, kind: \"\"}]"],
+    ),
+    ("resolve", &["[]"]),
+    ("resolve_str", &["inner/up/leaf.k"]),
+    ("resolve_str", &["inner//up"]),
+    (
+        "to_string",
+        &["[{id: \"a.b\", kind: \"c/d\"}, {id: \"\", kind: \"\"}, {id: \"\", kind: k}]"],
+    ),
+    ("to_string", &["[]"]),
+    ("to_name", &["a\\\\.b.c/./x"]),
+    ("to_name", &["a."]),
+    ("to_url", &[":host:2809", "a b/c"]),
+    ("to_url", &[":host:2809", "a//c"]),
+    ("unbind", &["[{id: none, kind: \"\"}]"]),
+    (
+        "unbind",
+        &["[{id: inner, kind: \"\"}, {id: none, kind: \"\"}]"],
+    ),
+    ("unbind", &["[]"]),
+    (
+        "unbind",
+        &["[{id: inner, kind: \"\"}, {id: up, kind: \"\"}]"],
+    ),
+    ("unbind", &["[{id: inner, kind: \"\"}]"]),
+];
+
+#[test]
+fn our_service_and_omninames_answer_alike() {
+    let Some(theirs) = OmniNames::start("names-alike") else {
+        return;
+    };
+    let ours = Ours::start();
+    let (orb, thing) = object();
+    let ask = |root: &str, operation: &str, arguments: &[&str]| {
+        let arguments: Vec<String> = (arguments.iter())
+            .map(|argument| argument.replace("{ROOT}", root).replace("{THING}", &thing))
+            .collect();
+        let mut all = vec![operation];
+        all.extend(arguments.iter().map(String::as_str));
+        let said = match call(root, NAMING, &all) {
+            Ok(said) => said,
+            Err(said) => said.lines().last().unwrap_or("").to_owned(),
+        };
+        // References differ, as they should.
+        let (head, _) = said.split_once("IOR:").unwrap_or((&said, ""));
+        head.to_owned()
+    };
+    let mut differing = Vec::new();
+    for (operation, arguments) in ASKED {
+        let here = ask(&ours.url, operation, arguments);
+        let there = ask(&theirs.url, operation, arguments);
+        if here != there {
+            differing.push(format!(
+                "{operation} {arguments:?}\n  ours: {here}\n  theirs: {there}"
+            ));
+        }
+    }
+    orb.shutdown(true).expect("it ends");
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// An object of this process that answers what every object does: omniNames asks what is bound whether it is a context.
+fn object() -> (Orb, String) {
+    struct Thing;
+    impl Servant for Thing {
+        fn repository_ids(&self) -> &'static [&'static str] {
+            &["IDL:Thing:1.0"]
+        }
+        fn dispatch(&self, _: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+            Err(SystemException::new(
+                SystemExceptionKind::BadOperation,
+                0,
+                Completion::No,
+            ))
+        }
+    }
+    let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+    let orb = builder.build().expect("an ORB");
+    let root = orb.root_poa().expect("the root adapter");
+    root.the_poa_manager().activate().expect("active");
+    let servant: Arc<dyn Servant> = Arc::new(Thing);
+    let reference = root.servant_to_reference(&servant).expect("a reference");
+    (orb, reference.to_string())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! OMG IDL: parse, check, the runtime type model, and Rust generated from it.
+//! OMG IDL: parse, check, the runtime type model, values as text, and Rust generated from it.
 
 #![forbid(unsafe_code)]
 

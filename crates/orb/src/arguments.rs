@@ -69,9 +69,14 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.connections_max(value.parse().ok()?)),
     },
     Known {
-        names: &["-ORBFragmentSize"],
+        names: &["-ORBFragmentSize", "-ORBMaxMessageSize"],
         value: "a number of octets",
         obey: |builder, value| Some(builder.fragment_size(value.parse().ok()?)),
+    },
+    Known {
+        names: &["-ORBMessageSizeMax", "-ORBgiopMaxMsgSize"],
+        value: "a number of octets",
+        obey: |builder, value| Some(builder.message_size_max(value.parse().ok()?)),
     },
     Known {
         names: &["-ORBRoundTripTimeout", "-ORBclientCallTimeOutPeriod"],
@@ -120,7 +125,8 @@ impl OrbBuilder {
     ///   reads it;
     /// * `-ORBUnixPermissions MODE`, `-ORBunixTransportPermission`: those of unix sockets, octal;
     /// * `-ORBServerThreads COUNT`: threads that serve; `-ORBMaxConnections COUNT`: connections that may be open at once;
-    /// * `-ORBFragmentSize OCTETS`: larger messages go out as fragments of this size;
+    /// * `-ORBFragmentSize OCTETS`, `-ORBMaxMessageSize`: larger messages go out as fragments of this size;
+    /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor taken;
     /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout`, each in milliseconds;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
     /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
@@ -224,6 +230,10 @@ mod tests {
             "unix:/run/nav,[::1]:3",
             "-ORBendPointPublish",
             "giop:tcp:nav.example:4",
+            "-ORBMaxMessageSize",
+            "8192",
+            "-ORBgiopMaxMsgSize",
+            "1000000",
         ]);
         assert!(others.is_empty());
         let builder = builder.unwrap();
@@ -239,6 +249,11 @@ mod tests {
         ];
         assert_eq!(texts(&builder.endpoints), listens);
         assert_eq!(texts(&builder.published), ["nav.example:4"]);
+        let sizes = builder.shape.sizes;
+        assert_eq!(
+            (sizes.fragment, sizes.message_max),
+            (Some(8_192), 1_000_000)
+        );
     }
 
     #[test]

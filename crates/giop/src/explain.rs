@@ -1,5 +1,6 @@
 //! What a system exception means, in words: the fact behind its minor code, and what to do about it.
 
+use crate::foreign_minor::{self, OMNIORB_VMCID, TAO_VMCID};
 use crate::minor::{self, EXPERIMENTAL_VMCID, OMG_VMCID, omg};
 use crate::{SystemException, SystemExceptionKind as Kind, own_minor as own};
 use deckwatch_cdr::DecodeFact;
@@ -29,7 +30,9 @@ impl SystemException {
                 remedy: "check that both sides were built from the same IDL",
             };
         }
-        let (fact, remedy) = general(self.kind);
+        let (vendor, number) = (self.minor & VMCID_MASK, self.minor & !VMCID_MASK);
+        let (fact, remedy) =
+            foreign_minor::explain(self.kind, vendor, number).unwrap_or_else(|| general(self.kind));
         Explanation { fact, remedy }
     }
 
@@ -68,8 +71,8 @@ const VMCID_MASK: u32 = 0xFFFF_F000;
 /// Makers of ORBs still met, by the vendor ids of their minor codes.
 const fn vendor_name(vendor: u32) -> Option<&'static str> {
     Some(match vendor {
-        0x4154_0000 => "omniORB",
-        0x5441_0000 => "TAO",
+        OMNIORB_VMCID => "omniORB",
+        TAO_VMCID => "TAO",
         _ => return None,
     })
 }
@@ -499,6 +502,16 @@ mod tests {
         assert_eq!(
             told(Kind::Marshal, EXPERIMENTAL_VMCID | 1),
             "MARSHAL, not completed: the octets end before the value does; check that both sides were built from the same IDL"
+        );
+        assert_eq!(
+            told(Kind::Transient, 0x4154_0002),
+            "TRANSIENT (minor code 2 of omniORB), not completed: the server could not connect to another one; look which \
+             further server it calls"
+        );
+        // TAO: place 3, errno 1.
+        assert_eq!(
+            told(Kind::Transient, 0x5441_0181),
+            "TRANSIENT (minor code 385 of TAO), not completed: the object's adapter discards requests; try again later"
         );
         assert_eq!(
             told(Kind::NoPermission, 7),

@@ -10,6 +10,7 @@ mod context;
 mod error;
 mod exception;
 mod explain;
+mod foreign_minor;
 mod fragment;
 mod frame;
 pub mod fuzzing;

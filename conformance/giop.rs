@@ -468,6 +468,50 @@ in_each_world! {
         }
     }
 
+    fn every_request_gets_one_reply_however_its_octets_are_cut(world) {
+        let all: Vec<Vec<u8>> = (0..300)
+            .map(|id| {
+                let form = FORMS[id as usize % FORMS.len()];
+                match id % 4 {
+                    0 => world.request(form, "ping").id(id).bare(),
+                    1 => world.request(form, "octets").id(id).with(|o| { o.sequence(&vec![7; id as usize]); }),
+                    2 => locate(form, id, &Address::Key(world.key.clone())),
+                    _ => world.request(form, "note").flags(SYNC_NONE).id(id).with(|o| { o.u32(id); }),
+                }
+            })
+            .collect();
+        let octets = all.concat();
+        std::thread::scope(|scope| {
+            for seed in 1..5_u64 {
+                let mut wire = world.dial();
+                let octets = &octets;
+                scope.spawn(move || {
+                    let (mut rest, mut state) = (&octets[..], seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    while !rest.is_empty() {
+                        state ^= state << 13;
+                        state ^= state >> 7;
+                        state ^= state << 17;
+                        // From a few octets to several messages.
+                        let size = 1 + (state % 8) as usize * (state >> 8 & 63) as usize;
+                        let (now, later) = rest.split_at(size.min(rest.len()));
+                        wire.say(now);
+                        rest = later;
+                    }
+                    let mut answered: Vec<u32> = (0..225)
+                        .map(|_| {
+                            let answer = wire.hear().expect("an answer");
+                            if answer.kind() == LOCATE_REPLY { answer.body().u32() } else { answer.reply().id }
+                        })
+                        .collect();
+                    answered.sort_unstable();
+                    let expected: Vec<u32> = (0..300).filter(|id| id % 4 != 3).collect();
+                    assert_eq!(answered, expected, "seed {seed}");
+                });
+            }
+        });
+        wait_for(|| world.probe.notes().len() == 4 * 75);
+    }
+
     fn oneways_of_a_connection_are_served_in_the_order_they_came(world) {
         let mut wire = world.dial();
         let all: Vec<u8> = (0..200)

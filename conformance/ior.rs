@@ -118,24 +118,6 @@ over_each! {
         assert_eq!(call(&object(&client, &ior.text(Order::Big)), "ping"), Ok(()));
     }
 
-    fn an_alternate_address_of_a_profile_is_tried_too(over) {
-        if over != Over::Tcp {
-            return;
-        }
-        let world = World::new(over, Lanes::Many);
-        let client = common::client();
-        let own = Profile::read(&world.profile().1);
-        let (host, port) = nowhere();
-        for order in ORDERS {
-            let mut address = Octets::encapsulation(order);
-            address.string(&own.host).u16(own.port);
-            let alternate = (TAG_ALTERNATE_IIOP_ADDRESS, address.octets);
-            let profile = (TAG_INTERNET_IOP, iiop_profile(order, 2, (&host, port), &own.key, &[alternate]));
-            let ior = Ior { type_id: String::new(), profiles: vec![profile] };
-            assert_eq!(call(&object(&client, &ior.text(Order::Big)), "ping"), Ok(()));
-        }
-    }
-
     fn a_client_speaks_no_higher_version_than_the_profile_has(over) {
         let peer = Peer::answering(over, |_, asked| {
             let asked = asked.asked();
@@ -175,17 +157,6 @@ over_each! {
         profile.1.extend(b"members of a later version");
         let ior = Ior { type_id: String::new(), profiles: vec![profile] };
         assert_eq!(call(&object(&client, &ior.text(Order::Big)), "ping"), Ok(()));
-    }
-
-    fn a_profile_of_1_0_has_no_components_and_serves_all_the_same(over) {
-        if over != Over::Tcp {
-            return;
-        }
-        let world = World::new(over, Lanes::Many);
-        let client = common::client();
-        let ior = Ior { type_id: String::new(), profiles: vec![profile_like(&world, 0, &[])] };
-        let found = object(&client, &ior.text(Order::Big));
-        assert_eq!(call_with(&found, "text", &"abc".to_owned()), Ok("abc".to_owned()));
     }
 
     fn nil_travels_as_no_type_and_no_profile(over) {
@@ -440,42 +411,6 @@ fn initial_references_are_given_by_ior_corbaloc_and_default_url() {
     }
 }
 
-over_each! {
-    fn a_corbaname_is_resolved_by_the_naming_context_it_names(over) {
-        if over != Over::Tcp {
-            return;
-        }
-        let found = Ior { type_id: "IDL:Found:1.0".to_owned(), profiles: vec![(7, vec![1])] };
-        let answer = found.clone();
-        let peer = Peer::answering(over, move |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |o| answer.write(o))
-        });
-        let client = common::client();
-        let port = peer.port();
-        for (rest, key, name) in [
-            ("#a.b/c", &b"NameService"[..], vec![("a", "b"), ("c", "")]),
-            ("/Other#x", b"Other", vec![("x", "")]),
-            ("#a%5c.b%20c", b"NameService", vec![("a.b c", "")]),
-        ] {
-            let url = format!("corbaname::1.2@127.0.0.1:{port}{rest}");
-            assert_eq!(object(&client, &url).type_id(), "IDL:Found:1.0", "{url}");
-            let mut asked = peer.heard().asked();
-            assert!(["resolve", "resolve_str"].contains(&asked.operation.as_str()));
-            assert_eq!(asked.key, key, "{url}");
-            if asked.operation == "resolve" {
-                let count = asked.body.u32();
-                let components: Vec<_> = (0..count).map(|_| (asked.body.string(), asked.body.string())).collect();
-                let expected: Vec<_> = name.iter().map(|(id, kind)| ((*id).to_owned(), (*kind).to_owned())).collect();
-                assert_eq!(components, expected, "{url}");
-            }
-        }
-        // Without a name it is the context itself, and nobody is asked.
-        assert_eq!(profiles(&client, &format!("corbaname::127.0.0.1:{port}"))[0].key, b"NameService");
-        assert_eq!(peer.heard_so_far(), 0);
-    }
-}
-
 #[test]
 fn the_components_of_a_profile_are_tag_and_encapsulation() {
     let world = World::new(Over::Tcp, Lanes::Many);
@@ -493,4 +428,90 @@ fn the_components_of_a_profile_are_tag_and_encapsulation() {
             assert_eq!(body.rest(), b"");
         }
     }
+}
+
+/// Over TCP: the component is a host and a port.
+#[test]
+fn an_alternate_address_of_a_profile_is_tried_too() {
+    let world = World::new(Over::Tcp, Lanes::Many);
+    let client = common::client();
+    let own = Profile::read(&world.profile().1);
+    let (host, port) = nowhere();
+    for order in ORDERS {
+        let mut address = Octets::encapsulation(order);
+        address.string(&own.host).u16(own.port);
+        let alternate = (TAG_ALTERNATE_IIOP_ADDRESS, address.octets);
+        let profile = (
+            TAG_INTERNET_IOP,
+            iiop_profile(order, 2, (&host, port), &own.key, &[alternate]),
+        );
+        let ior = Ior {
+            type_id: String::new(),
+            profiles: vec![profile],
+        };
+        assert_eq!(
+            call(&object(&client, &ior.text(Order::Big)), "ping"),
+            Ok(())
+        );
+    }
+}
+
+/// Over TCP: unix sockets stand in components, which 1.0 has not.
+#[test]
+fn a_profile_of_1_0_has_no_components_and_serves_all_the_same() {
+    let world = World::new(Over::Tcp, Lanes::Many);
+    let client = common::client();
+    let ior = Ior {
+        type_id: String::new(),
+        profiles: vec![profile_like(&world, 0, &[])],
+    };
+    let found = object(&client, &ior.text(Order::Big));
+    assert_eq!(
+        call_with(&found, "text", &"abc".to_owned()),
+        Ok("abc".to_owned())
+    );
+}
+
+/// Over TCP: a URL has no unix sockets.
+#[test]
+fn a_corbaname_is_resolved_by_the_naming_context_it_names() {
+    let found = Ior {
+        type_id: "IDL:Found:1.0".to_owned(),
+        profiles: vec![(7, vec![1])],
+    };
+    let answer = found.clone();
+    let peer = Peer::answering(Over::Tcp, move |_, asked| {
+        let asked = asked.asked();
+        reply(asked.form, asked.id, NO_EXCEPTION, |o| answer.write(o))
+    });
+    let client = common::client();
+    let port = peer.port();
+    for (rest, key, name) in [
+        ("#a.b/c", &b"NameService"[..], vec![("a", "b"), ("c", "")]),
+        ("/Other#x", b"Other", vec![("x", "")]),
+        ("#a%5c.b%20c", b"NameService", vec![("a.b c", "")]),
+    ] {
+        let url = format!("corbaname::1.2@127.0.0.1:{port}{rest}");
+        assert_eq!(object(&client, &url).type_id(), "IDL:Found:1.0", "{url}");
+        let mut asked = peer.heard().asked();
+        assert!(["resolve", "resolve_str"].contains(&asked.operation.as_str()));
+        assert_eq!(asked.key, key, "{url}");
+        if asked.operation == "resolve" {
+            let count = asked.body.u32();
+            let components: Vec<_> = (0..count)
+                .map(|_| (asked.body.string(), asked.body.string()))
+                .collect();
+            let expected: Vec<_> = name
+                .iter()
+                .map(|(id, kind)| ((*id).to_owned(), (*kind).to_owned()))
+                .collect();
+            assert_eq!(components, expected, "{url}");
+        }
+    }
+    // Without a name it is the context itself, and nobody is asked.
+    assert_eq!(
+        profiles(&client, &format!("corbaname::127.0.0.1:{port}"))[0].key,
+        b"NameService"
+    );
+    assert_eq!(peer.heard_so_far(), 0);
 }

@@ -94,6 +94,11 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.idle_timeout(milliseconds(value)?)),
     },
     Known {
+        names: &["-ORBClientIdleTimeout"],
+        value: MILLISECONDS,
+        obey: |builder, value| Some(builder.client_idle_timeout(milliseconds(value)?)),
+    },
+    Known {
         names: &["-ORBSyncScope"],
         value: "none, transport, server or target",
         obey: |builder, value| Some(builder.policy(Policy::SyncScope(sync_scope(value)?))),
@@ -127,7 +132,8 @@ impl OrbBuilder {
     /// * `-ORBServerThreads COUNT`: threads that serve; `-ORBMaxConnections COUNT`: connections that may be open at once;
     /// * `-ORBFragmentSize OCTETS`, `-ORBMaxMessageSize`: larger messages go out as fragments of this size;
     /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor taken;
-    /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout`, each in milliseconds;
+    /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`, each
+    ///   in milliseconds;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
     /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
     ///

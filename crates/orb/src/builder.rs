@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::arguments::{KnownOptions, TRACE_PLACE};
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
-    ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CONNECTIONS_MAX, FRAGMENT_SIZE_MIN,
-    INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX, OUTBOUND_SIZE_MAX,
-    REPLY_TIMEOUT,
+    ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CLIENT_IDLE_TIMEOUT, CONNECTIONS_MAX,
+    FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
+    OUTBOUND_SIZE_MAX, REPLY_TIMEOUT,
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
@@ -28,6 +28,7 @@ pub struct OrbBuilder {
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) default_initial: Option<String>,
     pub(crate) shape: LaneShape,
+    pub(crate) client_idle_timeout: Duration,
     pub(crate) policies: Overrides,
     pub(crate) thread_start: Option<ThreadStart>,
     pub(crate) trace: Option<Sink>,
@@ -112,6 +113,7 @@ impl Default for OrbBuilder {
                 reply_timeout: REPLY_TIMEOUT,
                 idle_timeout: None,
             },
+            client_idle_timeout: CLIENT_IDLE_TIMEOUT,
             policies: Overrides::default(),
             thread_start: None,
             trace: None,
@@ -241,6 +243,12 @@ impl OrbBuilder {
     /// at its next call; without it they stay, so that no rare call pays for a connect.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.shape.idle_timeout = Some(limit);
+        self
+    }
+
+    /// Closes connections to servers that no call has used for this long; the ORB looks for them while it makes calls.
+    pub fn client_idle_timeout(mut self, limit: Duration) -> Self {
+        self.client_idle_timeout = limit;
         self
     }
 

@@ -10,16 +10,15 @@ mod oneway;
 mod outbox;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, Pool};
 
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
-use crate::limits::{
-    CLIENT_IDLE_TIMEOUT, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX,
-    STALE_CHECK_AFTER,
-};
+use crate::limits::{ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
 use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
 use crate::wire::Sizes;
@@ -40,6 +39,10 @@ pub(crate) struct Client {
     pub(crate) sizes: Sizes,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
+    /// How long a connection may be unused before it is closed.
+    idle_timeout: Duration,
+    /// When connections are next looked at for that.
+    idle_due: AtomicU64,
 }
 
 /// An endpoint, and the code sets service context announced there.
@@ -91,6 +94,7 @@ impl Client {
         trace: Arc<Trace>,
         sizes: Sizes,
         buffer_size: usize,
+        idle_timeout: Duration,
     ) -> Self {
         Self {
             transport,
@@ -99,6 +103,8 @@ impl Client {
             slab: Slab::new(buffer_size),
             sizes,
             bindings: PiMutex::default(),
+            idle_timeout,
+            idle_due: AtomicU64::new(0),
         }
     }
 
@@ -192,7 +198,7 @@ impl Client {
         if pause < STALE_CHECK_AFTER {
             return true;
         }
-        let fresh = pause < CLIENT_IDLE_TIMEOUT && !connection.stream.is_readable();
+        let fresh = pause < self.idle_timeout && !connection.stream.is_readable();
         if !fresh {
             self.counters.count(Counter::StaleConnections);
         }
@@ -203,6 +209,40 @@ impl Client {
         connection.last_used = now;
         connection.is_used = true;
         let _enough_idle = binding.idle.put(connection);
+        if now.0 >= self.idle_due.load(Ordering::Relaxed) {
+            self.close_idle(now);
+        }
+    }
+
+    /// Closes the connections, towards whichever endpoint, that have been unused for too long or that the server has closed.
+    fn close_idle(&self, now: Instant64) {
+        // A connection may be idle for a quarter longer than it should.
+        let next = now.after(self.idle_timeout / 4).0;
+        let due = self.idle_due.swap(next, Ordering::Relaxed);
+        if due > now.0 || due == 0 {
+            return;
+        }
+        let is_used = |connection: &ClientConnection| {
+            let is_young = now.since(connection.last_used) < self.idle_timeout;
+            !connection.late.is_empty() || is_young && !connection.stream.is_readable()
+        };
+        for binding in self.bindings.lock("client.idle").values() {
+            binding.idle.retain(|connection| {
+                let is_kept = is_used(connection);
+                if !is_kept {
+                    self.counters.count(Counter::ClientConnectionsIdle);
+                }
+                is_kept
+            });
+            if let Some(mut oneway) = binding.oneway.try_lock("client.idle")
+                && oneway
+                    .as_ref()
+                    .is_some_and(|connection| !is_used(connection))
+            {
+                self.counters.count(Counter::ClientConnectionsIdle);
+                *oneway = None;
+            }
+        }
     }
 }
 

@@ -107,6 +107,8 @@ counters! {
     StaleConnections => "stale_connections",
     /// Requests made again because the server wants the object named by its profile or its reference.
     Readdressings => "readdressings",
+    /// Connections to servers closed because they were unused for too long, or the server had closed them.
+    ClientConnectionsIdle => "client_connections_idle",
     /// Location forwards followed.
     Forwards => "forwards",
     /// Calls that failed because the connection broke.

@@ -119,7 +119,8 @@ pub const PERMANENT_FORWARDS_MAX: u8 = 8;
 /// An idle connection is looked at before use after this long: the server may have closed it.
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(5);
 
-/// An idle connection unused this long is closed when its endpoint is next used.
+/// A connection to a server that is unused this long is closed, unless the builder says otherwise; the ORB looks for them now and
+/// then while it makes calls, whichever.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Endpoints whose connections an ORB remembers; beyond it those that no reference uses are forgotten.

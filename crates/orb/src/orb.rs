@@ -78,6 +78,7 @@ impl OrbCore {
                 trace,
                 builder.shape.sizes,
                 builder.shape.buffer_size,
+                builder.client_idle_timeout,
             ),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),

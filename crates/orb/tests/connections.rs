@@ -272,3 +272,21 @@ fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
     let order = server.bench.order.lock().unwrap();
     assert!(order.iter().copied().eq(0..ONEWAYS), "{order:?}");
 }
+
+#[test]
+fn a_client_closes_a_connection_that_no_call_has_used_for_long_while_it_calls_others() {
+    let (left, called) = (server(|builder| builder), server(|builder| builder));
+    let client = Orb::builder().client_idle_timeout(Duration::from_millis(100));
+    let client = client.build().unwrap();
+    let reference = |server: &Server| client.string_to_object(&server.text).unwrap().unwrap();
+    let (once, again) = (reference(&left), reference(&called));
+    assert_eq!(call(&once, "ping"), Ok(()));
+    support::note(&once, 1).unwrap();
+    wait_for(|| {
+        assert_eq!(call(&again, "ping"), Ok(()));
+        count(&left, Counter::ConnectionsClosed) == 2
+    });
+    // On a loaded machine the other may have waited for long too.
+    assert!(client.counters().read(Counter::ClientConnectionsIdle) >= 2);
+    assert_eq!(call(&once, "ping"), Ok(()));
+}

@@ -60,6 +60,32 @@ impl<T> Pool<T> {
         release(&self.full, cell);
         Ok(())
     }
+
+    /// Drops the values that `keep` does not want. Those that others have taken are passed over; who takes meanwhile misses at
+    /// most the one that is looked at.
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
+        for cell in 0..self.cells.len() {
+            if !claim_one(&self.full, cell) {
+                continue;
+            }
+            // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
+            let is_kept = keep(unsafe { (*self.cells[cell].get()).assume_init_ref() });
+            if is_kept {
+                release(&self.full, cell);
+                continue;
+            }
+            // SAFETY: the cell is still ours and initialised; it is not read again before it is filled.
+            drop(unsafe { (*self.cells[cell].get()).assume_init_read() });
+            release(&self.empty, cell);
+        }
+    }
+}
+
+/// Clears the bit of this place; false where it was not set.
+fn claim_one(set: &[AtomicU64], cell: usize) -> bool {
+    let bit = 1 << (cell % 64);
+    // SYNC: pairs with the release in `release`.
+    set[cell / 64].fetch_and(!bit, Ordering::Acquire) & bit != 0
 }
 
 /// Clears one set bit and returns its place.
@@ -152,5 +178,21 @@ mod tests {
             std::iter::from_fn(|| pool.take()).fold(0, |all, value| all | *value),
             0xff
         );
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_dropped_and_its_room_is_free() {
+        let pool = Pool::with_capacity(100);
+        let values: Vec<_> = (0..100).map(Arc::new).collect();
+        for value in &values {
+            pool.put(Arc::clone(value)).unwrap();
+        }
+        pool.retain(|value| **value % 3 == 0);
+        let kept = |value: &&Arc<i32>| Arc::strong_count(value) == 2;
+        assert_eq!(values.iter().filter(kept).count(), 34);
+        for _ in 0..66 {
+            pool.put(Arc::default()).unwrap();
+        }
+        assert!(pool.put(Arc::default()).is_err());
     }
 }

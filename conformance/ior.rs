@@ -109,6 +109,26 @@ over_each! {
         assert_eq!(Ior::of_text(&client.object_to_string(&back)), ior);
     }
 
+    fn a_reference_of_a_hundred_profiles_is_read_and_tried_within_bounds(over) {
+        let world = World::new(over, Lanes::Many);
+        let client = common::client();
+        let foreign = (0x4242_4242, vec![7; 100]);
+        let mut profiles = vec![foreign; 60];
+        profiles.push(world.profile());
+        let ior = Ior { type_id: String::new(), profiles };
+        assert_eq!(call(&object(&client, &ior.text(Order::Big)), "ping"), Ok(()));
+        // A hundred addresses at which nobody listens end in the standard's answer, and not all of them are tried.
+        let (host, port) = nowhere();
+        let dead = (TAG_INTERNET_IOP, iiop_profile(Order::Big, 2, (&host, port), b"K", &[]));
+        let ior = Ior { type_id: String::new(), profiles: vec![dead; 100] };
+        let raised = match client.string_to_object(&ior.text(Order::Big)) {
+            Ok(found) => call(&found.expect("not nil"), "ping").unwrap_err(),
+            Err(raised) => raised,
+        };
+        assert!(matches!(raised.kind, Kind::Transient | Kind::InvObjref | Kind::BadParam | Kind::Marshal), "{raised:?}");
+        assert_eq!(raised.completed, Completion::No);
+    }
+
     fn the_profiles_of_a_reference_are_tried_in_turn(over) {
         let world = World::new(over, Lanes::Many);
         let client = common::client();

@@ -273,6 +273,14 @@ fn orb_init_takes_its_own_arguments_and_leaves_the_others_in_their_order() {
 }
 
 #[test]
+fn an_orb_has_the_id_that_orb_init_was_given() {
+    let mut arguments: Vec<String> = ["-ORBid", "bridge"].map(str::to_owned).to_vec();
+    let orb = Orb::init(&mut arguments).unwrap();
+    assert_eq!((orb.id(), arguments.len()), ("bridge", 0));
+    assert_eq!(common::client().id(), "");
+}
+
+#[test]
 fn a_reference_with_no_profile_of_ours_is_inv_objref_when_it_is_called() {
     let orb = common::client();
     let ior = Ior {

@@ -557,11 +557,12 @@ common::over_each! {
     fn requests_of_one_connection_do_not_wait_for_each_other_however_they_arrive(over) {
         // Each round lets the third request arrive at another moment of the first two.
         for round in 0..100 {
-            let world = World::new(over, common::Lanes::Many);
+            let lanes = [common::Lanes::Many, common::Lanes::Adopted][round % 2];
+            let world = World::new(over, lanes);
             let mut wire = world.dial();
             let request = |id| world.request((2, Order::Big), "meet").id(id).bare();
             wire.say(&[request(1), request(2)].concat());
-            for _ in 0..round % 10 {
+            for _ in 0..round % 20 {
                 std::thread::yield_now();
             }
             wire.say(&request(3));

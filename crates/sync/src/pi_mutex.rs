@@ -52,7 +52,8 @@ impl<T: ?Sized> PiMutex<T> {
         }
     }
 
-    /// Waits for the lock no longer than `wait` and takes it; none where it was not given back in time.
+    /// Waits for the lock no longer than `wait` and takes it; none where it was not given back in time. Linux before 5.14 knows
+    /// no such wait by the monotonic clock: there it waits as [`PiMutex::lock`] does.
     ///
     /// # Panics
     /// Where the calling thread holds it already.

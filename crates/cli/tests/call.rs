@@ -359,6 +359,16 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
+fn what_is_not_mapped_is_said_to_be_so() {
+    let (status, text) = call("corbaloc::127.0.0.1:9/Ship", &["load", "1"]);
+    assert_eq!(status, Some(2));
+    assert!(
+        text.contains("`load` cannot be called: its parameter `freight` is a valuetype"),
+        "{text}"
+    );
+}
+
+#[test]
 fn operations_are_listed_with_their_idl() {
     insta::assert_snapshot!(said(&deckwatch(&["call", "--list", "--idl", IDL])).1);
 }

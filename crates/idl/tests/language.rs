@@ -285,6 +285,11 @@ fn abstract_and_local_interfaces_are_traits_and_no_parts_of_what_travels() {
         ),
         "{refused}"
     );
+    let refused = told("local interface Gone; local interface L { void f(in Gone other); };");
+    assert!(
+        refused.contains("this local interface is declared, but never defined"),
+        "{refused}"
+    );
     let refused = told("abstract interface A {}; interface I { void f(in A given); };");
     assert!(
         refused.starts_with(

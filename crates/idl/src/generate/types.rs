@@ -103,6 +103,11 @@ impl Generator<'_> {
         span: Span,
     ) -> Result<String, Refused> {
         match self.model.flavour(id) {
+            Some(Flavour::Local) if self.is_in_local && !self.is_defined(id) => {
+                return Err(
+                    self.refuse(span, "this local interface is declared, but never defined")
+                );
+            }
             Some(Flavour::Local) if self.is_in_local => {
                 let path = self.path(id, self.names.name(id).to_owned(), at, span)?;
                 return Ok(format!("::std::sync::Arc<dyn {path}>"));
@@ -122,6 +127,10 @@ impl Generator<'_> {
             _ => {}
         }
         self.path(id, self.names.interface(id).reference.clone(), at, span)
+    }
+
+    fn is_defined(&self, id: DefId) -> bool {
+        matches!(&self.model.definition(id).kind, DefinitionKind::Interface(interface) if interface.defined)
     }
 
     fn basic(&mut self, basic: Basic, span: Span) -> Result<String, Refused> {

@@ -9,6 +9,7 @@ mod error;
 mod frames;
 mod holds;
 mod incarnation;
+mod main_thread;
 mod manager;
 mod manager_factory;
 mod object_key;
@@ -35,6 +36,7 @@ pub use activator::AdapterActivator;
 pub use error::PoaError;
 pub(crate) use frames::{enter, enter_without_object, prepare};
 pub(crate) use holds::{Holds, Patience};
+pub(crate) use main_thread::is_here as is_main_here;
 pub use manager::{ManagerState, PoaManager, PoaManagerError};
 pub use manager_factory::{ManagerAlreadyExists, PoaManagerFactory};
 pub use object_key::ObjectKey;
@@ -75,6 +77,8 @@ pub(crate) struct Adapter {
     activated: Condvar,
     managers: manager_factory::Managers,
     plain: RwLock<HashMap<Vec<u8>, Elsewhere>>,
+    /// Who serves adapters with MAIN_THREAD_MODEL.
+    pub(crate) main: main_thread::MainThread,
     /// Adapters that have been made and have not given everything back.
     unfinished: AtomicUsize,
 }
@@ -156,6 +160,7 @@ impl Adapter {
             activated: Condvar::new(),
             managers: manager_factory::Managers::default(),
             plain: RwLock::default(),
+            main: main_thread::MainThread::default(),
             unfinished: AtomicUsize::new(0),
         }
     }
@@ -292,9 +297,9 @@ impl Adapter {
         Ok(Found::Inactive { adapter, id })
     }
 
-    /// The adapter at `path`, if it is there.
+    /// The adapter at `path`, if it is there. One that is destroyed and about to be struck out is not.
     fn known_at(&self, path: &[u8]) -> Option<Arc<PoaState>> {
-        let is_it = |state: &PoaState| state.path == path;
+        let is_it = |state: &PoaState| state.path == path && state.phase() != Phase::Destroyed;
         let recent = self.adapters.pin(self.recent_paths.hint(path));
         if let Some(state) = recent
             && is_it(&state)
@@ -302,7 +307,7 @@ impl Adapter {
             return Some(Arc::clone(&state));
         }
         let slot = read(&self.paths).get(path).copied()?;
-        let state = self.adapters.pin(slot)?;
+        let state = self.adapters.pin(slot).filter(|state| is_it(state))?;
         self.recent_paths.remember(path, slot);
         Some(Arc::clone(&state))
     }
@@ -352,6 +357,7 @@ impl Adapter {
 
     /// Turns away the requests that are held: nobody will let them through any more.
     pub(crate) fn release_held(&self) {
+        self.main.close();
         for adapter in self.all() {
             if adapter.manager.state() == ManagerState::Holding {
                 let _deactivated_before = adapter.manager.deactivate(false, false);
@@ -373,7 +379,9 @@ impl Adapter {
         // Those too that have been destroyed before and give their servants back still.
         let is_over = || self.unfinished.load(Ordering::Acquire) == 0;
         while !frames::is_within(self.incarnation) && !is_over() && is_time() {
-            std::thread::park_timeout(Duration::from_millis(1));
+            if !self.main.perform() {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
         }
     }
 

@@ -363,9 +363,9 @@ impl Lane {
         }
     }
 
-    /// Whether [`Lane::turn`] would find an event.
+    /// Whether [`Lane::turn`] would find an event, where it is for somebody else to call it.
     pub(crate) fn is_pending(&self) -> bool {
-        self.poller.is_pending()
+        self.shape.threads == 0 && self.poller.is_pending()
     }
 
     /// How long to wait, and whether that is the caller's patience (else it is the lane's own business).

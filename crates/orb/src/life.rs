@@ -23,27 +23,30 @@ pub(crate) enum Life {
 }
 
 impl Orb {
-    /// Serves until the ORB has been shut down.
+    /// Serves until the ORB has been shut down: its threads do, and this one, where it is the first, the requests of adapters
+    /// with [`crate::ThreadPolicy::MainThreadModel`].
     ///
     /// # Errors
     /// BAD_INV_ORDER with minor code 4 where it had been shut down before.
     pub fn run(&self) -> Result<(), SystemException> {
         self.0.require_life()?;
-        let life = self.0.life.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on = |life: &mut Life| matches!(life, Life::Lives | Life::Drains);
-        let waited = self.0.ended.wait_while(life, goes_on);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let main = &self.0.adapter.main;
+        main.claim();
+        main.perform_while(|| matches!(self.0.life(), Life::Lives | Life::Drains));
         Ok(())
     }
 
-    /// Whether [`Orb::perform_work`] has something to do: only where the ORB is [`crate::OrbBuilder::turned_by_hand`], since its
-    /// threads do the work else.
+    /// Whether [`Orb::perform_work`] has something to do: a request of an adapter with
+    /// [`crate::ThreadPolicy::MainThreadModel`], or any where the ORB is [`crate::OrbBuilder::turned_by_hand`]; its threads do the
+    /// work else.
     ///
     /// # Errors
     /// BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn work_pending(&self) -> Result<bool, SystemException> {
         self.0.require_life()?;
-        Ok(self.0.lane_made().is_some_and(|lane| lane.is_pending()))
+        let main = &self.0.adapter.main;
+        main.claim();
+        Ok(main.is_pending() || self.0.lane_made().is_some_and(|lane| lane.is_pending()))
     }
 
     /// Does what is pending, if anything, for one event.
@@ -51,7 +54,7 @@ impl Orb {
     /// # Errors
     /// As [`Orb::work_pending`].
     pub fn perform_work(&self) -> Result<(), SystemException> {
-        if self.work_pending()? {
+        if self.work_pending()? && !self.0.adapter.main.perform() {
             self.turn(Some(Duration::ZERO));
         }
         Ok(())
@@ -141,6 +144,8 @@ impl OrbCore {
         let has_ended = matches!(to, Life::Ended | Life::Destroyed);
         self.has_ended.store(has_ended, Ordering::Release);
         self.ended.notify_all();
+        drop(life);
+        self.adapter.main.tell();
     }
 }
 

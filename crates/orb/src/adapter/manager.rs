@@ -129,7 +129,7 @@ impl PoaManager {
         }
         let is_done = |adapter: &Arc<PoaState>| !adapter.is_executing() && !adapter.is_parting();
         while wait_for_completion && !adapters.iter().all(is_done) {
-            std::thread::park_timeout(COMPLETION_POLL);
+            pass_time(&adapters);
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl PoaManager {
         let adapters = self.adapters();
         // A request that pins its object after `is_executing` has looked sees the new state.
         while wait && self.state() == to && adapters.iter().any(|adapter| adapter.is_executing()) {
-            std::thread::park_timeout(COMPLETION_POLL);
+            pass_time(&adapters);
         }
         Ok(())
     }
@@ -272,6 +272,14 @@ impl PartialEq for PoaManager {
 
 /// How often a thread that waits for the end of requests looks: they say nothing, so that they cost nothing for it.
 const COMPLETION_POLL: Duration = Duration::from_millis(1);
+
+/// Until the next look; what is waited for may wait for this thread, where it is the main thread.
+fn pass_time(adapters: &[Arc<PoaState>]) {
+    let adapter = adapters.iter().find_map(|state| state.adapter.upgrade());
+    if !adapter.is_some_and(|adapter| adapter.main.perform()) {
+        std::thread::park_timeout(COMPLETION_POLL);
+    }
+}
 
 fn discarded() -> SystemException {
     raise::transient(minor::REQUEST_DISCARDED, Completion::No)

@@ -38,7 +38,8 @@ impl Adapter {
             Phase::Serving
         };
         let mut paths = write(&self.paths);
-        if paths.contains_key(&path) {
+        let before = paths.get(&path).and_then(|slot| self.adapters.pin(*slot));
+        if before.is_some_and(|before| before.phase() != Phase::Destroyed) {
             return Err(PoaError::AdapterAlreadyExists);
         }
         if let Some(parent) = parent {
@@ -208,9 +209,12 @@ impl Poa {
         wait_for_completion: bool,
     ) -> Result<(), PoaError> {
         self.refuse_deadlock(wait_for_completion)?;
-        self.adapter()?;
+        let adapter = self.adapter()?;
         self.begin_destroy(etherealize_objects);
-        if wait_for_completion {
+        if wait_for_completion && adapter.main.is_main() {
+            // What is waited for may wait for this thread.
+            adapter.main.perform_while(|| !self.0.is_over());
+        } else if wait_for_completion {
             let is_over = |_: &_| self.0.is_over().then_some(());
             self.0.map.wait_until(None, is_over)?;
         }

@@ -62,6 +62,9 @@ pub enum ThreadPolicy {
     OrbCtrlModel,
     /// One request of the adapter at a time.
     SingleThreadModel,
+    /// One request of all such adapters at a time, and on the thread that first called `Orb::run` or `Orb::perform_work`; until
+    /// then they wait.
+    MainThreadModel,
 }
 
 /// Whether an adapter may activate a servant by itself.

@@ -119,6 +119,11 @@ impl PoaState {
         self.policies.id_uniqueness == IdUniqueness::UniqueId
     }
 
+    /// Whether the main thread alone serves it.
+    pub(crate) fn is_for_main(&self) -> bool {
+        self.policies.thread == ThreadPolicy::MainThreadModel
+    }
+
     pub(super) fn is_serial(&self) -> bool {
         self.policies.thread == ThreadPolicy::SingleThreadModel
     }
@@ -340,10 +345,6 @@ impl PoaState {
         self.map.tell();
         self.turns.drain(self);
         self.release_if_over();
-        if let Some(parent) = &self.parent {
-            parent.children.fetch_sub(1, Ordering::AcqRel);
-            parent.try_end();
-        }
     }
 
     fn is_idle(&self) -> bool {
@@ -363,12 +364,19 @@ impl PoaState {
             let activator = write(&self.activator).take();
             let servant = write(&self.default_servant).take();
             drop((manager, activator, servant));
-            if !self.over.swap(true, Ordering::AcqRel)
-                && let Some(adapter) = self.adapter.upgrade()
-            {
-                adapter.unfinished.fetch_sub(1, Ordering::AcqRel);
+            if self.over.swap(true, Ordering::AcqRel) {
+                return;
             }
             self.map.tell();
+            if let Some(adapter) = self.adapter.upgrade() {
+                adapter.unfinished.fetch_sub(1, Ordering::AcqRel);
+                adapter.main.tell();
+            }
+            // An adapter ends after its children have given everything back.
+            if let Some(parent) = &self.parent {
+                parent.children.fetch_sub(1, Ordering::AcqRel);
+                parent.try_end();
+            }
         }
     }
 

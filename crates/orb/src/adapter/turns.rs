@@ -78,6 +78,12 @@ impl Turns {
         state.has_drainer = true;
         drop(state);
         let drainer = Arc::clone(adapter);
+        if adapter.is_for_main() {
+            if let Some(adapter) = adapter.adapter.upgrade() {
+                adapter.main.send(move || drainer.turns.give_back(&drainer));
+            }
+            return;
+        }
         let name = "orb-etherealize".to_owned();
         let started = thread::Builder::new()
             .name(name)

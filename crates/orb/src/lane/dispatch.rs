@@ -32,6 +32,15 @@ pub(super) enum Outcome {
     Forward(crate::ObjectRef),
 }
 
+/// Ends the note that a thread serves a request; holds the note before.
+pub(super) struct ServedHere(usize);
+
+impl Drop for ServedHere {
+    fn drop(&mut self) {
+        SERVED.set(self.0);
+    }
+}
+
 impl Lane {
     /// Serves one message. `Err`: the connection cannot go on.
     pub(super) fn dispatch(
@@ -41,7 +50,7 @@ impl Lane {
     ) -> Result<(), ()> {
         match Message::parse_joined(message) {
             Ok(Message::Request(request)) => {
-                self.serve_request(connection, request);
+                self.serve_request(connection, message, request);
                 Ok(())
             }
             Ok(Message::LocateRequest(request)) => {
@@ -105,16 +114,22 @@ impl Lane {
         Ok(())
     }
 
-    fn serve_request(&self, connection: &ServerConnection, mut request: Request<'_>) {
+    fn serve_request(
+        &self,
+        connection: &ServerConnection,
+        message: &Divided<'_>,
+        mut request: Request<'_>,
+    ) {
         let agreed = self.agree_on_code_sets(connection, &mut request);
         let request = &request;
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         // A simulated world turns lanes within a call.
-        let outer = SERVED.replace(std::ptr::from_ref(self).addr());
+        let served = self.note_served_here();
         let mut reply = self.slab.lend_empty();
         let outcome = agreed.map_or_else(Outcome::Raise, |()| {
             self.upcall(&mut Upcall {
-                connection,
+                connection: Some(connection),
+                message,
                 request,
                 reply: &mut reply,
             })
@@ -145,8 +160,13 @@ impl Lane {
             self.write(connection, &reply);
         }
         self.slab.take_back_written(reply);
-        SERVED.set(outer);
+        drop(served);
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The calling thread serves a request of this lane.
+    pub(super) fn note_served_here(&self) -> ServedHere {
+        ServedHere(SERVED.replace(std::ptr::from_ref(self).addr()))
     }
 
     /// SYNC_WITH_SERVER: the caller is told that the request has come and will be served, not what comes of it.

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use deckwatch_cdr::{Reader, Write};
-use deckwatch_giop::{Ior, ReplyStatus, Request, Response};
+use deckwatch_cdr::{Codec, Divided, Reader, Write};
+use deckwatch_giop::{Ior, Message, ReplyStatus, Request, Response};
 
 use super::dispatch::Outcome;
 use super::{Lane, ServerConnection};
@@ -20,7 +20,9 @@ use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
 pub(super) struct Upcall<'u> {
-    pub(super) connection: &'u ServerConnection,
+    /// None on the main thread, which has the request from another.
+    pub(super) connection: Option<&'u ServerConnection>,
+    pub(super) message: &'u Divided<'u>,
     pub(super) request: &'u Request<'u>,
     pub(super) reply: &'u mut Vec<u8>,
 }
@@ -33,7 +35,9 @@ impl Lane {
         };
         match self.adapter.find(key, Some(&self.holds)) {
             Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
-            Ok(Found::Active(slot, object)) if object.adapter.manager.is_active() => {
+            Ok(Found::Active(slot, object))
+                if object.adapter.manager.is_active() && !object.adapter.is_for_main() =>
+            {
                 let _turn = object.adapter.serialise();
                 let _frame = adapter::enter(&object.adapter, slot);
                 self.serve_by(upcall, &*object.servant, &object.id)
@@ -71,6 +75,13 @@ impl Lane {
                 Some(adapter) => adapter.manager.clone(),
                 None => return self.refuse(no_object()),
             };
+            let is_elsewhere = way.adapter().is_some_and(|adapter| adapter.is_for_main())
+                && !adapter::is_main_here()
+                && self.shape.threads != 0;
+            if manager.is_active() && is_elsewhere {
+                drop(way);
+                return self.upcall_on_main(upcall);
+            }
             if manager.is_active() {
                 let outcome = match way {
                     Found::Active(slot, object) => {
@@ -94,6 +105,57 @@ impl Lane {
             }
             found = self.adapter.find(key, Some(&self.holds));
         }
+    }
+
+    /// Has the main thread serve a request, and waits for that: what the lane has is not the main thread's.
+    fn upcall_on_main(&self, upcall: &mut Upcall<'_>) -> Outcome {
+        let lane = self.orb.upgrade().and_then(|orb| orb.lane_made().cloned());
+        let Some(lane) = lane else {
+            let ended = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+            return Outcome::Raise(ended);
+        };
+        let message = upcall.message;
+        let (octets, ends) = (message.octets().to_vec(), message.ends().to_vec());
+        let codec = upcall.request.body.codec();
+        let mut reply = std::mem::take(upcall.reply);
+        let job = move || {
+            let outcome = lane.upcall_here(&Divided::new(&octets, &ends), codec, &mut reply);
+            (outcome, reply)
+        };
+        let outcome = match self.adapter.main.ask(Some(&self.holds), job) {
+            Ok((outcome, reply)) => {
+                *upcall.reply = reply;
+                outcome
+            }
+            Err(exception) => {
+                self.counters.count(Counter::RequestsDiscarded);
+                return Outcome::Raise(exception);
+            }
+        };
+        match (outcome, upcall.connection) {
+            (Outcome::Replied, Some(connection))
+                if upcall.request.response == Response::Receipt =>
+            {
+                self.say_receipt(connection, upcall.request, upcall.reply);
+                Outcome::Receipted
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// On the main thread: as if it had read the message itself.
+    fn upcall_here(&self, message: &Divided<'_>, codec: Codec, reply: &mut Vec<u8>) -> Outcome {
+        let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
+            return self.refuse(no_object());
+        };
+        request.body = request.body.with_codec(codec);
+        let _served = self.note_served_here();
+        self.upcall(&mut Upcall {
+            connection: None,
+            message,
+            request: &request,
+            reply,
+        })
     }
 
     /// A request for an object that is not active. None: it is now.
@@ -196,8 +258,11 @@ impl Lane {
             return outcome;
         }
         current::enter(&self.orb);
-        if request.response == Response::Receipt {
-            self.say_receipt(upcall.connection, request, upcall.reply);
+        let receipt = upcall
+            .connection
+            .filter(|_| request.response == Response::Receipt);
+        if let Some(connection) = receipt {
+            self.say_receipt(connection, request, upcall.reply);
         }
         let mut serving = ServerRequest::new(request, id, upcall.reply, self.shape.sizes);
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
@@ -205,7 +270,7 @@ impl Lane {
             self.counters.count(Counter::ServantPanics);
         }
         match served {
-            _ if request.response == Response::Receipt => Outcome::Receipted,
+            _ if receipt.is_some() => Outcome::Receipted,
             Ok(Ok(())) => serving
                 .finish()
                 .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),

@@ -1,0 +1,152 @@
+//! Work for the one thread that the application lends to the ORB: the upcalls of adapters with MAIN_THREAD_MODEL
+//! (CORBA 3.3 part 1, 15.3.8.1).
+//!
+//! That thread is the first that calls `Orb::run` or `Orb::perform_work`. A thread of a lane that has read such a request
+//! waits until it is served.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use super::holds::{Patience, permit};
+use crate::{Completion, SystemException, minor, raise};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// What waits for the main thread.
+#[derive(Default)]
+pub(crate) struct MainThread {
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Work {
+    jobs: VecDeque<Job>,
+    main: Option<ThreadId>,
+    /// Nobody will work any more.
+    is_closed: bool,
+}
+
+thread_local! {
+    static WORKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is at such work.
+pub(crate) fn is_here() -> bool {
+    WORKS.get()
+}
+
+impl MainThread {
+    /// Has the main thread do `job` and waits for what comes of it.
+    ///
+    /// # Errors
+    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        patience: Patience<'_>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SystemException> {
+        let _hold = permit(patience)?;
+        let (answer, answered) = sync_channel(1);
+        self.send(move || {
+            let _nobody_waits = answer.send(job());
+        });
+        let gone = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+        answered.recv().map_err(|_| gone)
+    }
+
+    /// Has the main thread do `job` when it comes to it.
+    pub(super) fn send(&self, job: impl FnOnce() + Send + 'static) {
+        let mut work = self.work();
+        if !work.is_closed {
+            work.jobs.push_back(Box::new(job));
+        }
+        drop(work);
+        self.changed.notify_all();
+    }
+
+    /// Makes the calling thread the main thread where no other is.
+    pub(crate) fn claim(&self) {
+        self.work().main.get_or_insert(thread::current().id());
+    }
+
+    /// Whether the calling thread is the main thread.
+    pub(super) fn is_main(&self) -> bool {
+        self.work().is_mine()
+    }
+
+    /// Whether the calling thread is the main thread and has something to do.
+    pub(crate) fn is_pending(&self) -> bool {
+        let work = self.work();
+        work.is_mine() && !work.jobs.is_empty()
+    }
+
+    /// Does what there is to do, if the calling thread is the main thread; false: nothing.
+    pub(crate) fn perform(&self) -> bool {
+        let mut work = self.work();
+        let job = if work.is_mine() {
+            work.jobs.pop_front()
+        } else {
+            None
+        };
+        drop(work);
+        job.map(perform).is_some()
+    }
+
+    /// Does what comes while `goes_on`; whoever ends that calls [`MainThread::tell`].
+    pub(crate) fn perform_while(&self, goes_on: impl Fn() -> bool) {
+        let mut work = self.work();
+        while goes_on() {
+            let job = if work.is_mine() {
+                work.jobs.pop_front()
+            } else {
+                None
+            };
+            work = match job {
+                Some(job) => {
+                    drop(work);
+                    perform(job);
+                    self.work()
+                }
+                None => self
+                    .changed
+                    .wait(work)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Wakes the threads in [`MainThread::perform_while`].
+    pub(crate) fn tell(&self) {
+        drop(self.work());
+        self.changed.notify_all();
+    }
+
+    /// Lets go of what nobody has begun; there is no more.
+    pub(super) fn close(&self) {
+        let mut work = self.work();
+        work.is_closed = true;
+        let jobs = std::mem::take(&mut work.jobs);
+        drop(work);
+        drop(jobs);
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Work {
+    fn is_mine(&self) -> bool {
+        self.main == Some(thread::current().id())
+    }
+}
+
+fn perform(job: Job) {
+    let outer = WORKS.replace(true);
+    job();
+    WORKS.set(outer);
+}

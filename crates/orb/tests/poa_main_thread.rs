@@ -1,0 +1,232 @@
+//! MAIN_THREAD_MODEL: servants and servant managers are called on the one thread that the application lends.
+
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+
+use deckwatch_orb::{
+    Completion, ObjectRef, Orb, Poa, Policies, RequestProcessing, Servant, ServantActivator,
+    ServantManager, ServantManagerError, ServerRequest, SystemException,
+    SystemExceptionKind as Kind, ThreadPolicy, minor,
+};
+use support::{
+    Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of,
+};
+
+/// Notes on which threads it is called, and how many are within it.
+#[derive(Default)]
+struct Witness {
+    bench: Bench,
+    threads: Mutex<Vec<ThreadId>>,
+    within: AtomicUsize,
+    overlaps: AtomicUsize,
+}
+
+impl Witness {
+    fn note(&self) {
+        self.threads.lock().unwrap().push(thread::current().id());
+    }
+}
+
+impl Servant for Witness {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[TEST_ID]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if self.within.fetch_add(1, Ordering::SeqCst) != 0 {
+            self.overlaps.fetch_add(1, Ordering::SeqCst);
+        }
+        self.note();
+        thread::yield_now();
+        self.within.fetch_sub(1, Ordering::SeqCst);
+        self.bench.dispatch(request)
+    }
+}
+
+fn policies() -> Policies {
+    Policies {
+        thread: ThreadPolicy::MainThreadModel,
+        ..Policies::persistent()
+    }
+}
+
+fn child(server: &Server, name: &str, policies: &Policies) -> Poa {
+    let manager = server.root.the_poa_manager();
+    server
+        .root
+        .create_poa(name, Some(manager), policies)
+        .unwrap()
+}
+
+fn at(client: &Orb, poa: &Poa, id: &[u8]) -> ObjectRef {
+    let made = poa.create_reference_with_id(id, TEST_ID).unwrap();
+    client.string_to_object(&made.to_string()).unwrap().unwrap()
+}
+
+/// The thread that serves, as a program's main thread does.
+fn run(orb: &Orb) -> thread::JoinHandle<()> {
+    let orb = orb.clone();
+    thread::spawn(move || orb.run().unwrap())
+}
+
+#[test]
+fn every_request_is_served_on_the_thread_that_runs_the_orb_one_at_a_time() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let witness = Arc::new(Witness::default());
+    let objects: Vec<_> = ["a", "b"]
+        .iter()
+        .map(|name| {
+            let poa = child(&server, name, &policies());
+            poa.activate_object_with_id(b"id", witness.clone()).unwrap();
+            at(&client, &poa, b"id")
+        })
+        .collect();
+    // The first request waits until there is a main thread; others do not wait for it.
+    let first = thread::spawn({
+        let object = objects[0].clone();
+        move || call(&object, "ping")
+    });
+    let plain = client.string_to_object(&server.text).unwrap().unwrap();
+    assert_eq!(call(&plain, "ping"), Ok(()));
+    assert!(witness.threads.lock().unwrap().is_empty());
+    let main = run(&server.orb);
+    assert_eq!(first.join().unwrap(), Ok(()));
+    let callers: Vec<_> = (0..3)
+        .map(|caller| {
+            let object = objects[caller % 2].clone();
+            thread::spawn(move || {
+                for len in 0..40 {
+                    let octets = vec![7; len * 100];
+                    assert_eq!(call_octets(&object, &octets).unwrap(), octets);
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.join().unwrap();
+    }
+    assert_eq!(witness.overlaps.load(Ordering::SeqCst), 0);
+    let threads = witness.threads.lock().unwrap().clone();
+    assert_eq!(threads.len(), 121);
+    assert!(threads.iter().all(|it| *it == main.thread().id()));
+    server.orb.shutdown(true).unwrap();
+    main.join().unwrap();
+}
+
+#[test]
+fn what_a_servant_of_the_main_thread_raises_goes_to_the_caller() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let poa = child(&server, "main", &policies());
+    poa.activate_object_with_id(b"id", Arc::new(Witness::default()))
+        .unwrap();
+    let main = run(&server.orb);
+    let object = at(&client, &poa, b"id");
+    let refused = Err(CallError::Refused(Refused { code: 5 }));
+    assert_eq!(call_refuse(&object, 5), refused);
+    assert_eq!(call(&object, "fail").unwrap_err().kind, Kind::NoPermission);
+    assert_eq!(call(&object, "panic").unwrap_err().kind, Kind::Unknown);
+    assert_eq!(object.is_a(TEST_ID), Ok(true));
+    let nobody = at(&client, &poa, b"nobody");
+    let unknown =
+        SystemException::new(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN, Completion::No);
+    assert_eq!(call(&nobody, "ping"), Err(unknown));
+    assert_eq!(call(&object, "ping"), Ok(()));
+    server.orb.shutdown(true).unwrap();
+    main.join().unwrap();
+}
+
+#[test]
+fn a_thread_that_performs_work_by_hand_serves_when_it_likes() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let witness = Arc::new(Witness::default());
+    let poa = child(&server, "main", &policies());
+    poa.activate_object_with_id(b"id", witness.clone()).unwrap();
+    assert_eq!(server.orb.work_pending(), Ok(false));
+    let object = at(&client, &poa, b"id");
+    let caller = thread::spawn(move || call(&object, "ping"));
+    while !server.orb.work_pending().unwrap() {
+        thread::yield_now();
+    }
+    assert!(witness.threads.lock().unwrap().is_empty());
+    server.orb.perform_work().unwrap();
+    assert_eq!(caller.join().unwrap(), Ok(()));
+    assert_eq!(*witness.threads.lock().unwrap(), [thread::current().id()]);
+    assert_eq!(server.orb.work_pending(), Ok(false));
+}
+
+struct Keeper(Arc<Witness>, AtomicUsize);
+
+impl ServantActivator for Keeper {
+    fn incarnate(&self, _: &[u8], _: &Poa) -> Result<Arc<dyn Servant>, ServantManagerError> {
+        self.0.note();
+        Ok(self.0.clone())
+    }
+
+    fn etherealize(&self, _: &[u8], _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {
+        self.0.note();
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_adapters_end() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let with_manager = Policies {
+        request_processing: RequestProcessing::UseServantManager,
+        ..policies()
+    };
+    let poa = child(&server, "main", &with_manager);
+    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
+    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
+        .unwrap();
+    let object = at(&client, &poa, b"id");
+    let caller = thread::spawn(move || call(&object, "ping"));
+    while !caller.is_finished() {
+        server.orb.perform_work().unwrap();
+        thread::yield_now();
+    }
+    assert_eq!(caller.join().unwrap(), Ok(()));
+    poa.destroy(true, true).unwrap();
+    assert_eq!(keeper.1.load(Ordering::SeqCst), 1);
+    // Made, asked, given back.
+    assert_eq!(
+        *keeper.0.threads.lock().unwrap(),
+        [thread::current().id(); 3]
+    );
+}
+
+#[test]
+fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to_the_others() {
+    let two_threads = Orb::builder().listen("127.0.0.1:0").unwrap();
+    let two_threads = two_threads.threads(2).dynamic_threads(0).build().unwrap();
+    let server = Server::with(two_threads);
+    let (client, bench) = client_of(&server);
+    let poa = child(&server, "main", &policies());
+    poa.activate_object_with_id(b"id", Arc::new(Witness::default()))
+        .unwrap();
+    let object = at(&client, &poa, b"id");
+    let callers: Vec<_> = (0..3)
+        .map(|_| {
+            let object = object.clone();
+            thread::spawn(move || call(&object, "ping").unwrap_err())
+        })
+        .collect();
+    // One waits, the others find no thread to wait with.
+    while callers.iter().filter(|caller| caller.is_finished()).count() < 2 {
+        assert_eq!(call(&bench, "ping"), Ok(()));
+    }
+    server.orb.shutdown(true).unwrap();
+    for caller in callers {
+        assert!(matches!(
+            caller.join().unwrap().kind,
+            Kind::Transient | Kind::CommFailure
+        ));
+    }
+}

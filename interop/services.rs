@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Running, capture, finish, omniorb_program, port_of, root, run, scratch};
+use common::{Capture, Running, omniorb_program, port_of, root, run, scratch};
 use deckwatch_cdr::Any;
 use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsumerRef};
@@ -184,11 +184,11 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
     let Some(consumer) = omniorb_program("nav_consumer", &idl) else {
         return;
     };
-    let Some((mut capturing, file)) = capture(&folder) else {
-        return;
-    };
     let names = Names::start();
     let (channel_process, ior) = channel(&names, "NAV");
+    let Some(capture) = Capture::start(&folder, &[names.port, port_of(&ior)]) else {
+        return;
+    };
     let mut consuming = Running::start(
         Command::new(consumer)
             .args(names.initial())
@@ -219,10 +219,10 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
         ))),
         "{said:?}"
     );
-    let (messages, malformed) = finish(&mut capturing, &file, &[names.port, port_of(&ior)]);
+    let (messages, malformed) = capture.finish();
     assert!(
-        messages > 2 * EVENTS as usize,
-        "only {messages} GIOP messages captured"
+        messages[2] > 2 * EVENTS as usize,
+        "only {messages:?} frames of GIOP captured"
     );
     assert_eq!(malformed, Vec::<String>::new());
     std::fs::remove_dir_all(folder).expect("the folder goes");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{Running, capture, finish, omniorb_program, port_of, root, run, scratch, try_run};
+use common::{Capture, Running, free_port, omniorb_program, root, run, scratch, try_run};
 use deckwatch_orb::{
     Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind,
 };
@@ -75,9 +75,10 @@ fn any_operation_of_omniorbs_server_is_called_from_the_shell() {
         return;
     };
     let folder = scratch("shell-calls");
-    let capturing = capture(&folder);
-    let mut process =
-        Running::start(Command::new(server).args(["-ORBendPoint", "giop:tcp:127.0.0.1:"]));
+    let port = free_port();
+    let capturing = Capture::start(&folder, &[port]);
+    let endpoint = format!("giop:tcp:127.0.0.1:{port}");
+    let mut process = Running::start(Command::new(server).args(["-ORBendPoint", &endpoint]));
     let ior = process.line_with("IOR:");
     for (operation, arguments, expected) in CALLS {
         let mut all = vec![*operation];
@@ -109,11 +110,11 @@ fn any_operation_of_omniorbs_server_is_called_from_the_shell() {
     );
     let unknown = call(&ior, ECHO, &["_component"]).expect_err("it is no component");
     assert!(unknown.contains("BAD_OPERATION"), "{unknown}");
-    if let Some((mut capturing, file)) = capturing {
-        let (messages, malformed) = finish(&mut capturing, &file, &[port_of(&ior)]);
+    if let Some(capturing) = capturing {
+        let (messages, malformed) = capturing.finish();
         assert!(
-            messages > 2 * ANYS.len(),
-            "only {messages} GIOP messages captured"
+            messages[2] > 2 * ANYS.len(),
+            "only {messages:?} frames of GIOP captured"
         );
         assert_eq!(malformed, Vec::<String>::new());
     }

@@ -250,73 +250,93 @@ impl Drop for Running {
     }
 }
 
-/// A capture of loopback by tshark's own capturer, or a counted skip where it is not permitted.
-pub(crate) fn capture(folder: &Path) -> Option<(Running, PathBuf)> {
-    let tshark = deckwatch_testkit::program("tshark")?;
-    let file = folder.join("capture.pcapng");
-    let mut running = Running::start(
-        Command::new(tshark)
-            // 64 MiB of buffer: a segment that is not captured makes what follows look malformed.
-            .args(["-i", "lo", "-f", "tcp", "-B", "64", "-w"])
-            .arg(&file),
-    );
-    running.line_with("Capturing on");
-    // It says so before it does: the capture has begun once packets stand in the file, behind a head of some hundred octets.
-    knock(&file, |size, _| size > 4096);
-    Some((running, file))
+/// A TCP port of loopback that was free a moment ago.
+#[allow(dead_code, reason = "our own servers choose theirs")]
+pub(crate) fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
 }
 
-/// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as wanted.
-fn knock(file: &Path, wanted: impl Fn(u64, usize) -> bool) {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a port");
-    let (mut size, mut growths) = (0, 0);
-    let began = std::time::Instant::now();
-    while !wanted(size, growths) {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "no packet is captured in {PATIENCE:?}"
+/// A capture of some ports of loopback by tshark's own capturer.
+pub(crate) struct Capture {
+    running: Running,
+    file: PathBuf,
+    ports: Vec<u16>,
+    /// Where nobody listens: what is sent there shows how far the capture is.
+    nobody: u16,
+}
+
+impl Capture {
+    /// Begins one, or counts a skip where tshark is not installed.
+    pub(crate) fn start(folder: &Path, ports: &[u16]) -> Option<Self> {
+        let tshark = deckwatch_testkit::program("tshark")?;
+        let file = folder.join("capture.pcapng");
+        let nobody = free_port();
+        let wanted = ports.iter().chain([&nobody]);
+        let wanted: Vec<String> = wanted.map(|port| format!("tcp port {port}")).collect();
+        let mut running = Running::start(
+            Command::new(tshark)
+                // 64 MiB of buffer: a segment that is not captured makes what follows look malformed.
+                .args(["-i", "lo", "-B", "64", "-f", &wanted.join(" or "), "-w"])
+                .arg(&file),
         );
-        let _refused = std::net::TcpStream::connect(nobody);
-        std::thread::sleep(Duration::from_millis(20));
-        let now = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-        growths += usize::from(now > size);
-        size = now;
+        running.line_with("Capturing on");
+        let capture = Self {
+            running,
+            file,
+            ports: ports.to_vec(),
+            nobody,
+        };
+        // It says so before it does: the capture has begun once packets stand in the file, behind a head of some hundred octets.
+        capture.knock(|size, _| size > 4096);
+        Some(capture)
     }
-}
 
-/// What tshark finds wrong with the GIOP of some ports in a capture: nothing, with luck. Also counts the GIOP messages it saw.
-fn dissect(file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
-    // Other tests of this machine speak GIOP too, and not always as they should.
-    let listed: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let ours = format!("giop && tcp.port in {{{}}}", listed.join(","));
-    let read = |filter: &str| {
+    /// Ends it; gives the number of frames with GIOP in each minor version, and what tshark finds wrong: nothing, with luck.
+    pub(crate) fn finish(mut self) -> ([usize; 3], Vec<String>) {
+        // What has been captured is written every half a second: after three times all of it stands there.
+        self.knock(|_, growths| growths > 3);
+        self.running.terminate();
+        self.running.line_with("captured");
+        let count = |minor| {
+            let filter = format!("giop.minor_version == {minor}");
+            self.read(&filter).lines().count()
+        };
+        // What it takes for the request id of a fragment of GIOP 1.1, which has none, is data, and may end too early.
+        let malformed = self.read(
+            "(_ws.malformed || giop.exceptionid contains \"MARSHAL\") \
+             && !(giop.minor_version == 1 && giop.type == 7)",
+        );
+        let malformed = malformed.lines().map(str::to_owned).collect();
+        ([count(0), count(1), count(2)], malformed)
+    }
+
+    /// The frames that a display filter lets through.
+    fn read(&self, filter: &str) -> String {
         let mut command = Command::new("tshark");
-        command.arg("-r").arg(file);
+        command.arg("-r").arg(&self.file);
         // It joins fragments by their request ids, which those of GIOP 1.1 do not have, and across connections.
         command.args(["-o", "giop.reassemble:FALSE"]);
-        for port in ports {
+        for port in &self.ports {
             command.arg("-d").arg(format!("tcp.port=={port},giop"));
         }
-        run(command.arg("-Y").arg(format!("{ours}{filter}")))
-    };
-    // What it takes for such an id in a fragment of GIOP 1.1 is data, and may end too early.
-    let malformed = read(
-        " && (_ws.malformed || giop.exceptionid contains \"MARSHAL\") \
-         && !(giop.minor_version == 1 && giop.type == 7)",
-    );
-    (
-        read("").lines().count(),
-        malformed.lines().map(str::to_owned).collect(),
-    )
-}
+        run(command.arg("-Y").arg(format!("giop && ({filter})")))
+    }
 
-/// Ends a capture and dissects it.
-pub(crate) fn finish(capturing: &mut Running, file: &Path, ports: &[u16]) -> (usize, Vec<String>) {
-    // What has been captured is written every half a second: after three times all of it stands there.
-    knock(file, |_, growths| growths > 3);
-    capturing.terminate();
-    capturing.line_with("captured");
-    dissect(file, ports)
+    /// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as wanted.
+    fn knock(&self, wanted: impl Fn(u64, usize) -> bool) {
+        let (mut size, mut growths) = (0, 0);
+        let began = std::time::Instant::now();
+        while !wanted(size, growths) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no packet is captured in {PATIENCE:?}"
+            );
+            let _refused = std::net::TcpStream::connect(("127.0.0.1", self.nobody));
+            std::thread::sleep(Duration::from_millis(20));
+            let now = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
+            growths += usize::from(now > size);
+            size = now;
+        }
+    }
 }

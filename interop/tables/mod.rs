@@ -75,6 +75,7 @@ macro_rules! every_type {
         $one!(pass_double, same, copied, f64, f64, double);
         $one!(pass_colour, same, copied, Colour, Colour, colour);
         $one!(pass_price, same, lent, &Price, Price, price);
+        $one!(pass_little, same, lent, &Price, Price, little);
         $one!(pass_sum, same, lent, &Sum, Sum, sum);
         $one!(pass_string, same, lent, &'a str, Cow<'a, str>, string);
         $one!(pass_sign, same, lent, &CallSign, CallSign, sign);

@@ -76,15 +76,20 @@ pub(crate) fn colour() -> Vec<Colour> {
     vec![Colour::Red, Colour::Green, Colour::Blue]
 }
 pub(crate) fn price() -> Vec<Price> {
-    ["0", "1234567.89", "-9999999.99"]
+    ["1234567.89", "-9999999.99", "1000000.05"]
+        .map(|text| text.parse().expect("a price"))
+        .to_vec()
+}
+pub(crate) fn little() -> Vec<Price> {
+    ["0", "0.01", "-0.05"]
         .map(|text| text.parse().expect("a price"))
         .to_vec()
 }
 pub(crate) fn sum() -> Vec<Sum> {
     let texts = [
         "123456789012345678901.0123456789",
-        "-0.0000000001",
-        "999999999999999999999.9999999999",
+        "-999999999999999999999.9999999999",
+        "100000000000000000000.0000000001",
     ];
     texts.map(|text| text.parse().expect("a sum")).to_vec()
 }

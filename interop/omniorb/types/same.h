@@ -70,7 +70,7 @@ static typename std::vector<T>::const_reference at(const std::vector<T>& rows, s
 // Every type with the form it has in C++: the name of its operation and table, the type, and what its `out` argument is.
 #define TYPES(BASIC, FIXED, VARIABLE, TEXT, WIDE_TEXT, ARRAY)                                                            \
     BASIC(boolean, CORBA::Boolean) BASIC(octet, CORBA::Octet) BASIC(colour, Colour)                                     \
-    FIXED(price, Price) FIXED(sum, Sum) FIXED(reading, Reading) FIXED(flag, Flag) FIXED(letter, Letter)                 \
+    FIXED(price, Price) FIXED(little, Price) FIXED(sum, Sum) FIXED(reading, Reading) FIXED(flag, Flag) FIXED(letter, Letter) \
     TEXT(string, CORBA::String_out) TEXT(sign, CallSign_out)                                                            \
     VARIABLE(octets, Octets, Octets_out) VARIABLE(booleans, Booleans, Booleans_out) VARIABLE(chars, Chars, Chars_out)   \
     VARIABLE(shorts, Shorts, Shorts_out) VARIABLE(longs, Longs, Longs_out) VARIABLE(longlongs, LongLongs, LongLongs_out) \

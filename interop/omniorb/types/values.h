@@ -59,9 +59,10 @@ std::vector<T> decimals(const std::vector<const char*>& numbers) {
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = CORBA::Fixed(numbers[i]);
     return rows;
 }
-inline std::vector<Price> price() { return decimals<Price>({"0", "1234567.89", "-9999999.99"}); }
+inline std::vector<Price> price() { return decimals<Price>({"1234567.89", "-9999999.99", "1000000.05"}); }
+inline std::vector<Price> little() { return decimals<Price>({"0", "0.01", "-0.05"}); }
 inline std::vector<Sum> sum() {
-    return decimals<Sum>({"123456789012345678901.0123456789", "-0.0000000001", "999999999999999999999.9999999999"});
+    return decimals<Sum>({"123456789012345678901.0123456789", "-999999999999999999999.9999999999", "100000000000000000000.0000000001"});
 }
 inline std::vector<std::string> string() { return {"", "ahoy", umlauts(), std::string(300, 'x')}; }
 inline std::vector<std::string> sign() { return {"", "RTS", "12345678"}; }

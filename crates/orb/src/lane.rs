@@ -135,8 +135,12 @@ struct ServerConnection {
     owed_since: AtomicU64,
     /// Two-way requests that are being served.
     serving: AtomicUsize,
+    /// The client has been told that nothing more is served; set by who may read.
+    parted: AtomicBool,
     /// When it came, or last brought a message: [`Transport::now_coarse`].
     used: AtomicU64,
+    /// It has brought a message.
+    has_brought: AtomicBool,
     /// What the poller tells it by.
     token: AtomicU64,
     /// Its number in the trace.

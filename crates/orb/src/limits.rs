@@ -33,6 +33,10 @@ pub const ARRIVAL_SWEEP: Duration = Duration::from_secs(1);
 /// the next, and where none is idle the listener rests.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
+/// How long a new connection may bring nothing before it counts as idle where connections run out: a first request is on its way,
+/// and a client that is told farewell on a new connection gives up.
+pub const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
+
 /// Octets of memory that a connection holds while nothing happens on it, the table's growth by doubling included: ten thousand
 /// hold 5 MiB besides what the kernel keeps for their sockets. A test counts it.
 pub const IDLE_CONNECTION_SIZE_MAX: usize = 512;

@@ -196,8 +196,13 @@ fn the_longest_idle_connection_makes_room_for_the_next() {
     apart();
     let mut newcomers: Vec<TcpStream> = Vec::new();
     for evicted in 1..=3 {
-        newcomers.push(TcpStream::connect(server.address()).unwrap());
-        wait_for(|| count(&server, Counter::ConnectionsEvicted) == evicted);
+        let mut newcomer = TcpStream::connect(server.address()).unwrap();
+        newcomer
+            .write_all(&request_of(&first, (1, 3), "ping", &[]))
+            .unwrap();
+        assert_eq!(read_message(&mut newcomer).0, REPLY);
+        newcomers.push(newcomer);
+        assert_eq!(count(&server, Counter::ConnectionsEvicted), evicted);
         apart();
     }
     let made = |client: &Orb| client.counters().read(Counter::ConnectionsMade);
@@ -289,4 +294,27 @@ fn a_client_closes_a_connection_that_no_call_has_used_for_long_while_it_calls_ot
     // On a loaded machine the other may have waited for long too.
     assert!(client.counters().read(Counter::ClientConnectionsIdle) >= 2);
     assert_eq!(call(&once, "ping"), Ok(()));
+}
+
+#[test]
+fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none() {
+    // Every newcomer costs an idle connection, and every call may meet the farewell on its way.
+    let server = server(|builder| builder.connections_max(3));
+    let calls_each = 300_u64;
+    let clients: Vec<_> = (0..6).map(|_| client_of(&server)).collect();
+    std::thread::scope(|scope| {
+        for (_, bench) in &clients {
+            scope.spawn(move || {
+                for _ in 0..calls_each {
+                    assert_eq!(call(bench, "ping"), Ok(()));
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    assert_eq!(
+        server.bench.calls.load(std::sync::atomic::Ordering::SeqCst),
+        6 * calls_each
+    );
+    assert_ne!(count(&server, Counter::ConnectionsEvicted), 0);
 }

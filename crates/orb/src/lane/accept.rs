@@ -104,6 +104,8 @@ impl Lane {
             outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
             owed_since: AtomicU64::new(0),
             serving: AtomicUsize::new(0),
+            has_brought: AtomicBool::new(false),
+            parted: AtomicBool::new(false),
             used: AtomicU64::new(self.transport.now_coarse().0),
             token: AtomicU64::new(0),
             number: self.trace.next_connection(),

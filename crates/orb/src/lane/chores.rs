@@ -9,7 +9,7 @@ use deckwatch_sync::SlotKey;
 
 use super::{Lane, ServerConnection};
 use crate::counters::Counter;
-use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP};
+use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, NEWCOMER_GRACE};
 use crate::transport::Instant64;
 
 impl Lane {
@@ -132,15 +132,22 @@ impl Lane {
         }
     }
 
-    /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle.
+    /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle. One that
+    /// has just come is not: its first request is on the way.
     pub(super) fn evict(&self) -> bool {
+        let now = self.transport.now_coarse();
+        let may_go = |connection: &ServerConnection| {
+            let has_brought = connection.has_brought.load(Ordering::Relaxed);
+            let is_new = !has_brought && now.since(last_used(connection)) < NEWCOMER_GRACE;
+            !is_new && connection.looks_quiet()
+        };
         let mut tried = Instant64(0);
         loop {
             let mut oldest: Option<(Instant64, SlotKey)> = None;
             self.connections.for_each(|key, connection| {
                 let used = last_used(connection);
                 let is_older = oldest.is_none_or(|(other, _)| used < other);
-                if used > tried && is_older && connection.looks_quiet() {
+                if used > tried && is_older && may_go(connection) {
                     oldest = Some((used, key));
                 }
             });

@@ -50,6 +50,7 @@ impl Lane {
         if has_begun || !connection.looks_quiet() || connection.stream.is_readable() {
             return false;
         }
+        connection.parted.store(true, Ordering::Relaxed);
         self.say_goodbye(connection);
         self.close(key, connection);
         true
@@ -85,10 +86,13 @@ impl Lane {
         self.flush(connection, deadline);
         let mut reading = None;
         let is_quiet = self.wait_until(deadline, || {
+            // Whoever serves needs the right to read to come to an end.
+            drop(reading.take());
             reading = connection.inbound.try_lock("lane.part");
             reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
         });
         if is_quiet {
+            connection.parted.store(true, Ordering::Relaxed);
             self.flush(connection, deadline);
             self.say_goodbye(connection);
         }

@@ -146,6 +146,10 @@ impl Lane {
         mut unread: bool,
     ) -> Result<Reading<'c>, Left> {
         loop {
+            if connection.parted.load(Ordering::Relaxed) {
+                // It came behind the farewell: the client asks again elsewhere.
+                return Err(Left::Ended);
+            }
             if connection.owes() {
                 // What is owed is taken first; who writes it serves on. Unless it was written just now.
                 drop(reading);
@@ -166,6 +170,7 @@ impl Lane {
             connection.note_begun(&reading);
             let now = self.transport.now_coarse();
             connection.used.store(now.0, Ordering::Relaxed);
+            connection.has_brought.store(true, Ordering::Relaxed);
             let octets = reading.message(place.clone());
             let call = CallNumber::default();
             self.trace

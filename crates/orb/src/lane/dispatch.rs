@@ -188,11 +188,12 @@ impl Lane {
 /// Whether an exception tells that octets could not be read as values.
 fn is_of_octets(exception: SystemException) -> bool {
     use SystemExceptionKind as Kind;
-    exception.decode_fact().is_some()
-        || matches!(
-            exception.kind,
-            Kind::Marshal | Kind::DataConversion | Kind::BadTypecode
-        )
+    let is_of_values = matches!(
+        exception.kind,
+        Kind::Marshal | Kind::DataConversion | Kind::BadTypecode
+    );
+    // Results that cannot be written are raised as completed.
+    exception.completed == Completion::No && (exception.decode_fact().is_some() || is_of_values)
 }
 
 /// A code set as a number, of which 0 is none.

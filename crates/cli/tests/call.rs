@@ -402,7 +402,8 @@ fn a_server_that_does_not_answer_is_given_up() {
         "200ms",
     ]));
     assert!(status == Some(2) && text.contains("TIMEOUT"), "{text}");
-    drop(silent);
+    // A port at which nobody ever listens.
+    let url = "corbaloc::127.0.0.1:1/x";
     let (_, text) = said(&deckwatch(&[
         "call",
         "corbaloc:rir:/X",
@@ -415,6 +416,6 @@ fn a_server_that_does_not_answer_is_given_up() {
         text.contains("Nobody listens there") && text.contains("What to do"),
         "{text}"
     );
-    let (status, text) = said(&deckwatch(&["call", &url, "_non_existent"]));
+    let (status, text) = said(&deckwatch(&["call", url, "_non_existent"]));
     assert!(status == Some(2) && text.contains("TRANSIENT"), "{text}");
 }

@@ -184,8 +184,8 @@ fn what_stands_in_the_way_is_said_in_words() {
         "{told}"
     );
     assert!(told.contains("OBJECT_NOT_EXIST"), "{told}");
-    drop(service);
-    let (status, told) = said(&run(&["list", "--at", &at]));
+    let nobody = "corbaloc::127.0.0.1:1/NameService";
+    let (status, told) = said(&run(&["list", "--at", nobody]));
     assert_eq!(status, Some(2));
     assert!(
         told.contains("`deckwatch names serve` starts one") && told.contains("nobody listens"),

@@ -146,8 +146,12 @@ impl Poa {
         &self,
         activator: Option<Arc<dyn AdapterActivator>>,
     ) -> Result<(), PoaError> {
+        let mut set = write(&self.0.activator);
+        // Under the lock: what is set after the end would never be let go.
         self.adapter()?;
-        let _before = std::mem::replace(&mut *write(&self.0.activator), activator);
+        let before = std::mem::replace(&mut *set, activator);
+        drop(set);
+        drop(before);
         Ok(())
     }
 
@@ -264,7 +268,6 @@ impl Poa {
     /// wrong kind.
     pub fn set_servant_manager(&self, manager: ServantManager) -> Result<(), PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseServantManager)?;
-        self.adapter()?;
         let is_fit = match (&manager, self.0.policies.servant_retention) {
             (ServantManager::Activator(_), retention) => retention == ServantRetention::Retain,
             (ServantManager::Locator(_), retention) => retention == ServantRetention::NonRetain,
@@ -273,6 +276,7 @@ impl Poa {
             return Err(raise::obj_adapter(minor::NO_SERVANT_MANAGER, Completion::No).into());
         }
         let mut set = write(&self.0.servant_manager);
+        self.adapter()?;
         if set.is_some() {
             return Err(raise::bad_inv_order(minor::SERVANT_MANAGER_SET, Completion::No).into());
         }
@@ -298,8 +302,11 @@ impl Poa {
     /// [`PoaError::WrongPolicy`] unless USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
+        let mut set = write(&self.0.default_servant);
         self.adapter()?;
-        let _before = write(&self.0.default_servant).replace(servant);
+        let before = set.replace(servant);
+        drop(set);
+        drop(before);
         Ok(())
     }
 

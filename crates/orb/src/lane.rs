@@ -94,6 +94,8 @@ pub(crate) struct Lane {
     unfinished: AtomicBool,
     /// When the lane next looks after itself, while it has reason to.
     chores_due: AtomicU64,
+    /// Until when a thread waits in the poller that then looks after the lane, so that the others need not wake for it; 0: none does.
+    kept_until: AtomicU64,
     /// When it next looks for messages that take too long.
     arrivals_due: AtomicU64,
     /// When it next looks for connections that are idle too long.
@@ -220,6 +222,7 @@ impl Lane {
             resting: AtomicBool::new(false),
             unfinished: AtomicBool::new(false),
             chores_due: AtomicU64::new(0),
+            kept_until: AtomicU64::new(0),
             arrivals_due: AtomicU64::new(0),
             idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
@@ -309,19 +312,23 @@ impl Lane {
     fn run(self: &Arc<Self>, seat: usize, idle: Option<Duration>) {
         let mut idle_since = None;
         loop {
+            if idle.is_some() {
+                idle_since.get_or_insert_with(|| self.transport.now());
+            }
             match self.turn(Some(seat), idle) {
                 Turned::Served => idle_since = None,
-                Turned::Kept => {
-                    // Many short waits are a long one.
-                    let Some(idle) = idle else { continue };
-                    let now = self.transport.now();
-                    let waited = now.since(*idle_since.get_or_insert(now));
+                Turned::Closed => return,
+                // Many short waits are a long one.
+                Turned::Kept | Turned::Idle => {
+                    let (Some(idle), Some(since)) = (idle, idle_since) else {
+                        continue;
+                    };
+                    let waited = self.transport.now().since(since) + TIMER_STEP;
                     if waited >= idle && self.waiting.load(Ordering::Acquire) != 0 {
-                        return;
+                        // It may have been the one that keeps the lane.
+                        return self.poller.wake();
                     }
                 }
-                Turned::Idle if idle.is_none() || self.waiting.load(Ordering::Acquire) == 0 => {}
-                Turned::Idle | Turned::Closed => return,
             }
         }
     }
@@ -335,19 +342,15 @@ impl Lane {
         if self.closing.load(Ordering::Acquire) {
             return Turned::Closed;
         }
-        let (wait, is_patience) = self.wait_at_most(patience);
+        let wait = self.begin_wait(patience);
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        let event = self.poller.wait(wait);
+        let event = self.poller.wait(wait.limit);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.end_wait(&wait, event.is_some());
         self.do_chores();
         match event {
-            None => {
-                if is_patience {
-                    Turned::Idle
-                } else {
-                    Turned::Kept
-                }
-            }
+            None if wait.is_patience => Turned::Idle,
+            None => Turned::Kept,
             Some(event) => {
                 self.handle_event(event, seat);
                 Turned::Served
@@ -371,16 +374,10 @@ impl Lane {
     pub(crate) fn is_pending(&self) -> bool {
         self.shape.threads == 0 && self.poller.is_pending()
     }
-
-    /// How long to wait, and whether that is the caller's patience (else it is the lane's own business).
-    fn wait_at_most(&self, patience: Option<Duration>) -> (Option<Duration>, bool) {
-        match (self.chores_period(), patience) {
-            (Some(own), Some(patience)) if own < patience => (Some(own), false),
-            (Some(own), None) => (Some(own), false),
-            (_, patience) => (patience, true),
-        }
-    }
 }
+
+/// A wait may end so much too early.
+const TIMER_STEP: Duration = Duration::from_millis(1);
 
 fn token_of(key: SlotKey) -> u64 {
     u64::from(key.slot) << 32 | u64::from(key.generation)

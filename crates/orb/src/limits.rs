@@ -64,7 +64,7 @@ pub const ADOPTION_WAIT: Duration = Duration::from_millis(2);
 
 /// How often the thread in the poller looks whether a request of an adopted connection is taking long,
 /// and if so watches that connection again. Bounds how long a second request of that connection stays unseen.
-pub const ADOPTION_SWEEP: Duration = Duration::from_millis(5);
+pub const ADOPTION_SWEEP: Duration = Duration::from_millis(10);
 
 /// Requests that must follow each other through the poller within [`ADOPTION_WAIT`] before a thread adopts their connection.
 pub const ADOPTION_STREAK: u32 = 4;

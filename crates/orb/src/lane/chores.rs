@@ -12,7 +12,65 @@ use crate::counters::Counter;
 use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, NEWCOMER_GRACE};
 use crate::transport::Instant64;
 
+/// How a thread waits in the poller.
+pub(super) struct Wait {
+    /// How long at most.
+    pub(super) limit: Option<Duration>,
+    /// That is the thread's own patience, and not the lane's business.
+    pub(super) is_patience: bool,
+    /// Until when it keeps the lane; 0: it does not.
+    keeps_until: u64,
+}
+
 impl Lane {
+    /// One of the threads that wait comes back in time for the chores; the others sleep until there is something to serve.
+    pub(super) fn begin_wait(&self, patience: Option<Duration>) -> Wait {
+        let others = Wait {
+            limit: patience,
+            is_patience: true,
+            keeps_until: 0,
+        };
+        let Some(period) = self.chores_period() else {
+            return others;
+        };
+        if patience.is_some_and(|patience| patience <= period) {
+            return others;
+        }
+        let now = self.transport.now();
+        let until = now.after(period).0;
+        let kept = self.kept_until.load(Ordering::Acquire);
+        // One that is overdue is not relied on.
+        let is_kept = now.0 <= kept && kept <= until;
+        let swap = || {
+            self.kept_until
+                .compare_exchange(kept, until, Ordering::AcqRel, Ordering::Relaxed)
+        };
+        if is_kept || swap().is_err() {
+            return others;
+        }
+        Wait {
+            limit: Some(period),
+            is_patience: false,
+            keeps_until: until,
+        }
+    }
+
+    /// Who has kept the lane and leaves the poller to serve has another thread keep it.
+    pub(super) fn end_wait(&self, wait: &Wait, leaves: bool) {
+        if wait.keeps_until == 0 {
+            return;
+        }
+        let was_keeper = self.kept_until.compare_exchange(
+            wait.keeps_until,
+            0,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if leaves && was_keeper.is_ok() && self.waiting.load(Ordering::Acquire) != 0 {
+            self.poller.wake();
+        }
+    }
+
     /// How often the lane has to look after itself now, if at all.
     pub(super) fn chores_period(&self) -> Option<Duration> {
         if self.adopted.load(Ordering::Relaxed) != 0 {

@@ -318,3 +318,20 @@ fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none(
     );
     assert_ne!(count(&server, Counter::ConnectionsEvicted), 0);
 }
+
+#[test]
+fn a_peer_that_does_not_read_does_not_keep_an_orb_from_its_end() {
+    let server = server(|builder| builder);
+    let (_client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(&request(&bench, 1, LARGE)).unwrap();
+    wait_for(|| count(&server, Counter::RepliesQueued) == 1);
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    wait_for(|| count(&server, Counter::ConnectionsAccepted) == 3);
+    assert_eq!(server.orb.shutdown(true), Ok(()));
+    assert_eq!(count(&server, Counter::RepliesLost), 1);
+    assert_eq!(count(&server, Counter::ConnectionsClosed), 3);
+    // Those that read are told all the same.
+    assert_eq!(read_message(&mut silent).0, CLOSE_CONNECTION);
+}

@@ -66,8 +66,11 @@ impl Lane {
         let deadline = self.transport.now().after(DRAIN_TIMEOUT);
         self.wait_until(deadline, || self.in_progress.load(Ordering::Acquire) == 0);
         let mut keys = Vec::new();
-        self.connections.for_each(|key, _| keys.push(key));
-        for key in keys {
+        self.connections
+            .for_each(|key, connection| keys.push((connection.owes(), key)));
+        // Those that do not read keep nobody else from hearing of it.
+        keys.sort_by_key(|(owes, _)| *owes);
+        for (_, key) in keys {
             if let Some(connection) = self.connections.pin(key) {
                 self.part_from(key, &connection, deadline);
             }
@@ -83,18 +86,19 @@ impl Lane {
 
     /// Closes a connection at the end: with a farewell, unless a request of it is still served at the deadline.
     fn part_from(&self, key: SlotKey, connection: &ServerConnection, deadline: Instant64) {
-        self.flush(connection, deadline);
         let mut reading = None;
-        let is_quiet = self.wait_until(deadline, || {
-            // Whoever serves needs the right to read to come to an end.
-            drop(reading.take());
-            reading = connection.inbound.try_lock("lane.part");
-            reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
-        });
+        let is_quiet = self.flush(connection, deadline)
+            && self.wait_until(deadline, || {
+                // Whoever serves needs the right to read to come to an end.
+                drop(reading.take());
+                reading = connection.inbound.try_lock("lane.part");
+                reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
+            });
         if is_quiet {
             connection.parted.store(true, Ordering::Relaxed);
-            self.flush(connection, deadline);
-            self.say_goodbye(connection);
+            if self.flush(connection, deadline) {
+                self.say_goodbye(connection);
+            }
         }
         self.close(key, connection);
     }

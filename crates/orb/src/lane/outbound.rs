@@ -191,8 +191,8 @@ impl Lane {
         self.serve(key, false, seat);
     }
 
-    /// At the end, with nobody left to hear of room: writes what waits until `deadline`.
-    pub(super) fn flush(&self, connection: &ServerConnection, deadline: Instant64) {
+    /// At the end, with nobody left to hear of room: writes what waits until `deadline`. False: the peer did not take it.
+    pub(super) fn flush(&self, connection: &ServerConnection, deadline: Instant64) -> bool {
         let mut writing = connection.outbound.lock("lane.flush");
         let written = connection
             .stream
@@ -201,6 +201,7 @@ impl Lane {
             Ok(()) => self.settle(connection, &mut writing),
             Err(_) => self.lose(connection, &mut writing, Counter::RepliesLost),
         }
+        written.is_ok()
     }
 
     /// Watches a connection that nobody has adopted any more.

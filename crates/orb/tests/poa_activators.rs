@@ -5,11 +5,12 @@ mod support;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use deckwatch_orb::limits::ADAPTER_PATH_SIZE_MAX;
 use deckwatch_orb::{
-    AdapterActivator, Completion, ObjectRef, Orb, Poa, PoaError, Policies, SystemException,
-    SystemExceptionKind as Kind, minor,
+    AdapterActivator, Completion, ObjectKey, ObjectRef, Orb, Poa, PoaError, Policies,
+    SystemException, SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Gate, Server, TEST_ID, call, client_of};
+use support::{Bench, Gate, Server, TEST_ID, call, client_of, forged};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -209,4 +210,26 @@ fn a_destroyed_adapter_is_made_again_for_the_next_request() {
     assert_eq!(call(&object, "ping"), Ok(()));
     assert_eq!(maker.asked.lock().unwrap().len(), 2);
     assert_ne!(server.root.find_poa("a", false).unwrap(), first);
+}
+
+#[test]
+fn names_longer_than_an_adapter_may_have_do_not_reach_the_activator() {
+    let server = Server::start();
+    let maker = Arc::new(Maker::default());
+    let activator: Arc<dyn AdapterActivator> = Arc::new(Handle(Arc::clone(&maker)));
+    server.root.set_the_activator(Some(activator)).unwrap();
+    let (client, _) = client_of(&server);
+    let unknown = raised(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN);
+    let ask = |path: &[u8]| {
+        let key = ObjectKey::Persistent { path, id: b"bench" }.to_octets();
+        call(&forged(&client, &server, &key), "ping")
+    };
+    assert_eq!(ask(&vec![b'x'; ADAPTER_PATH_SIZE_MAX + 1]), Err(unknown));
+    // No name is empty, and every name is text.
+    for path in [&b"\xff"[..], b"\0x", b""] {
+        assert_eq!(ask(path), Err(unknown));
+    }
+    assert!(maker.asked.lock().unwrap().is_empty());
+    assert_eq!(ask(&[b'x'; ADAPTER_PATH_SIZE_MAX]), Ok(()));
+    assert_eq!(maker.asked.lock().unwrap().len(), 1);
 }

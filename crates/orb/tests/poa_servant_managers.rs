@@ -5,13 +5,14 @@ mod support;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use deckwatch_orb::limits::OBJECT_ID_SIZE_MAX;
 use deckwatch_orb::{
-    Completion, Cookie, Counter, ForwardRequest, IdAssignment, IdUniqueness, Lifespan, ObjectRef,
-    Poa, PoaError, Policies, RequestProcessing, Servant, ServantActivator, ServantLocator,
-    ServantManager, ServantManagerError, ServantRetention, SystemException,
+    Completion, Cookie, Counter, ForwardRequest, IdAssignment, IdUniqueness, Lifespan, ObjectKey,
+    ObjectRef, Poa, PoaError, Policies, RequestProcessing, Servant, ServantActivator,
+    ServantLocator, ServantManager, ServantManagerError, ServantRetention, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Gate, Server, TEST_ID, call, call_octets, client_of};
+use support::{Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -556,4 +557,22 @@ fn without_a_servant_manager_there_is_no_servant() {
         assert_eq!(call(&object, "ping"), Err(none));
         poa.destroy(false, true).unwrap();
     }
+}
+
+#[test]
+fn ids_longer_than_an_object_may_have_do_not_reach_a_servant_manager() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let (locator, poa) = locator(&server);
+    let ask = |len| {
+        let key = ObjectKey::Persistent {
+            path: poa.the_name().as_bytes(),
+            id: &vec![b'x'; len],
+        };
+        call(&forged(&client, &server, &key.to_octets()), "ping")
+    };
+    let unknown = raised(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN);
+    assert_eq!(ask(OBJECT_ID_SIZE_MAX + 1), Err(unknown));
+    assert!(locator.log.read().is_empty());
+    assert_eq!(ask(OBJECT_ID_SIZE_MAX), Ok(()));
 }

@@ -39,6 +39,9 @@ impl Adapter {
         let mut at = self.known_at(&[]).ok_or_else(unknown_adapter)?;
         for name in path.split(|&octet| octet == PATH_SEPARATOR) {
             let name = std::str::from_utf8(name).map_err(|_| unknown_adapter())?;
+            if name.is_empty() {
+                return Err(unknown_adapter());
+            }
             let child = match self.known_at(&at.child_path(name)) {
                 Some(child) => Some(child),
                 None => self.activate_child(&at, name, patience)?,

@@ -265,3 +265,10 @@ pub fn client_of(server: &Server) -> (Orb, ObjectRef) {
     let reference = orb.string_to_object(&server.text).unwrap().unwrap();
     (orb, reference)
 }
+
+/// A reference that somebody made up: this key at the server's endpoint.
+pub fn forged(client: &Orb, server: &Server, key: &[u8]) -> ObjectRef {
+    let key: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();
+    let url = format!("corbaloc::{}/{key}", server.orb.endpoints()[0]);
+    client.string_to_object(&url).unwrap().unwrap()
+}

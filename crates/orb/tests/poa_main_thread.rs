@@ -203,6 +203,26 @@ fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_ada
 }
 
 #[test]
+fn at_the_end_of_the_orb_servants_go_back_on_the_main_thread() {
+    let server = Server::start();
+    let (client, _) = client_of(&server);
+    let with_manager = Policies {
+        request_processing: RequestProcessing::UseServantManager,
+        ..policies()
+    };
+    let poa = child(&server, "main", &with_manager);
+    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
+    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
+        .unwrap();
+    let main = run(&server.orb);
+    assert_eq!(call(&at(&client, &poa, b"id"), "ping"), Ok(()));
+    server.orb.shutdown(true).unwrap();
+    assert_eq!(keeper.1.load(Ordering::SeqCst), 1);
+    assert_eq!(*keeper.0.threads.lock().unwrap(), [main.thread().id(); 3]);
+    main.join().unwrap();
+}
+
+#[test]
 fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to_the_others() {
     let two_threads = Orb::builder().listen("127.0.0.1:0").unwrap();
     let two_threads = two_threads.threads(2).dynamic_threads(0).build().unwrap();

@@ -24,9 +24,11 @@ pub(crate) struct MainThread {
 
 #[derive(Default)]
 struct Work {
-    jobs: VecDeque<Job>,
+    requests: VecDeque<Job>,
+    /// Servants to give back: also at the end, when no request is served any more.
+    chores: VecDeque<Job>,
     main: Option<ThreadId>,
-    /// Nobody will work any more.
+    /// No request will be served any more.
     is_closed: bool,
 }
 
@@ -40,7 +42,7 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl MainThread {
-    /// Has the main thread do `job` and waits for what comes of it.
+    /// Has the main thread serve a request and waits for what comes of it.
     ///
     /// # Errors
     /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more.
@@ -50,21 +52,24 @@ impl MainThread {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SystemException> {
         let _hold = permit(patience)?;
+        let gone = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
         let (answer, answered) = sync_channel(1);
-        self.send(move || {
+        let job = Box::new(move || {
             let _nobody_waits = answer.send(job());
         });
-        let gone = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+        let mut work = self.work();
+        if work.is_closed {
+            return Err(gone);
+        }
+        work.requests.push_back(job);
+        drop(work);
+        self.changed.notify_all();
         answered.recv().map_err(|_| gone)
     }
 
     /// Has the main thread do `job` when it comes to it.
     pub(super) fn send(&self, job: impl FnOnce() + Send + 'static) {
-        let mut work = self.work();
-        if !work.is_closed {
-            work.jobs.push_back(Box::new(job));
-        }
-        drop(work);
+        self.work().chores.push_back(Box::new(job));
         self.changed.notify_all();
     }
 
@@ -81,17 +86,13 @@ impl MainThread {
     /// Whether the calling thread is the main thread and has something to do.
     pub(crate) fn is_pending(&self) -> bool {
         let work = self.work();
-        work.is_mine() && !work.jobs.is_empty()
+        work.is_mine() && !(work.requests.is_empty() && work.chores.is_empty())
     }
 
     /// Does what there is to do, if the calling thread is the main thread; false: nothing.
     pub(crate) fn perform(&self) -> bool {
         let mut work = self.work();
-        let job = if work.is_mine() {
-            work.jobs.pop_front()
-        } else {
-            None
-        };
+        let job = work.next_of_mine();
         drop(work);
         job.map(perform).is_some()
     }
@@ -100,12 +101,7 @@ impl MainThread {
     pub(crate) fn perform_while(&self, goes_on: impl Fn() -> bool) {
         let mut work = self.work();
         while goes_on() {
-            let job = if work.is_mine() {
-                work.jobs.pop_front()
-            } else {
-                None
-            };
-            work = match job {
+            work = match work.next_of_mine() {
                 Some(job) => {
                     drop(work);
                     perform(job);
@@ -125,13 +121,13 @@ impl MainThread {
         self.changed.notify_all();
     }
 
-    /// Lets go of what nobody has begun; there is no more.
+    /// Lets go of the requests that nobody has begun to serve; there are no more.
     pub(super) fn close(&self) {
         let mut work = self.work();
         work.is_closed = true;
-        let jobs = std::mem::take(&mut work.jobs);
+        let requests = std::mem::take(&mut work.requests);
         drop(work);
-        drop(jobs);
+        drop(requests);
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -142,6 +138,15 @@ impl MainThread {
 impl Work {
     fn is_mine(&self) -> bool {
         self.main == Some(thread::current().id())
+    }
+
+    fn next_of_mine(&mut self) -> Option<Job> {
+        if !self.is_mine() {
+            return None;
+        }
+        self.requests
+            .pop_front()
+            .or_else(|| self.chores.pop_front())
     }
 }
 

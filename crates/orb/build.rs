@@ -9,5 +9,6 @@ fn main() {
     deckwatch_idl::build::Builder::new()
         .file(format!("{idl}/deckwatch/echo.idl"))
         .file(format!("{idl}/deckwatch/types.idl"))
+        .file(format!("{idl}/deckwatch/omniorb_examples.idl"))
         .compile();
 }

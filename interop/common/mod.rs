@@ -1,5 +1,7 @@
 //! What the interop tests share: foreign programs built from our IDL, processes that end with their test, captures.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -153,7 +155,6 @@ pub(crate) fn try_run(command: &mut Command) -> Result<String, String> {
 }
 
 /// The port in a reference.
-#[allow(dead_code, reason = "only references of ORBs are looked into")]
 pub(crate) fn port_of(ior: &str) -> u16 {
     let ior: deckwatch_giop::Ior = ior.parse().expect("an IOR");
     let profile = ior.iiop_profiles().flatten().next();
@@ -228,7 +229,6 @@ impl Running {
         }
     }
 
-    #[allow(dead_code, reason = "a server is ended, not waited for")]
     /// Waits for the end of the process and gives its status and every line it said.
     pub(crate) fn wait(mut self) -> (std::process::ExitStatus, Vec<String>) {
         let status = self.child.wait().expect("the process can be waited for");
@@ -251,7 +251,6 @@ impl Drop for Running {
 }
 
 /// A TCP port of loopback that was free a moment ago.
-#[allow(dead_code, reason = "our own servers choose theirs")]
 pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()

@@ -1,5 +1,5 @@
 //! Octets and tools that are not ours: transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and 1.2 (its messages above 8 KiB
-//! come in fragments), and its tools `catior` and `genior`.
+//! come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9 with the interface of `interop/types.rs`, in the order of Java.
 
 use deckwatch_cdr::{Parse, Reader, Write, Writer};
 use deckwatch_giop::ior::{IiopProfile, alternate_address, code_sets::CodeSetInfo};
@@ -23,10 +23,11 @@ const CALLS: [(&str, &str); 6] = [
 
 /// The messages of one direction of a recorded connection, joined where they came in fragments, and how many frames they were.
 fn messages(name: &str) -> (Vec<Vec<u8>>, usize) {
-    let path = format!(
-        "{}/tests/data/omninames-{name}.bin",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    recorded(&format!("omninames-{name}"))
+}
+
+fn recorded(name: &str) -> (Vec<Vec<u8>>, usize) {
+    let path = format!("{}/tests/data/{name}.bin", env!("CARGO_MANIFEST_DIR"));
     let octets = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut rest = &octets[..];
     let mut assembly = Assembly::default();
@@ -67,8 +68,11 @@ fn formed_again(request: &Request<'_>, order: ByteOrder) -> Vec<u8> {
     let mut buffer = Vec::new();
     let open = header.begin(&mut buffer, format).unwrap();
     let mut body = request.body;
-    let arguments = body.read_octets(body.remaining()).unwrap();
-    open.writer(&mut buffer).write_octets(arguments).unwrap();
+    // Without arguments nothing stands behind the header, no padding either.
+    if body.remaining() > 0 {
+        let arguments = body.read_octets(body.remaining()).unwrap();
+        open.writer(&mut buffer).write_octets(arguments).unwrap();
+    }
     open.finish(&mut buffer).unwrap();
     buffer
 }
@@ -259,5 +263,65 @@ fn a_recorded_reference_is_forwarded_in_either_order() {
             Ior::parse(&mut Reader::new(&octets, order)).as_ref(),
             Ok(&ior)
         );
+    }
+}
+
+#[test]
+fn jacorbs_requests_are_read_and_formed_again_alike() {
+    for (version, text) in VERSIONS {
+        let (messages, _) = recorded(&format!("jacorb-{text}.client"));
+        let mut oneways = 0;
+        for message in &messages {
+            let Ok(Message::Request(request)) = Message::parse(message) else {
+                panic!("a request")
+            };
+            assert_eq!(request.version, version);
+            assert_eq!(
+                request.response == Response::Nothing,
+                request.operation == b"note"
+            );
+            oneways += usize::from(request.response == Response::Nothing);
+            // Code sets are agreed upon from version 1.1 on.
+            let has_code_sets = request.contexts.find(context_id::CODE_SETS).is_some();
+            assert!(!has_code_sets || version > Version::V1_0);
+            let again = formed_again(&request, ByteOrder::Big);
+            assert_eq!(&again, message, "{text} {request:?}");
+        }
+        assert_eq!(oneways, 2);
+        // Those of wide text are not in 1.0.
+        let count = if version == Version::V1_0 { 20 } else { 22 };
+        assert_eq!(messages.len(), count, "{text}");
+    }
+}
+
+#[test]
+fn jacorbs_replies_give_results_and_exceptions() {
+    for (version, text) in VERSIONS {
+        let (messages, _) = recorded(&format!("jacorb-{text}.server"));
+        let (mut raised, mut failed) = (Vec::new(), Vec::new());
+        for message in &messages {
+            let Ok(Message::Reply(mut reply)) = Message::parse(message) else {
+                panic!("a reply")
+            };
+            assert_eq!(reply.version, version);
+            match reply.status {
+                ReplyStatus::NoException => {}
+                ReplyStatus::UserException => {
+                    raised.push(reply.body.read_string_octets().unwrap().to_vec());
+                }
+                ReplyStatus::SystemException => {
+                    let exception = SystemException::parse(&mut reply.body).unwrap();
+                    assert_eq!(reply.body.finish(), Ok(()));
+                    failed.push((exception.kind, exception.minor, exception.completed));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        raised.sort();
+        let closed = b"IDL:Deckwatch/Interop/Closed:1.0".to_vec();
+        let refused = b"IDL:Deckwatch/Interop/Refused:1.0".to_vec();
+        assert_eq!(raised, [closed.clone(), closed, refused], "{text}");
+        let refusal = (SystemExceptionKind::NoPermission, 7, Completion::Yes);
+        assert_eq!(failed, [refusal], "{text}");
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn jacorb_program(idl_file: &str) -> Option<JavaProgram> {
     let class_path = format!("{}/*", archives.display());
     let built = built_once("jacorb-types", &inputs, |folder| {
         compile(&source, &idl, &class_path, folder);
+        Ok(())
     });
+    let built = built.expect("what cannot be built has failed the test");
     Some(JavaProgram {
         class_path: format!("{class_path}:{}", built.join("classes").display()),
     })
@@ -42,23 +44,21 @@ pub(crate) fn jacorb_program(idl_file: &str) -> Option<JavaProgram> {
 fn archives() -> Option<PathBuf> {
     let maven = deckwatch_testkit::program("mvn")?;
     let pom = root().join("interop/jacorb/pom.xml");
-    let mut fetched = Ok(String::new());
-    let built = built_once("jacorb", std::slice::from_ref(&pom), |folder| {
-        fetched = try_run(
+    let fetched = built_once("jacorb", std::slice::from_ref(&pom), |folder| {
+        let fetching = try_run(
             Command::new(&maven)
                 .args(["--quiet", "--batch-mode", "dependency:copy-dependencies"])
                 .arg("--file")
                 .arg(&pom)
                 .arg(format!("-DoutputDirectory={}", folder.display())),
         );
+        fetching.map(drop)
     });
-    if let Err(said) = fetched {
-        std::fs::remove_dir_all(built).expect("the folder goes");
+    if let Err(said) = &fetched {
         let first = said.lines().find(|line| line.contains("ERROR"));
         deckwatch_testkit::skip("jacorb", first.unwrap_or("Maven cannot fetch it"));
-        return None;
     }
-    Some(built)
+    fetched.ok()
 }
 
 fn compile(source: &Path, idl: &Path, class_path: &str, folder: &Path) {

@@ -52,9 +52,14 @@ pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf>
     }
     let stem = name.replace('/', "-");
     let built = built_once(&stem, &inputs, |folder| {
-        build_omniorb(&source, &idl_files, &stem, folder)
+        build_omniorb(&source, &idl_files, &stem, folder);
+        Ok(())
     });
-    Some(built.join(stem))
+    Some(
+        built
+            .expect("what cannot be built has failed the test")
+            .join(stem),
+    )
 }
 
 /// The files directly in a folder, in order.
@@ -68,8 +73,13 @@ pub(crate) fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed.
-pub(crate) fn built_once(name: &str, inputs: &[PathBuf], build: impl FnOnce(&Path)) -> PathBuf {
+/// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed. What has not been made
+/// leaves nothing behind but the reason.
+pub(crate) fn built_once(
+    name: &str,
+    inputs: &[PathBuf],
+    build: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
     use std::hash::{Hash, Hasher};
     static BUILDING: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let mut hasher = std::hash::DefaultHasher::new();
@@ -89,12 +99,13 @@ pub(crate) fn built_once(name: &str, inputs: &[PathBuf], build: impl FnOnce(&Pat
         // Another process may do the same: the first that is ready has made it.
         let making = all.join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&making).expect("the target folder takes files");
-        build(&making);
-        if std::fs::rename(&making, &folder).is_err() {
+        let outcome = build(&making);
+        if outcome.is_err() || std::fs::rename(&making, &folder).is_err() {
             std::fs::remove_dir_all(&making).expect("the folder goes");
         }
+        outcome?;
     }
-    folder
+    Ok(folder)
 }
 
 /// Stubs and program, each object by a compiler of its own.

@@ -182,6 +182,36 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     ),
     (
         Kind::BadInvOrder,
+        minor::REQUEST_INVOKED_AGAIN,
+        "the dynamic request was invoked or sent before",
+        "create another request",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::REQUEST_SENT_AGAIN,
+        "the dynamic request was invoked or sent before",
+        "create another request",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::REQUEST_NOT_SENT,
+        "the dynamic request was not sent",
+        "send it by send_deferred first",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::RESPONSE_RETRIEVED,
+        "the response of the dynamic request was fetched before",
+        "",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::REQUEST_NOT_DEFERRED,
+        "the dynamic request was not deferred",
+        "send it by send_deferred",
+    ),
+    (
+        Kind::BadInvOrder,
         minor::SERVANT_MANAGER_SET,
         "the adapter has a servant manager already",
         "",

@@ -54,6 +54,16 @@ pub const OPERATION_UNKNOWN: u32 = omg(2);
 
 /// BAD_INV_ORDER: the operation would wait for the request that calls it.
 pub const WOULD_DEADLOCK: u32 = omg(3);
+/// BAD_INV_ORDER: a dynamic request is invoked that was invoked or sent before.
+pub const REQUEST_INVOKED_AGAIN: u32 = omg(5);
+/// BAD_INV_ORDER: a dynamic request is sent that was invoked or sent before.
+pub const REQUEST_SENT_AGAIN: u32 = omg(10);
+/// BAD_INV_ORDER: the response of a dynamic request is asked for that was not sent.
+pub const REQUEST_NOT_SENT: u32 = omg(11);
+/// BAD_INV_ORDER: the response of a dynamic request is asked for that was retrieved before.
+pub const RESPONSE_RETRIEVED: u32 = omg(12);
+/// BAD_INV_ORDER: the response of a dynamic request is asked for that was not deferred.
+pub const REQUEST_NOT_DEFERRED: u32 = omg(13);
 /// BAD_INV_ORDER: the ORB has been shut down.
 pub const ORB_SHUT_DOWN: u32 = omg(4);
 /// BAD_INV_ORDER: a servant manager has been set before.

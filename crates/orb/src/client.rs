@@ -3,6 +3,7 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod deferred;
 mod exchange;
 mod forward;
 mod late;
@@ -10,7 +11,7 @@ mod oneway;
 mod outbox;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 
+pub(crate) use deferred::Deferred;
 pub(crate) use exchange::{Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;
@@ -43,6 +45,8 @@ pub(crate) struct Client {
     idle_timeout: Duration,
     /// When connections are next looked at for that.
     idle_due: AtomicU64,
+    /// Calls whose replies are fetched later.
+    deferred: AtomicU32,
 }
 
 /// An endpoint, and the code sets service context announced there.
@@ -105,6 +109,7 @@ impl Client {
             bindings: PiMutex::default(),
             idle_timeout,
             idle_due: AtomicU64::new(0),
+            deferred: AtomicU32::new(0),
         }
     }
 

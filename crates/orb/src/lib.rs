@@ -42,6 +42,7 @@ mod connection;
 pub mod cos_naming;
 mod counters;
 mod current;
+mod dynamic;
 mod initial;
 mod lane;
 mod life;
@@ -69,6 +70,7 @@ pub use deckwatch_giop::{
     SystemExceptionKind, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
+pub use dynamic::{ArgMode, NamedValue, Request, RequestError, UnknownUserException};
 pub use orb::Orb;
 pub use policy::{
     Policy, PolicyCurrent, PolicyErrorCode, PolicyManager, PolicyType, RebindMode, SetOverrideType,

@@ -14,7 +14,9 @@ use deckwatch_cdr::{
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
-use crate::client::{Binding, Call, CallKind, Reply, follow_forwards, post_oneway, send_oneway};
+use crate::client::{
+    Binding, Call, CallKind, Deferred, Reply, follow_forwards, post_oneway, send_oneway,
+};
 use crate::limits::{PERMANENT_FORWARDS_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
@@ -171,14 +173,33 @@ impl ObjectRef {
         current::enter_core(orb);
         let call = self.call(orb, operation, &arguments);
         let reply = follow_forwards(&orb.client, &self.0, &call)?;
-        let outcome = match reply.status() {
-            ReplyStatus::NoException => {
-                results(&mut reply.body(&reply.message())).map_err(|error| E::from(misread(error)))
-            }
-            _ => Err(read_user_exception(&reply, exceptions)),
-        };
-        reply.give_back(&orb.client);
-        outcome
+        understand(orb, reply, results, exceptions)
+    }
+
+    /// Sends a request whose reply [`ObjectRef::fetch`] gives.
+    pub(crate) fn defer(
+        &self,
+        operation: &str,
+        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Deferred, SystemException> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        Deferred::send(orb, &self.0, &self.call(orb, operation, arguments))
+    }
+
+    /// Waits for the reply of a deferred request. The arguments are those it was sent with.
+    pub(crate) fn fetch<T, E: From<SystemException>>(
+        &self,
+        deferred: Deferred,
+        operation: &str,
+        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Result<T, E> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        let reply = deferred.fetch(&self.0, operation, arguments)?;
+        understand(orb, reply, results, exceptions)
     }
 
     /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
@@ -230,6 +251,23 @@ impl ObjectRef {
             number: orb.client.trace.next_call(),
         }
     }
+}
+
+/// Reads results or a user exception out of a reply.
+fn understand<T, E: From<SystemException>>(
+    orb: &OrbCore,
+    reply: Reply,
+    results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+    exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+) -> Result<T, E> {
+    let outcome = match reply.status() {
+        ReplyStatus::NoException => {
+            results(&mut reply.body(&reply.message())).map_err(|error| E::from(misread(error)))
+        }
+        _ => Err(read_user_exception(&reply, exceptions)),
+    };
+    reply.give_back(&orb.client);
+    outcome
 }
 
 fn read_user_exception<E: From<SystemException>>(

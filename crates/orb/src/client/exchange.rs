@@ -362,6 +362,24 @@ impl Client {
         asked: (u32, &Profile),
         deadline: Option<Instant64>,
     ) -> Result<Reply, Failure> {
+        let received = self.receive_until(connection, inbound, asked, deadline)?;
+        received.ok_or_else(|| self.waited_in_vain())
+    }
+
+    /// The reply was not there when the caller's time had passed.
+    #[cold]
+    pub(super) fn waited_in_vain(&self) -> Failure {
+        Failure::last(self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe))
+    }
+
+    /// As [`Client::receive`]; none where the deadline comes first: what has arrived by then stays in `inbound`.
+    pub(super) fn receive_until(
+        &self,
+        connection: &ClientConnection,
+        inbound: &mut Inbound,
+        asked: (u32, &Profile),
+        deadline: Option<Instant64>,
+    ) -> Result<Option<Reply>, Failure> {
         loop {
             let mut is_stray = false;
             while let Some(place) = inbound
@@ -380,33 +398,27 @@ impl Client {
                         continue;
                     };
                     if let Some(head) = self.reply_head(connection, &arrived.message(), asked)? {
-                        return Ok(Reply { arrived, head });
+                        return Ok(Some(Reply { arrived, head }));
                     }
                     continue;
                 }
                 let whole = Divided::new(inbound.message(place.clone()), &[]);
                 if let Some(head) = self.reply_head(connection, &whole, asked)? {
                     let arrived = inbound.detach(place, &self.slab);
-                    return Ok(Reply { arrived, head });
+                    return Ok(Some(Reply { arrived, head }));
                 }
             }
             // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked
             // for must not keep the caller.
             if is_stray && deadline.is_some_and(|deadline| self.transport.now() >= deadline) {
-                return Err(Failure::last(
-                    self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe),
-                ));
+                return Ok(None);
             }
             let space = inbound
                 .space(&self.slab)
                 .map_err(|OverBudget| self.malformed(Counter::InboundExhausted))?;
             match connection.stream.read(space, deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
-                Err(TransportError::TimedOut) => {
-                    return Err(Failure::last(
-                        self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe),
-                    ));
-                }
+                Err(TransportError::TimedOut) => return Ok(None),
                 Ok(_) | Err(_) => return Err(self.lost()),
             }
         }

@@ -1,0 +1,347 @@
+//! Dynamic invocation by clause (CORBA 3.3 part 1, clause 11), octets made by hand on the other side.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use common::message::{
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, USER_EXCEPTION,
+    reply,
+};
+use common::servant::{PROBE_ID, REFUSED_ID};
+use common::{Lanes, Over, Peer, Received, World, message, over_each, wait_for};
+use deckwatch_cdr::TypeCode;
+use deckwatch_cdr::typecode::Member;
+use deckwatch_cdr::value::Value;
+use deckwatch_orb::{
+    NamedValue, ObjectRef, Orb, Request, RequestError, SystemException, SystemExceptionKind as Kind,
+};
+
+const OMG: u32 = 0x4f4d_0000;
+
+fn refused_code() -> TypeCode {
+    let members = [Member {
+        name: "code",
+        type_code: &TypeCode::ulong(),
+    }];
+    TypeCode::exception(REFUSED_ID, "Refused", &members)
+}
+
+/// A request whose result is what it sends.
+fn number(object: &ObjectRef, number: u64) -> Request {
+    let mut request = object.create_request("number");
+    let value = Value::ULongLong(number);
+    request.add_arg(NamedValue::of_in("number", TypeCode::ulonglong(), value));
+    request.set_return_type(TypeCode::ulonglong());
+    request
+}
+
+/// The reply of a server that gives the number 7.
+fn seven(asked: &Received) -> Vec<u8> {
+    let asked = asked.asked();
+    reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+        octets.u64(7);
+    })
+}
+
+#[track_caller]
+fn system<T: std::fmt::Debug>(outcome: Result<T, RequestError>) -> SystemException {
+    match outcome {
+        Err(RequestError::System(exception)) => exception,
+        other => panic!("a system exception, not {other:?}"),
+    }
+}
+
+over_each! {
+    fn a_dynamic_request_sends_its_arguments_in_order_and_takes_what_comes_back(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            let asked = asked.asked();
+            reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+                octets.u16(5).u32(6).string("seven");
+            })
+        });
+        let client = common::client();
+        for minor in peer.minors() {
+            let mut request = peer.seen_by(&client, minor).create_request("everything");
+            request.add_arg(NamedValue::of_in("a", TypeCode::octet(), Value::Octet(1)));
+            request.add_arg(NamedValue::of_out("b", TypeCode::ulong()));
+            let text = Value::String("three".to_owned());
+            request.add_arg(NamedValue::of_inout("c", TypeCode::unbounded_string(), text));
+            request.add_arg(NamedValue::of_in("d", TypeCode::ushort(), Value::UShort(4)));
+            request.set_return_type(TypeCode::ushort());
+            assert_eq!(request.invoke(), Ok(()));
+            let mut asked = peer.heard().asked();
+            assert_eq!(asked.operation, "everything");
+            let sent = (asked.body.u8(), asked.body.string(), asked.body.u16());
+            assert_eq!(sent, (1, "three".to_owned(), 4));
+            assert!(asked.body.rest().is_empty());
+            assert_eq!(request.return_value(), Some(&Value::UShort(5)));
+            let values: Vec<_> = request.arguments().iter().map(|argument| &argument.value).collect();
+            let seven = Value::String("seven".to_owned());
+            assert_eq!(values, [&Value::Octet(1), &Value::ULong(6), &seven, &Value::UShort(4)]);
+        }
+    }
+
+    fn the_properties_of_a_context_follow_the_arguments(over) {
+        let peer = Peer::answering(over, |_, asked| seven(asked));
+        let client = common::client();
+        let mut request = number(&peer.seen_by(&client, 2), 3);
+        request.set_context(&[("USER", "nav")]);
+        assert_eq!(request.invoke(), Ok(()));
+        let mut asked = peer.heard().asked();
+        assert_eq!((asked.body.u64(), asked.body.u32()), (3, 2));
+        assert_eq!((asked.body.string(), asked.body.string()), ("USER".to_owned(), "nav".to_owned()));
+    }
+
+    fn a_declared_exception_comes_as_an_any_and_another_as_unknown(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            let asked = asked.asked();
+            reply(asked.form, asked.id, USER_EXCEPTION, |octets| {
+                octets.string(REFUSED_ID).u32(9);
+            })
+        });
+        let client = common::client();
+        for minor in peer.minors() {
+            for is_deferred in [false, true] {
+                let call = |declared: bool| {
+                    let mut request = peer.seen_by(&client, minor).create_request("refuse");
+                    if declared {
+                        request.add_exception(refused_code());
+                    }
+                    if is_deferred {
+                        request.send_deferred()?;
+                        request.response()
+                    } else {
+                        request.invoke()
+                    }
+                };
+                let Err(RequestError::User(raised)) = call(true) else {
+                    panic!("a user exception");
+                };
+                assert_eq!(raised.exception.type_code(), &refused_code());
+                assert_eq!(raised.exception.to_dynamic(), Ok(Value::Struct(vec![Value::ULong(9)])));
+                let unknown = system(call(false));
+                assert_eq!((unknown.kind, unknown.minor), (Kind::Unknown, OMG | 1));
+            }
+        }
+    }
+
+    fn a_dynamic_one_way_asks_for_no_response(over) {
+        let peer = Peer::start(over, |_, wire, tell| {
+            while let Some(asked) = wire.hear() {
+                tell(asked);
+            }
+        });
+        let client = common::client();
+        for minor in peer.minors() {
+            let mut request = number(&peer.seen_by(&client, minor), 3);
+            assert_eq!(request.send_oneway(), Ok(()));
+            let mut asked = peer.heard().asked();
+            assert_eq!((asked.response_flags, asked.body.u64()), (SYNC_NONE, 3));
+        }
+    }
+
+    fn a_dynamic_request_calls_a_static_servant(over) {
+        let world = World::new(over, Lanes::Many);
+        let client = common::client();
+        let object = world.seen_by(&client);
+        let mut request = number(&object, 1 << 40);
+        assert_eq!(request.invoke(), Ok(()));
+        assert_eq!(request.return_value(), Some(&Value::ULongLong(1 << 40)));
+        let mut is_a = object.create_request("_is_a");
+        let id = Value::String(PROBE_ID.to_owned());
+        is_a.add_arg(NamedValue::of_in("logical_type_id", TypeCode::unbounded_string(), id));
+        is_a.set_return_type(TypeCode::boolean());
+        assert_eq!(is_a.invoke(), Ok(()));
+        assert_eq!(is_a.return_value(), Some(&Value::Boolean(true)));
+        let failed = system(object.create_request("fail").invoke());
+        assert_eq!((failed.kind, failed.minor), (Kind::NoPermission, 7));
+    }
+
+    fn a_request_is_good_for_one_call_and_its_response_for_one_fetch(over) {
+        let peer = Peer::start(over, |_, wire, _| {
+            while let Some(asked) = wire.hear() {
+                if asked.asked().response_flags != SYNC_NONE {
+                    wire.say(&seven(&asked));
+                }
+            }
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let wrong = |exception: SystemException, minor| {
+            assert_eq!((exception.kind, exception.minor), (Kind::BadInvOrder, OMG | minor));
+        };
+        let mut request = number(&object, 1);
+        wrong(request.poll_response().unwrap_err(), 11);
+        wrong(system(request.response()), 11);
+        assert_eq!(request.invoke(), Ok(()));
+        wrong(system(request.invoke()), 5);
+        wrong(request.send_oneway().unwrap_err(), 10);
+        wrong(request.send_deferred().unwrap_err(), 10);
+        wrong(request.poll_response().unwrap_err(), 13);
+        wrong(system(request.response()), 13);
+        let mut request = number(&object, 1);
+        assert_eq!(request.send_deferred(), Ok(()));
+        wrong(system(request.invoke()), 5);
+        wrong(request.send_deferred().unwrap_err(), 10);
+        assert_eq!(request.response(), Ok(()));
+        wrong(request.poll_response().unwrap_err(), 12);
+        wrong(system(request.response()), 12);
+        let mut request = number(&object, 1);
+        assert_eq!(request.send_oneway(), Ok(()));
+        wrong(request.poll_response().unwrap_err(), 13);
+    }
+
+    fn deferred_requests_are_under_way_side_by_side(over) {
+        let world = World::new(over, Lanes::Many);
+        let client = common::client();
+        let object = world.seen_by(&client);
+        let mut waiting = object.create_request("meet");
+        assert_eq!(waiting.send_deferred(), Ok(()));
+        world.probe.gate.wait_for_arrivals(1);
+        let mut requests: Vec<_> = (0..3).map(|value| number(&object, value)).collect();
+        for request in &mut requests {
+            assert_eq!(request.send_deferred(), Ok(()));
+        }
+        for (value, request) in (0..3_u32).zip(&mut requests).rev() {
+            wait_for_reply(request);
+            assert_eq!(request.response(), Ok(()));
+            assert_eq!(request.return_value(), Some(&Value::ULongLong(value.into())));
+        }
+        assert_eq!(waiting.poll_response(), Ok(false));
+        world.probe.gate.open();
+        assert_eq!(waiting.response(), Ok(()));
+        assert_eq!(waiting.return_value(), None);
+    }
+
+    fn a_reply_that_has_come_in_part_has_not_come(over) {
+        let (open, opened) = channel();
+        let peer = Peer::start(over, move |_, wire, tell| {
+            while let Some(asked) = wire.hear() {
+                let whole = seven(&asked);
+                let (first, rest) = whole.split_at(17);
+                wire.say(first);
+                tell(asked);
+                let _the_test_lets = opened.recv();
+                wire.say(rest);
+            }
+        });
+        let client = common::client();
+        let mut request = number(&peer.seen_by(&client, 2), 1);
+        assert_eq!(request.send_deferred(), Ok(()));
+        peer.heard();
+        for _ in 0..100 {
+            assert_eq!(request.poll_response(), Ok(false));
+        }
+        open.send(()).expect("the peer waits for it");
+        wait_for_reply(&mut request);
+        assert_eq!(request.response(), Ok(()));
+        assert_eq!(request.return_value(), Some(&Value::ULongLong(7)));
+    }
+
+    fn a_deferred_request_follows_a_forward(over) {
+        let new_place = Peer::answering(over, |_, asked| seven(asked));
+        let ior = new_place.ior(2, b"Elsewhere");
+        let old_place = Peer::answering(over, move |_, asked| {
+            let asked = asked.asked();
+            reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+        });
+        let client = common::client();
+        let mut request = number(&old_place.seen_by(&client, 2), 3);
+        assert_eq!(request.send_deferred(), Ok(()));
+        assert_eq!(request.response(), Ok(()));
+        assert_eq!(request.return_value(), Some(&Value::ULongLong(7)));
+        let mut asked = new_place.heard().asked();
+        assert_eq!((asked.key, asked.body.u64()), (b"Elsewhere".to_vec(), 3));
+    }
+
+    fn a_deferred_request_that_was_not_served_is_sent_again(over) {
+        let peer = Peer::start(over, |index, wire, tell| {
+            while let Some(asked) = wire.hear() {
+                if index == 0 {
+                    wire.say(&message(asked.form(), CLOSE_CONNECTION, |_| ()));
+                    wire.end();
+                    return;
+                }
+                wire.say(&seven(&asked));
+                tell(asked);
+            }
+        });
+        let client = common::client();
+        let mut request = number(&peer.seen_by(&client, 2), 3);
+        assert_eq!(request.send_deferred(), Ok(()));
+        assert_eq!(request.response(), Ok(()));
+        assert_eq!(peer.heard().asked().body.u64(), 3);
+    }
+
+    fn a_deferred_request_ends_by_its_timeout(over) {
+        let peer = silent(over);
+        let client = common::client();
+        let object = peer.seen_by(&client, 2).with_round_trip_timeout(Some(Duration::from_millis(30)));
+        for is_polled in [true, false] {
+            let mut request = number(&object, 1);
+            assert_eq!(request.send_deferred(), Ok(()));
+            if is_polled {
+                wait_for_reply(&mut request);
+            }
+            assert_eq!(system(request.response()).kind, Kind::Timeout);
+        }
+    }
+
+    fn a_deferred_request_that_is_dropped_is_cancelled(over) {
+        let peer = silent(over);
+        let client = common::client();
+        let mut request = number(&peer.seen_by(&client, 2), 1);
+        assert_eq!(request.send_deferred(), Ok(()));
+        let asked = peer.heard().asked();
+        drop(request);
+        let cancel = peer.heard();
+        assert_eq!((cancel.kind(), cancel.body().u32()), (CANCEL_REQUEST, asked.id));
+    }
+}
+
+#[track_caller]
+fn wait_for_reply(request: &mut Request) {
+    let request = std::cell::RefCell::new(request);
+    wait_for(|| request.borrow_mut().poll_response() == Ok(true));
+}
+
+/// A peer that hears and does not answer.
+fn silent(over: Over) -> Peer {
+    Peer::start(over, |_, wire, tell| {
+        while let Some(message) = wire.hear() {
+            tell(message);
+        }
+    })
+}
+
+#[test]
+fn deferred_requests_are_bounded() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let _kept_open: Vec<_> = listener.incoming().collect();
+    });
+    let client: Orb = common::client();
+    let url = format!("corbaloc::{address}/Silent");
+    let object = client
+        .string_to_object(&url)
+        .expect("a URL")
+        .expect("not nil");
+    let mut requests = Vec::new();
+    for _ in 0..deckwatch_orb::limits::DEFERRED_MAX {
+        let mut request = number(&object, 1);
+        assert_eq!(request.send_deferred(), Ok(()));
+        requests.push(request);
+    }
+    let mut one_more = number(&object, 1);
+    assert_eq!(
+        one_more.send_deferred().unwrap_err().kind,
+        Kind::NoResources
+    );
+    requests.pop();
+    assert_eq!(one_more.send_deferred(), Ok(()));
+}

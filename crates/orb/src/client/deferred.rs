@@ -1,0 +1,249 @@
+//! A call whose reply is fetched later: its connection waits for the reply, and no thread does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use deckwatch_cdr::{EncodeError, Writer};
+use deckwatch_giop::{ReplyStatus, Response};
+
+use super::exchange::{Attempt, Call, CallKind, Deadlines, Failure, Reply};
+use super::forward::{follow_forwards, tell};
+use super::{Client, ClientConnection};
+use crate::connection::Inbound;
+use crate::counters::Counter;
+use crate::limits::DEFERRED_MAX;
+use crate::orb::OrbCore;
+use crate::policy::{Overrides, Policy, RebindMode};
+use crate::reference::{Inner, Target};
+use crate::trace::CallNumber;
+use crate::{Completion, SystemException, minor, raise};
+
+/// A request that has been sent and whose reply has not been fetched.
+pub(crate) struct Deferred {
+    orb: Arc<OrbCore>,
+    target: Target,
+    request_id: u32,
+    policies: Overrides,
+    number: CallNumber,
+    deadlines: Deadlines,
+    /// The connection it was sent over, until the reply is there.
+    waiting: Option<(ClientConnection, Inbound)>,
+    /// What has become of it.
+    ended: Option<Result<Reply, Failure>>,
+}
+
+impl Deferred {
+    /// Sends the request of `call` over a connection that stays its own until the reply has come.
+    ///
+    /// # Errors
+    /// NO_RESOURCES above [`DEFERRED_MAX`]; else what kept the request from being sent.
+    pub(crate) fn send(
+        orb: &Arc<OrbCore>,
+        origin: &Inner,
+        call: &Call<'_>,
+    ) -> Result<Self, SystemException> {
+        let client = &orb.client;
+        if client.deferred.fetch_add(1, Ordering::Relaxed) >= DEFERRED_MAX {
+            client.deferred.fetch_sub(1, Ordering::Relaxed);
+            return Err(raise::no_resources(0, Completion::No));
+        }
+        Self::send_counted(orb, origin, call).inspect_err(|exception| {
+            client.deferred.fetch_sub(1, Ordering::Relaxed);
+            tell(client, origin, call, *exception);
+        })
+    }
+
+    fn send_counted(
+        orb: &Arc<OrbCore>,
+        origin: &Inner,
+        call: &Call<'_>,
+    ) -> Result<Self, SystemException> {
+        let (client, current) = (&orb.client, origin.current());
+        let targets = match current.forwarded() {
+            Some(targets) => targets,
+            None => Arc::clone(current.targets()?),
+        };
+        let deadlines = Deadlines::of(&call.policies, client.transport.now());
+        let may_reconnect =
+            !current.is_bound() || call.policies.rebind() != RebindMode::NoReconnect;
+        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
+        for target in &*targets {
+            match client.send_deferred(target, call, may_reconnect, deadlines) {
+                Ok((connection, request_id)) => {
+                    let inbound = Inbound::new(client.sizes.message_max, None);
+                    return Ok(Self {
+                        orb: Arc::clone(orb),
+                        target: target.clone(),
+                        request_id,
+                        policies: call.policies,
+                        number: call.number,
+                        deadlines,
+                        waiting: Some((connection, inbound)),
+                        ended: None,
+                    });
+                }
+                Err(failure) if failure.may_retry => last = failure.exception,
+                Err(failure) => return Err(failure.exception),
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether [`Deferred::fetch`] would not wait for the server.
+    pub(crate) fn poll(&mut self) -> bool {
+        let now = self.orb.client.transport.now();
+        self.look_until(Some(now));
+        let is_late = self.deadlines.reply.is_some_and(|reply| reply <= now);
+        if is_late && self.ended.is_none() {
+            self.give_up();
+        }
+        self.ended.is_some()
+    }
+
+    /// Waits for the reply. A server that has certainly not served the request, or has named another, is asked as by a call that is
+    /// not deferred, in the time that is left: `operation` and `arguments` are those the request was sent with.
+    pub(crate) fn fetch(
+        mut self,
+        origin: &Inner,
+        operation: &str,
+        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Reply, SystemException> {
+        self.look_until(self.deadlines.reply);
+        if self.ended.is_none() {
+            self.give_up();
+        }
+        let client = &self.orb.client;
+        let call = Call {
+            operation,
+            arguments,
+            response: Response::Outcome,
+            kind: CallKind::TwoWay,
+            policies: self.policies_left(),
+            number: self.number,
+        };
+        let ended = match self.ended.take() {
+            Some(Ok(reply)) if reply.status() == ReplyStatus::NeedsAddressingMode => {
+                reply.give_back(client);
+                return follow_forwards(client, origin, &call);
+            }
+            Some(Ok(reply)) => client.interpret(reply).map_err(Failure::last),
+            Some(Err(failure)) => Err(failure),
+            None => Err(client.waited_in_vain()),
+        };
+        match ended {
+            Ok(Attempt::Replied(reply)) => {
+                origin.current().bind();
+                Ok(reply)
+            }
+            Ok(Attempt::Forwarded(..)) => follow_forwards(client, origin, &call),
+            Err(failure) if failure.may_retry => follow_forwards(client, origin, &call),
+            Err(failure) => {
+                tell(client, origin, &call, failure.exception);
+                Err(failure.exception)
+            }
+        }
+    }
+
+    /// The policies it was sent with, and no more time than is left.
+    fn policies_left(&self) -> Overrides {
+        let Some(reply) = self.deadlines.reply else {
+            return self.policies;
+        };
+        let left = reply.since(self.orb.client.transport.now());
+        Overrides::one(Policy::RelativeRoundtripTimeout(left)).over(self.policies)
+    }
+
+    /// Reads what has come, and until then what comes.
+    fn look_until(&mut self, until: Option<crate::transport::Instant64>) {
+        let Some((connection, mut inbound)) = self.waiting.take() else {
+            return;
+        };
+        let client = &self.orb.client;
+        let asked = (self.request_id, &self.target.profile);
+        match client.receive_until(&connection, &mut inbound, asked, until) {
+            Ok(None) => {
+                inbound.rest(&client.slab);
+                self.waiting = Some((connection, inbound));
+            }
+            Ok(Some(reply)) => {
+                if !inbound.is_within_message() {
+                    let now = client.transport.now();
+                    client.give_back(&self.target.binding, connection, now);
+                }
+                inbound.discard(&client.slab);
+                self.ended = Some(Ok(reply));
+            }
+            Err(failure) => {
+                let (number, is_within) = (connection.life.number, inbound.is_within_message());
+                client
+                    .trace
+                    .attempt_failed(number, self.number, failure.exception, is_within);
+                inbound.discard(&client.slab);
+                self.ended = Some(Err(failure));
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        let failure = self.orb.client.waited_in_vain();
+        self.abandon();
+        self.ended = Some(Err(failure));
+    }
+
+    /// Tells the server that nobody waits any more, and keeps the connection where its reply hurts nobody.
+    fn abandon(&mut self) {
+        let Some((connection, mut inbound)) = self.waiting.take() else {
+            return;
+        };
+        let client = &self.orb.client;
+        let is_within = inbound.is_within_message();
+        inbound.discard(&client.slab);
+        if !is_within && client.cancel(&connection, &self.target.profile, self.request_id) {
+            client.set_aside(&self.target.binding, connection);
+        }
+    }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        self.abandon();
+        let client = &self.orb.client;
+        if let Some(Ok(reply)) = self.ended.take() {
+            reply.give_back(client);
+        }
+        client.deferred.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Client {
+    /// Sends a request over a connection that no other call uses; a cached one that turns out to be closed is replaced once.
+    fn send_deferred(
+        &self,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        deadlines: Deadlines,
+    ) -> Result<(ClientConnection, u32), Failure> {
+        self.counters.count(Counter::RequestsSent);
+        let now = self.transport.now();
+        if let Some(mut connection) = self.take_idle(&target.binding, now) {
+            match self.send(&mut connection, target, call, deadlines.request) {
+                Ok(id) => return Ok((connection, id)),
+                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut connection =
+            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        let id = self.send(&mut connection, target, call, deadlines.request)?;
+        Ok((connection, id))
+    }
+}
+
+impl std::fmt::Debug for Deferred {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deferred")
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,312 @@
+//! Calling an operation that no stub is there for (CORBA 3.3 part 1, clause 11.2).
+
+use std::fmt;
+
+use deckwatch_cdr::value::{Value, read_value, write_value};
+use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Write, Writer};
+
+use super::NamedValue;
+use crate::client::Deferred;
+use crate::{Completion, ObjectRef, SystemException, minor, raise};
+
+/// An operation about to be called, under way, or done. It is good for one call.
+///
+/// ```
+/// # use deckwatch_cdr::{TypeCode, value::Value};
+/// # use deckwatch_orb::{NamedValue, ObjectRef, RequestError};
+/// # fn square(calculator: &ObjectRef) -> Result<Option<Value>, RequestError> {
+/// let mut request = calculator.create_request("square");
+/// request.add_arg(NamedValue::of_in("x", TypeCode::double(), Value::Double(1.5)));
+/// request.set_return_type(TypeCode::double());
+/// request.invoke()?;
+/// Ok(request.return_value().cloned())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Request {
+    target: ObjectRef,
+    operation: String,
+    arguments: Vec<NamedValue>,
+    result: TypeCode,
+    exceptions: Vec<TypeCode>,
+    context: Option<Vec<(String, String)>>,
+    return_value: Option<Value>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Unsent,
+    Deferred(Box<Deferred>),
+    Retrieved,
+    /// Invoked, or sent one-way.
+    NotDeferred,
+}
+
+/// A user exception that the operation declares, with its type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownUserException {
+    /// The exception.
+    pub exception: Any,
+}
+
+/// How a dynamic request has failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestError {
+    /// The object has raised one of the exceptions that the request names.
+    User(UnknownUserException),
+    /// Any other failure; UNKNOWN with the standard's minor code 1 for a user exception that the request does not name.
+    System(SystemException),
+}
+
+impl ObjectRef {
+    /// Begins a request for an operation, without arguments, result and exceptions; an attribute `a` is `_get_a` and `_set_a`.
+    #[must_use]
+    pub fn create_request(&self, operation: &str) -> Request {
+        Request {
+            target: self.clone(),
+            operation: operation.to_owned(),
+            arguments: Vec::new(),
+            result: TypeCode::void(),
+            exceptions: Vec::new(),
+            context: None,
+            return_value: None,
+            state: State::Unsent,
+        }
+    }
+}
+
+impl Request {
+    /// The object that is asked.
+    #[must_use]
+    pub const fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// The operation's name.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.operation
+    }
+
+    /// Adds the next argument in the order of the IDL.
+    pub fn add_arg(&mut self, argument: NamedValue) {
+        self.arguments.push(argument);
+    }
+
+    /// The arguments; after the call `out` and `inout` ones have the object's values.
+    #[must_use]
+    pub fn arguments(&self) -> &[NamedValue] {
+        &self.arguments
+    }
+
+    /// Says what the operation returns; `void` where nothing is said.
+    pub fn set_return_type(&mut self, type_code: TypeCode) {
+        self.result = type_code;
+    }
+
+    /// Adds an exception that the operation may raise.
+    pub fn add_exception(&mut self, type_code: TypeCode) {
+        self.exceptions.push(type_code);
+    }
+
+    /// Says which properties of the context go with the request, for operations that declare a context.
+    pub fn set_context(&mut self, properties: &[(&str, &str)]) {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        self.context = Some(properties.iter().map(owned).collect());
+    }
+
+    /// What the operation returned; none before that, and for `void`.
+    #[must_use]
+    pub const fn return_value(&self) -> Option<&Value> {
+        self.return_value.as_ref()
+    }
+
+    /// Calls the operation and waits for its results.
+    ///
+    /// # Errors
+    /// [`RequestError`]; BAD_INV_ORDER with the standard's minor code 5 where it was called before.
+    pub fn invoke(&mut self) -> Result<(), RequestError> {
+        self.require_unsent(minor::REQUEST_INVOKED_AGAIN)?;
+        self.state = State::NotDeferred;
+        let results = self.target.invoke(
+            &self.operation,
+            |w| self.write_arguments(w),
+            |r| self.read_results(r),
+            |id, r| self.read_exception(id, r),
+        )?;
+        self.keep(results);
+        Ok(())
+    }
+
+    /// Sends the request as a one-way, whatever the operation is, by the sync scope in force. There are no results.
+    ///
+    /// # Errors
+    /// As [`ObjectRef::invoke_oneway`]; BAD_INV_ORDER with the standard's minor code 10 where it was called or sent before.
+    pub fn send_oneway(&mut self) -> Result<(), SystemException> {
+        self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
+        self.target
+            .invoke_oneway(&self.operation, |w| self.write_arguments(w))?;
+        self.state = State::NotDeferred;
+        Ok(())
+    }
+
+    /// Sends the request and does not wait for its reply. It connects first where no idle connection is there; until the reply has come
+    /// the connection is its own. A request that is dropped without its response is cancelled at the server.
+    ///
+    /// # Errors
+    /// What kept it from being sent; NO_RESOURCES above [`crate::limits::DEFERRED_MAX`]; BAD_INV_ORDER with the standard's minor code 10
+    /// where it was called or sent before.
+    pub fn send_deferred(&mut self) -> Result<(), SystemException> {
+        self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
+        let deferred = self
+            .target
+            .defer(&self.operation, &|w| self.write_arguments(w))?;
+        self.state = State::Deferred(Box::new(deferred));
+        Ok(())
+    }
+
+    /// Whether [`Request::response`] would not wait: the reply is there, or none will come.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was fetched, 13 where it was not deferred.
+    pub fn poll_response(&mut self) -> Result<bool, SystemException> {
+        match &mut self.state {
+            State::Deferred(deferred) => Ok(deferred.poll()),
+            state => Err(state.no_response()),
+        }
+    }
+
+    /// Waits for the reply of a deferred request, and takes its results.
+    ///
+    /// # Errors
+    /// As [`Request::invoke`] and [`Request::poll_response`].
+    pub fn response(&mut self) -> Result<(), RequestError> {
+        let deferred = match std::mem::replace(&mut self.state, State::Retrieved) {
+            State::Deferred(deferred) => *deferred,
+            state => {
+                let exception = state.no_response();
+                self.state = state;
+                return Err(exception.into());
+            }
+        };
+        let results = self.target.fetch(
+            deferred,
+            &self.operation,
+            &|w| self.write_arguments(w),
+            |r| self.read_results(r),
+            |id, r| self.read_exception(id, r),
+        )?;
+        self.keep(results);
+        Ok(())
+    }
+
+    fn require_unsent(&self, minor: u32) -> Result<(), SystemException> {
+        match self.state {
+            State::Unsent => Ok(()),
+            _ => Err(raise::bad_inv_order(minor, Completion::No)),
+        }
+    }
+
+    fn write_arguments(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let sent = self.arguments.iter();
+        for argument in sent.filter(|argument| argument.mode.is_sent()) {
+            write_value(&argument.type_code, &argument.value, w)?;
+        }
+        let Some(properties) = &self.context else {
+            return Ok(());
+        };
+        w.write_count(2 * properties.len())?;
+        for (name, value) in properties {
+            name.write(w)?;
+            value.write(w)?;
+        }
+        Ok(())
+    }
+
+    fn read_results(&self, r: &mut Reader<'_>) -> Result<Results, DecodeError> {
+        let return_value = match self.result.unaliased() {
+            result if result == TypeCode::void() => None,
+            result => Some(read_value(&result, r)?),
+        };
+        let returned = self.arguments.iter();
+        let returned = returned.filter(|argument| argument.mode.is_returned());
+        let arguments = returned.map(|argument| read_value(&argument.type_code, r));
+        Ok(Results {
+            return_value,
+            arguments: arguments.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn keep(&mut self, results: Results) {
+        self.return_value = results.return_value;
+        let arguments = self.arguments.iter_mut();
+        let returned = arguments.filter(|argument| argument.mode.is_returned());
+        for (argument, value) in returned.zip(results.arguments) {
+            argument.value = value;
+        }
+    }
+
+    fn read_exception(
+        &self,
+        id: &str,
+        r: &mut Reader<'_>,
+    ) -> Result<Option<RequestError>, DecodeError> {
+        let mut known = self.exceptions.iter().map(TypeCode::unaliased);
+        let Some(code) = known.find(|code| code.id() == Some(id)) else {
+            return Ok(None);
+        };
+        // Its repository id has been read.
+        let members = (0..code.member_count()).filter_map(|index| code.member_type(index));
+        let members = members.map(|member| read_value(&member, r));
+        let members = Value::Struct(members.collect::<Result<_, _>>()?);
+        let exception = Any::from_dynamic(&code, &members)
+            .map_err(|_| DecodeError::new(DecodeFact::TypeMismatch, r.position()))?;
+        let raised = UnknownUserException { exception };
+        Ok(Some(RequestError::User(raised)))
+    }
+}
+
+/// What a reply has brought.
+struct Results {
+    return_value: Option<Value>,
+    /// Those of `inout` and `out` arguments in order.
+    arguments: Vec<Value>,
+}
+
+impl State {
+    /// Why there is no response to ask for.
+    fn no_response(&self) -> SystemException {
+        let minor = match self {
+            Self::Unsent => minor::REQUEST_NOT_SENT,
+            Self::Retrieved => minor::RESPONSE_RETRIEVED,
+            Self::NotDeferred | Self::Deferred(_) => minor::REQUEST_NOT_DEFERRED,
+        };
+        raise::bad_inv_order(minor, Completion::No)
+    }
+}
+
+impl From<SystemException> for RequestError {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+impl fmt::Display for UnknownUserException {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the object raised {}", self.exception.type_code())
+    }
+}
+
+impl std::error::Error for UnknownUserException {}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(exception) => exception.fmt(f),
+            Self::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}

@@ -212,6 +212,24 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     ),
     (
         Kind::BadInvOrder,
+        minor::ARGUMENTS_OUT_OF_ORDER,
+        "a dynamic servant has asked for its arguments again, or after it raised",
+        "",
+    ),
+    (
+        Kind::BadInvOrder,
+        minor::RESULT_OUT_OF_ORDER,
+        "a dynamic servant has set its result again, before it asked for its arguments, or after it raised",
+        "",
+    ),
+    (
+        Kind::BadParam,
+        minor::NOT_AN_EXCEPTION,
+        "what a dynamic servant raises is no exception",
+        "",
+    ),
+    (
+        Kind::BadInvOrder,
         minor::SERVANT_MANAGER_SET,
         "the adapter has a servant manager already",
         "",

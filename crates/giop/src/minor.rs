@@ -30,6 +30,8 @@ pub const BAD_SCHEMA_SPECIFIC: u32 = omg(9);
 pub const BAD_REFERENCE_STRING: u32 = omg(10);
 /// BAD_PARAM: the object id is none that the adapter can have made.
 pub const OBJECT_ID_INVALID: u32 = omg(14);
+/// BAD_PARAM: the Any that a dynamic servant raises holds no exception.
+pub const NOT_AN_EXCEPTION: u32 = omg(21);
 /// BAD_PARAM: wide characters in a request on whose connection no code set was chosen for them.
 pub const WIDE_CODE_SET_UNSAID: u32 = omg(23);
 /// BAD_PARAM: a number is none of its enumeration's.
@@ -56,6 +58,10 @@ pub const OPERATION_UNKNOWN: u32 = omg(2);
 pub const WOULD_DEADLOCK: u32 = omg(3);
 /// BAD_INV_ORDER: a dynamic request is invoked that was invoked or sent before.
 pub const REQUEST_INVOKED_AGAIN: u32 = omg(5);
+/// BAD_INV_ORDER: the arguments of a dynamic server request are asked for again, or after an exception was set.
+pub const ARGUMENTS_OUT_OF_ORDER: u32 = omg(7);
+/// BAD_INV_ORDER: the result of a dynamic server request is set again, before its arguments were asked for, or after an exception was set.
+pub const RESULT_OUT_OF_ORDER: u32 = omg(9);
 /// BAD_INV_ORDER: a dynamic request is sent that was invoked or sent before.
 pub const REQUEST_SENT_AGAIN: u32 = omg(10);
 /// BAD_INV_ORDER: the response of a dynamic request is asked for that was not sent.

@@ -70,7 +70,10 @@ pub use deckwatch_giop::{
     SystemExceptionKind, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
-pub use dynamic::{ArgMode, NamedValue, Request, RequestError, UnknownUserException};
+pub use dynamic::{
+    ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, Request,
+    RequestError, UnknownUserException,
+};
 pub use orb::Orb;
 pub use policy::{
     Policy, PolicyCurrent, PolicyErrorCode, PolicyManager, PolicyType, RebindMode, SetOverrideType,

@@ -1,15 +1,29 @@
 //! What serves an object, and the request it is handed.
 
+use std::borrow::Cow;
+
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
 use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContexts};
 
-use crate::SystemException;
 use crate::wire::{self, Sizes};
+use crate::{Poa, SystemException};
 
 /// An object's implementation, as generated skeletons give it.
 pub trait Servant: Send + Sync + 'static {
-    /// The interfaces it has, most derived first; `_is_a` reads them.
+    /// The interfaces that all its objects have, most derived first.
     fn repository_ids(&self) -> &'static [&'static str];
+
+    /// The most derived interface of an object: what references to it say, and what `_repository_id` answers. The default is the first of
+    /// [`Servant::repository_ids`].
+    fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> Cow<'static, str> {
+        Cow::Borrowed(self.repository_ids().first().copied().unwrap_or(""))
+    }
+
+    /// Whether an object has an interface: what `_is_a` answers. The default looks for it in [`Servant::repository_ids`].
+    fn is_a(&self, _object_id: &[u8], _poa: &Poa, interface: &[u8]) -> bool {
+        let mut ids = self.repository_ids().iter();
+        ids.any(|id| id.as_bytes() == interface)
+    }
 
     /// Whether the object is not there: what `_non_existent` answers. A default servant knows that of each of its objects.
     ///
@@ -112,6 +126,17 @@ impl<'r> ServerRequest<'r> {
     pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
         self.write_exception(exception)
             .map_err(|error| SystemException::from(error).of_reply())
+    }
+
+    /// As [`ServerRequest::raise`]; `exception` writes its repository id and its members.
+    pub(crate) fn raise_with(
+        &mut self,
+        exception: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SystemException> {
+        let written = self
+            .begin(ReplyStatus::UserException)
+            .and_then(|mut writer| exception(&mut writer));
+        written.map_err(|error| SystemException::from(error).of_reply())
     }
 
     fn write_exception<E: UserException>(&mut self, exception: &E) -> Result<(), EncodeError> {

@@ -95,6 +95,11 @@ impl PoaState {
 }
 
 impl Adapter {
+    /// The adapter of the object that this thread serves.
+    pub(crate) fn current_poa(&self) -> Option<Poa> {
+        self.current().map(|serving| Poa(serving.adapter))
+    }
+
     /// What this thread serves, if it serves something.
     pub(super) fn current(&self) -> Option<Serving> {
         let without = |frame: &frames::Frame| {
@@ -220,10 +225,10 @@ impl Poa {
         if self.tells_servants()
             && let Some((id, slot)) = self.known(servant)?
         {
-            return self.reference(slot, &id, interface_of(servant));
+            return self.reference(slot, &id, &servant.primary_interface(&id, self));
         }
         if let Some(id) = self.0.current_id(servant) {
-            return self.reference_to(&id, interface_of(servant));
+            return self.reference_to(&id, &servant.primary_interface(&id, self));
         }
         self.require(self.tells_servants())?;
         Err(PoaError::ServantNotActive)
@@ -301,7 +306,7 @@ impl Poa {
         let adapter = self.adapter()?;
         let slot = self.0.map.slot_of(id).ok_or(PoaError::ObjectNotActive)?;
         let object = adapter.objects.pin(slot).ok_or(PoaError::ObjectNotActive)?;
-        self.reference(Some(slot), id, interface_of(&object.servant))
+        self.reference(Some(slot), id, &object.servant.primary_interface(id, self))
     }
 
     /// Whether the adapter knows its servants' ids, or makes some.
@@ -431,10 +436,6 @@ impl Poa {
         };
         Ok(orb.make_reference(key, repository_id)?)
     }
-}
-
-fn interface_of(servant: &Arc<dyn Servant>) -> &'static str {
-    servant.repository_ids().first().copied().unwrap_or("")
 }
 
 fn is_same(one: &Arc<dyn Servant>, other: &Arc<dyn Servant>) -> bool {

@@ -52,8 +52,9 @@ impl PoaCurrent {
             adapter,
             servant,
         } = self.look()?;
-        let interface = servant.and_then(|servant| servant.repository_ids().first().copied());
-        let made = Poa(adapter).reference_to(&id, interface.unwrap_or(""));
+        let poa = Poa(adapter);
+        let interface = servant.map(|servant| servant.primary_interface(&id, &poa));
+        let made = poa.reference_to(&id, &interface.unwrap_or_default());
         made.map_err(|_| NoContext)
     }
 

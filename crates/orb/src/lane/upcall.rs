@@ -1,5 +1,6 @@
 //! From a request to the servant: what its key leads to, who serves that, and the operations every object has.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -297,16 +298,11 @@ impl Lane {
         id: &[u8],
     ) -> Option<Outcome> {
         let answer = match request.operation {
-            b"_is_a" => is_a(request.body, servant).map(Answer::Boolean),
+            b"_is_a" => self.is_a(request.body, servant, id).map(Answer::Boolean),
             b"_non_existent" | b"_not_existent" => self
                 .guard(|| servant.non_existent(id))
                 .and_then(|answer| answer.map(Answer::Boolean)),
-            b"_repository_id" => Ok(Answer::Text(
-                servant
-                    .repository_ids()
-                    .first()
-                    .map_or(wire::OBJECT_REPOSITORY_ID, |id| id),
-            )),
+            b"_repository_id" => self.repository_id(servant, id).map(Answer::Text),
             b"_component" => Ok(Answer::Nil),
             b"_interface" => Err(raise::intf_repos(
                 minor::INTERFACE_REPOSITORY_ABSENT,
@@ -328,23 +324,39 @@ impl Lane {
         });
         Some(written.map_or_else(Outcome::Raise, |()| Outcome::Replied))
     }
+
+    fn is_a(
+        &self,
+        mut arguments: Reader<'_>,
+        servant: &dyn Servant,
+        id: &[u8],
+    ) -> Result<bool, SystemException> {
+        let asked = arguments.read_string_octets()?;
+        let poa = self.adapter.current_poa().ok_or_else(no_object)?;
+        let has = self.guard(|| servant.is_a(id, &poa, asked))?;
+        Ok(has || asked == wire::OBJECT_REPOSITORY_ID.as_bytes())
+    }
+
+    fn repository_id(
+        &self,
+        servant: &dyn Servant,
+        id: &[u8],
+    ) -> Result<Cow<'static, str>, SystemException> {
+        let poa = self.adapter.current_poa().ok_or_else(no_object)?;
+        let interface = self.guard(|| servant.primary_interface(id, &poa))?;
+        Ok(match &*interface {
+            "" => Cow::Borrowed(wire::OBJECT_REPOSITORY_ID),
+            _ => interface,
+        })
+    }
 }
 
 /// What every object answers without its servant.
 enum Answer {
     Boolean(bool),
-    Text(&'static str),
+    Text(Cow<'static, str>),
     /// No object.
     Nil,
-}
-
-fn is_a(mut arguments: Reader<'_>, servant: &dyn Servant) -> Result<bool, SystemException> {
-    let asked = arguments.read_string_octets()?;
-    let has = servant
-        .repository_ids()
-        .iter()
-        .any(|id| id.as_bytes() == asked);
-    Ok(has || asked == wire::OBJECT_REPOSITORY_ID.as_bytes())
 }
 
 fn no_object() -> SystemException {

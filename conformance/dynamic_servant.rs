@@ -1,0 +1,329 @@
+//! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12): octets made by hand, and generated stubs, on the other side.
+
+#[path = "common/mod.rs"]
+mod common;
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the stubs are used here, not the servant"
+)]
+#[path = "../crates/orb/examples/mirror/mod.rs"]
+mod mirror;
+
+use std::sync::{Arc, Mutex};
+
+use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
+use common::{FORMS, Order, Over, Wire, listening, message, over_each};
+use deckwatch_cdr::typecode::Member;
+use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Any, Char, TypeCode, Typed};
+use deckwatch_orb::{
+    DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectRef, Orb, Poa,
+    Policies, RequestError, Servant, SystemException, SystemExceptionKind as Kind,
+};
+use mirror::{ComplexStruct, EchoRef, EchoRefuseError, Refused};
+
+const OMG: u32 = 0x4f4d_0000;
+const SHAPE_ID: &str = "IDL:conformance/Shape:1.0";
+
+/// Serves whatever it is asked; its objects have an interface each.
+#[derive(Default)]
+struct Anything {
+    /// The minor codes of BAD_INV_ORDER and BAD_PARAM that `out_of_order` met.
+    met: Mutex<Vec<(Kind, u32)>>,
+}
+
+fn text() -> TypeCode {
+    TypeCode::unbounded_string()
+}
+
+fn exception(id: &str, values: &[(&str, TypeCode, Value)]) -> Any {
+    let members: Vec<_> = values
+        .iter()
+        .map(|(name, type_code, _)| Member { name, type_code })
+        .collect();
+    let code = TypeCode::exception(id, "Exception", &members);
+    let values = values.iter().map(|(_, _, value)| value.clone()).collect();
+    Any::from_dynamic(&code, &Value::Struct(values)).expect("values of their types")
+}
+
+impl Anything {
+    fn everything(request: &mut DynamicRequest<'_>) -> Result<(), SystemException> {
+        let parameters = vec![
+            NamedValue::of_in("a", TypeCode::octet(), Value::Nothing),
+            NamedValue::of_out("b", TypeCode::ulong()),
+            NamedValue::of_inout("c", text(), Value::Nothing),
+            NamedValue::of_in("d", TypeCode::ushort(), Value::Nothing),
+        ];
+        let parameters = request.arguments(parameters)?;
+        let (Value::Octet(a), Value::UShort(d)) = (&parameters[0].value, &parameters[3].value)
+        else {
+            panic!("values of the types asked for");
+        };
+        let sum = u32::from(*a) + u32::from(*d);
+        parameters[1].value = Value::ULong(sum);
+        let Value::String(c) = &mut parameters[2].value else {
+            panic!("a value of the type asked for");
+        };
+        c.push('!');
+        request.set_result(TypeCode::ushort(), Value::UShort(9))
+    }
+
+    fn echo(request: &mut DynamicRequest<'_>, type_code: TypeCode) -> Result<(), SystemException> {
+        let parameter = NamedValue::of_in("data", type_code.clone(), Value::Nothing);
+        let value = request.arguments(vec![parameter])?[0].value.clone();
+        request.set_result(type_code, value)
+    }
+
+    fn out_of_order(&self, request: &mut DynamicRequest<'_>) {
+        let nothing = || (TypeCode::octet(), Value::Octet(1));
+        let meet = |outcome: Result<(), SystemException>| {
+            let met = outcome.expect_err("it is out of order");
+            self.met.lock().unwrap().push((met.kind, met.minor));
+        };
+        let (code, value) = nothing();
+        meet(request.set_result(code, value));
+        request.arguments(Vec::new()).unwrap();
+        meet(request.arguments(Vec::new()).map(drop));
+        let (code, value) = nothing();
+        request.set_result(code, value).unwrap();
+        let (code, value) = nothing();
+        meet(request.set_result(code, value));
+        meet(request.set_exception(Any::from_value(&1_u32).unwrap()));
+        request.set_exception(exception("IDL:X:1.0", &[])).unwrap();
+        let (code, value) = nothing();
+        meet(request.set_result(code, value));
+        meet(request.arguments(Vec::new()).map(drop));
+    }
+}
+
+impl DynamicServant for Anything {
+    fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> String {
+        assert_eq!(poa.the_name(), "Shapes");
+        match object_id {
+            b"echo" => EchoRef::REPOSITORY_ID.to_owned(),
+            id => format!("IDL:conformance/{}:1.0", String::from_utf8_lossy(id)),
+        }
+    }
+
+    fn is_a(&self, object_id: &[u8], _poa: &Poa, interface: &str) -> bool {
+        object_id != b"echo" && interface == SHAPE_ID
+    }
+
+    fn non_existent(&self, object_id: &[u8]) -> Result<bool, SystemException> {
+        Ok(object_id == b"Ghost")
+    }
+
+    fn invoke(&self, request: &mut DynamicRequest<'_>) -> Result<(), SystemException> {
+        match request.operation() {
+            "ping" => Ok(()),
+            "everything" => Self::everything(request),
+            "echo_string" => Self::echo(request, text()),
+            "echo_complex" => Self::echo(request, ComplexStruct::type_code()),
+            "refuse" => {
+                let parameters = vec![
+                    NamedValue::of_in("reason", text(), Value::Nothing),
+                    NamedValue::of_in("code", TypeCode::long(), Value::Nothing),
+                ];
+                let values: Vec<_> = request.arguments(parameters)?.to_vec();
+                let values = values.into_iter().map(|named| named.value).collect();
+                let refused = Any::from_dynamic(&Refused::type_code(), &Value::Struct(values))?;
+                request.set_exception(refused)
+            }
+            "fail" => request.set_exception(exception(
+                "IDL:omg.org/CORBA/NO_PERMISSION:1.0",
+                &[
+                    ("minor", TypeCode::ulong(), Value::ULong(7)),
+                    (
+                        "completed",
+                        TypeCode::enumeration("IDL:c:1.0", "c", &["YES", "NO", "MAYBE"]),
+                        Value::Enum(0),
+                    ),
+                ],
+            )),
+            "out_of_order" => {
+                self.out_of_order(request);
+                Ok(())
+            }
+            _ => Err(request.unknown_operation()),
+        }
+    }
+}
+
+struct Shapes {
+    orb: Orb,
+    poa: Poa,
+    servant: Arc<DynamicImplementation<Anything>>,
+}
+
+impl Shapes {
+    /// An adapter whose objects are all served by one dynamic servant.
+    fn new(over: Over) -> Self {
+        let orb = listening(over, Orb::builder());
+        let root = orb.root_poa().expect("it listens");
+        let manager = root.the_poa_manager();
+        manager.activate().expect("a fresh manager");
+        let policies = Policies {
+            request_processing: deckwatch_orb::RequestProcessing::UseDefaultServant,
+            id_assignment: deckwatch_orb::IdAssignment::UserId,
+            id_uniqueness: deckwatch_orb::IdUniqueness::MultipleId,
+            ..Policies::default()
+        };
+        let poa = root
+            .create_poa("Shapes", Some(manager), &policies)
+            .expect("policies that go together");
+        let servant = Arc::new(DynamicImplementation::new(Anything::default()));
+        let made: Arc<dyn Servant> = servant.clone();
+        poa.set_servant(made).expect("USE_DEFAULT_SERVANT");
+        Self { orb, poa, servant }
+    }
+
+    fn object(&self, id: &str) -> ObjectRef {
+        self.poa
+            .create_reference_with_id(id.as_bytes(), "")
+            .expect("a user's id")
+    }
+
+    fn key(&self, id: &str) -> Vec<u8> {
+        self.object(id).object_key().expect("a profile").to_vec()
+    }
+
+    fn seen_by(&self, client: &Orb, id: &str) -> ObjectRef {
+        let text = self.orb.object_to_string(&self.object(id));
+        client
+            .string_to_object(&text)
+            .expect("a reference")
+            .expect("not nil")
+    }
+}
+
+impl Drop for Shapes {
+    fn drop(&mut self) {
+        let _by_the_test = self.orb.shutdown(true);
+    }
+}
+
+over_each! {
+    fn a_dynamic_servant_gets_its_arguments_and_gives_result_inout_and_out(over) {
+        let shapes = Shapes::new(over);
+        let key = shapes.key("Circle");
+        let mut wire = Wire::to(&shapes.orb);
+        for form in FORMS {
+            let request = common::Request::new(form, &key, "everything");
+            let mut reply = wire.ask(&request.with(|octets| {
+                octets.u8(1).string("three").u16(4);
+            })).reply();
+            assert_eq!(reply.status, NO_EXCEPTION);
+            let back = (reply.body.u16(), reply.body.u32(), reply.body.string());
+            assert_eq!(back, (9, 5, "three!".to_owned()));
+            assert!(reply.body.rest().is_empty());
+            let empty = wire.ask(&common::Request::new(form, &key, "ping").bare()).reply();
+            assert_eq!((empty.status, empty.body.rest().len()), (NO_EXCEPTION, 0));
+        }
+    }
+
+    fn arguments_of_other_types_raise_marshal(over) {
+        let shapes = Shapes::new(over);
+        let mut wire = Wire::to(&shapes.orb);
+        let request = common::Request::new((2, Order::Little), &shapes.key("Circle"), "everything");
+        let reply = wire.ask(&request.with(|octets| {
+            octets.u8(1).u32(4_000_000);
+        })).reply();
+        assert_eq!(reply.exception().0, "IDL:omg.org/CORBA/MARSHAL:1.0");
+    }
+
+    fn a_dynamic_servant_raises_exceptions_of_the_user_and_of_the_system(over) {
+        let shapes = Shapes::new(over);
+        let key = shapes.key("Circle");
+        let mut wire = Wire::to(&shapes.orb);
+        for form in FORMS {
+            let refuse = common::Request::new(form, &key, "refuse");
+            let mut reply = wire.ask(&refuse.with(|octets| {
+                octets.string("no").u32(8);
+            })).reply();
+            assert_eq!(reply.status, USER_EXCEPTION);
+            let back = (reply.body.string(), reply.body.string(), reply.body.u32());
+            assert_eq!(back, ("IDL:Deckwatch/Refused:1.0".to_owned(), "no".to_owned(), 8));
+            let fail = wire.ask(&common::Request::new(form, &key, "fail").bare()).reply();
+            assert_eq!(fail.status, SYSTEM_EXCEPTION);
+            assert_eq!(fail.exception(), ("IDL:omg.org/CORBA/NO_PERMISSION:1.0".to_owned(), 7, 0));
+            let unknown = wire.ask(&common::Request::new(form, &key, "nonsense").bare()).reply();
+            assert_eq!(unknown.exception(), ("IDL:omg.org/CORBA/BAD_OPERATION:1.0".to_owned(), OMG | 2, 1));
+        }
+    }
+
+    fn the_order_of_a_dynamic_servants_calls_is_kept(over) {
+        let shapes = Shapes::new(over);
+        let mut wire = Wire::to(&shapes.orb);
+        let request = common::Request::new((2, Order::Big), &shapes.key("Circle"), "out_of_order");
+        let mut reply = wire.ask(&request.bare()).reply();
+        assert_eq!((reply.status, reply.body.string()), (USER_EXCEPTION, "IDL:X:1.0".to_owned()));
+        let met = shapes.servant.servant().met.lock().unwrap().clone();
+        let order = |minor| (Kind::BadInvOrder, OMG | minor);
+        let not_one = (Kind::BadParam, OMG | 21);
+        assert_eq!(met, [order(9), order(7), order(9), not_one, order(9), order(7)]);
+    }
+
+    fn a_dynamic_servant_says_of_each_object_what_it_is(over) {
+        let shapes = Shapes::new(over);
+        let client = common::client();
+        for (id, interface) in [("Circle", "IDL:conformance/Circle:1.0"), ("echo", EchoRef::REPOSITORY_ID)] {
+            let object = shapes.seen_by(&client, id);
+            assert_eq!(object.is_a(interface), Ok(true));
+            assert_eq!(object.is_a("IDL:omg.org/CORBA/Object:1.0"), Ok(true));
+            assert_eq!(object.is_a("IDL:conformance/Square:1.0"), Ok(false));
+            assert_eq!(object.is_a(SHAPE_ID), Ok(id == "Circle"));
+            let mut question = object.create_request("_repository_id");
+            question.set_return_type(text());
+            assert_eq!(question.invoke(), Ok(()));
+            assert_eq!(question.return_value(), Some(&Value::String(interface.to_owned())));
+        }
+        let servant: Arc<dyn Servant> = shapes.servant.clone();
+        shapes.poa.activate_object_with_id(b"Square", servant).expect("an id of its own");
+        let square = shapes.poa.id_to_reference(b"Square").expect("it is active");
+        assert_eq!(square.type_id(), "IDL:conformance/Square:1.0");
+        assert_eq!(shapes.seen_by(&client, "Ghost").non_existent(), Ok(true));
+        assert_eq!(shapes.seen_by(&client, "Circle").non_existent(), Ok(false));
+    }
+
+    fn a_one_way_of_a_dynamic_servant_is_not_answered(over) {
+        let shapes = Shapes::new(over);
+        let key = shapes.key("Circle");
+        let mut wire = Wire::to(&shapes.orb);
+        let form = (2, Order::Little);
+        wire.say(&common::Request::new(form, &key, "fail").id(1).flags(SYNC_NONE).bare());
+        let reply = wire.ask(&common::Request::new(form, &key, "ping").id(2).bare()).reply();
+        assert_eq!((reply.id, reply.status), (2, message::NO_EXCEPTION));
+    }
+
+    fn generated_stubs_and_dynamic_requests_call_a_dynamic_servant(over) {
+        let shapes = Shapes::new(over);
+        let client = common::client();
+        let object = shapes.seen_by(&client, "echo");
+        let echo = EchoRef::narrow(&object).expect("it answers").expect("it is an Echo");
+        assert_eq!(echo.ping(), Ok(()));
+        assert_eq!(echo.echo_string("gr\u{fc}n").as_deref(), Ok("gr\u{fc}n"));
+        let complex = ComplexStruct {
+            s: 1,
+            l: -2,
+            f: 0.5,
+            d: 4.0,
+            c: Char(b'x'),
+            name: "ship".try_into().expect("a short name"),
+        };
+        assert_eq!(echo.echo_complex(&complex), Ok(complex));
+        match echo.refuse("no", 8) {
+            Err(EchoRefuseError::Refused(refused)) => assert_eq!(refused.code, 8),
+            other => panic!("refused, not {other:?}"),
+        }
+        let mut refuse = object.create_request("refuse");
+        let reason = Value::String("no".to_owned());
+        refuse.add_arg(NamedValue::of_in("reason", text(), reason));
+        refuse.add_arg(NamedValue::of_in("code", TypeCode::long(), Value::Long(8)));
+        refuse.add_exception(Refused::type_code());
+        let Err(RequestError::User(raised)) = refuse.invoke() else {
+            panic!("a user exception");
+        };
+        assert_eq!(raised.exception.extract::<Refused>().map(|refused| refused.code), Ok(8));
+    }
+}

@@ -1,0 +1,223 @@
+//! Serving operations that no skeleton is there for (CORBA 3.3 part 1, clause 12).
+
+use std::borrow::Cow;
+
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::{Value, copy_value, read_value, write_value};
+use deckwatch_cdr::{Any, EncodeError, Parse, Reader, TypeCode, Writer};
+
+use super::NamedValue;
+use crate::{
+    Completion, Poa, Servant, ServerRequest, SystemException, SystemExceptionKind, minor, raise,
+};
+
+/// An object's implementation that learns at run time what it is asked.
+///
+/// ```
+/// # use deckwatch_cdr::{TypeCode, value::Value};
+/// # use deckwatch_orb::{DynamicRequest, DynamicServant, NamedValue, Poa, SystemException};
+/// struct Calculator;
+/// impl DynamicServant for Calculator {
+///     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> String {
+///         "IDL:Example/Calculator:1.0".to_owned()
+///     }
+///     fn invoke(&self, request: &mut DynamicRequest<'_>) -> Result<(), SystemException> {
+///         if request.operation() != "square" {
+///             return Err(request.unknown_operation());
+///         }
+///         let parameters = vec![NamedValue::of_in("x", TypeCode::double(), Value::Nothing)];
+///         if let [NamedValue { value: Value::Double(x), .. }] = *request.arguments(parameters)? {
+///             request.set_result(TypeCode::double(), Value::Double(x * x))?;
+///         }
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait DynamicServant: Send + Sync + 'static {
+    /// The repository id of the most derived interface of an object.
+    fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> String;
+
+    /// Whether an object has an interface besides its primary one and `Object`: what `_is_a` answers.
+    fn is_a(&self, _object_id: &[u8], _poa: &Poa, _interface: &str) -> bool {
+        false
+    }
+
+    /// Whether the object is not there: what `_non_existent` answers.
+    ///
+    /// # Errors
+    /// A system exception goes to the caller.
+    fn non_existent(&self, _object_id: &[u8]) -> Result<bool, SystemException> {
+        Ok(false)
+    }
+
+    /// Serves one request. One that sets neither result nor exception returns `void`.
+    ///
+    /// # Errors
+    /// The system exception that the caller is to get, [`DynamicRequest::unknown_operation`] for an operation it does not have.
+    fn invoke(&self, request: &mut DynamicRequest<'_>) -> Result<(), SystemException>;
+}
+
+/// Makes a [`DynamicServant`] one that an adapter takes.
+#[derive(Debug)]
+pub struct DynamicImplementation<S>(S);
+
+impl<S: DynamicServant> DynamicImplementation<S> {
+    /// The servant as an adapter takes it.
+    #[must_use]
+    pub const fn new(servant: S) -> Self {
+        Self(servant)
+    }
+
+    /// The servant.
+    #[must_use]
+    pub const fn servant(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: DynamicServant> Servant for DynamicImplementation<S> {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> Cow<'static, str> {
+        Cow::Owned(self.0.primary_interface(object_id, poa))
+    }
+
+    fn is_a(&self, object_id: &[u8], poa: &Poa, interface: &[u8]) -> bool {
+        let Ok(interface) = std::str::from_utf8(interface) else {
+            return false;
+        };
+        self.0.primary_interface(object_id, poa) == interface
+            || self.0.is_a(object_id, poa, interface)
+    }
+
+    fn non_existent(&self, object_id: &[u8]) -> Result<bool, SystemException> {
+        self.0.non_existent(object_id)
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let Ok(operation) = std::str::from_utf8(request.operation()) else {
+            return Err(unknown_operation());
+        };
+        let mut dynamic = DynamicRequest {
+            operation,
+            object_id: request.object_id(),
+            unread: request.arguments(),
+            list: None,
+            result: None,
+            exception: None,
+        };
+        self.0.invoke(&mut dynamic)?;
+        dynamic.reply(request)
+    }
+}
+
+/// A request on its way through a dynamic servant (ServerRequest of clause 12.3).
+#[derive(Debug)]
+pub struct DynamicRequest<'r> {
+    operation: &'r str,
+    object_id: &'r [u8],
+    unread: Reader<'r>,
+    /// The parameters, from when they were asked for.
+    list: Option<Vec<NamedValue>>,
+    result: Option<(TypeCode, Value)>,
+    exception: Option<Any>,
+}
+
+impl<'r> DynamicRequest<'r> {
+    /// The operation's name.
+    #[must_use]
+    pub const fn operation(&self) -> &'r str {
+        self.operation
+    }
+
+    /// The id, within its adapter, of the object that is asked.
+    #[must_use]
+    pub const fn object_id(&self) -> &'r [u8] {
+        self.object_id
+    }
+
+    /// BAD_OPERATION: what a servant raises that does not have the operation.
+    #[must_use]
+    pub fn unknown_operation(&self) -> SystemException {
+        unknown_operation()
+    }
+
+    /// Says what the parameters are, in the order of the IDL, and gives them with the caller's values, those of `out` parameters as they
+    /// were. The servant writes the values of `inout` and `out` parameters here or by [`DynamicRequest::parameters`].
+    ///
+    /// # Errors
+    /// MARSHAL where the arguments are of other types; BAD_INV_ORDER with the standard's minor code 7 where it is called again, or after an
+    /// exception was set.
+    pub fn arguments(
+        &mut self,
+        mut parameters: Vec<NamedValue>,
+    ) -> Result<&mut [NamedValue], SystemException> {
+        if self.list.is_some() || self.exception.is_some() {
+            let minor = minor::ARGUMENTS_OUT_OF_ORDER;
+            return Err(raise::bad_inv_order(minor, Completion::No));
+        }
+        for parameter in &mut parameters {
+            if parameter.mode.is_sent() {
+                parameter.value = read_value(&parameter.type_code, &mut self.unread)?;
+            }
+        }
+        Ok(self.list.insert(parameters))
+    }
+
+    /// The parameters; none before [`DynamicRequest::arguments`].
+    pub fn parameters(&mut self) -> &mut [NamedValue] {
+        self.list.as_deref_mut().unwrap_or_default()
+    }
+
+    /// Says what the operation returns. It is not called where that is `void`.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 9 where it is called again, before [`DynamicRequest::arguments`], or after an
+    /// exception was set.
+    pub fn set_result(&mut self, type_code: TypeCode, value: Value) -> Result<(), SystemException> {
+        if self.list.is_none() || self.result.is_some() || self.exception.is_some() {
+            let minor = minor::RESULT_OUT_OF_ORDER;
+            return Err(raise::bad_inv_order(minor, Completion::No));
+        }
+        self.result = Some((type_code, value));
+        Ok(())
+    }
+
+    /// Says which exception the operation raises, of the user's or of the system's. The last one counts, and no result any more.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard's minor code 21 where the Any holds no exception.
+    pub fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
+        if exception.type_code().unaliased().kind() != Kind::Except {
+            return Err(raise::bad_param(minor::NOT_AN_EXCEPTION, Completion::Maybe));
+        }
+        self.exception = Some(exception);
+        Ok(())
+    }
+
+    fn reply(self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        if let Some(exception) = self.exception {
+            let code = exception.type_code().unaliased();
+            let id = code.id().unwrap_or_default().as_bytes();
+            if SystemExceptionKind::from_repository_id(id).is_some() {
+                return Err(SystemException::parse(&mut exception.reader())?);
+            }
+            return request.raise_with(|w| copy_value(&code, &mut exception.reader(), w));
+        }
+        let returned = self.list.unwrap_or_default().into_iter();
+        let returned = returned.filter(|parameter| parameter.mode.is_returned());
+        let returned = returned.map(|parameter| (parameter.type_code, parameter.value));
+        let results: Vec<_> = self.result.into_iter().chain(returned).collect();
+        let write = |w: &mut Writer<'_>| -> Result<(), EncodeError> {
+            let mut results = results.iter();
+            results.try_for_each(|(type_code, value)| write_value(type_code, value, w))
+        };
+        request.reply_with(write)
+    }
+}
+
+fn unknown_operation() -> SystemException {
+    raise::bad_operation(minor::OPERATION_UNKNOWN, Completion::No)
+}

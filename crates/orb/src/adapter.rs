@@ -376,6 +376,8 @@ impl Adapter {
                 Poa(Arc::clone(adapter)).begin_destroy(true);
             }
         }
+        // Where no thread was ever lent, this one is.
+        self.main.claim();
         // Those too that have been destroyed before and give their servants back still.
         let is_over = || self.unfinished.load(Ordering::Acquire) == 0;
         while !frames::is_within(self.incarnation) && !is_over() && is_time() {

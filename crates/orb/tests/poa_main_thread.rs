@@ -250,3 +250,20 @@ fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to
         ));
     }
 }
+
+#[test]
+fn where_no_thread_was_lent_servants_go_back_on_the_one_that_ends_the_orb() {
+    let server = Server::start();
+    let with_manager = Policies {
+        request_processing: RequestProcessing::UseServantManager,
+        ..policies()
+    };
+    let poa = child(&server, "main", &with_manager);
+    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
+    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
+        .unwrap();
+    poa.activate_object_with_id(b"id", keeper.0.clone())
+        .unwrap();
+    server.orb.shutdown(true).unwrap();
+    assert_eq!(*keeper.0.threads.lock().unwrap(), [thread::current().id()]);
+}

@@ -4,9 +4,14 @@ mod support;
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use deckwatch_orb::{Orb, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind};
-use support::{Server, call, client_of, note};
+use deckwatch_orb::{
+    ObjectRef, Orb, Poa, Policies, Policy, RequestProcessing, Servant, ServantActivator,
+    ServantManager, ServantManagerError, ServerRequest, SetOverrideType, SyncScope,
+    SystemException, SystemExceptionKind as Kind,
+};
+use support::{Bench, Server, call, client_of, note};
 
 const OMG: u32 = 0x4f4d_0000;
 
@@ -114,4 +119,47 @@ fn an_orb_without_threads_works_when_it_is_told_to() {
     }
     assert_eq!(*server.bench.order.lock().unwrap(), [7]);
     assert_eq!(server.orb.shutdown(true), Ok(()));
+}
+
+/// Tells somebody else when its servants go.
+struct Teller(ObjectRef);
+
+impl ServantActivator for Teller {
+    fn incarnate(&self, _: &[u8], _: &Poa) -> Result<Arc<dyn Servant>, ServantManagerError> {
+        Ok(Arc::new(Bench::default()))
+    }
+
+    fn etherealize(&self, _: &[u8], _: &Poa, _: Arc<dyn Servant>, _: bool, _: bool) {
+        note(&self.0, 2).unwrap();
+    }
+}
+
+#[test]
+fn a_one_way_that_nobody_waits_for_is_sent_at_the_end_of_its_orb_too() {
+    let server = Server::start();
+    let orb = Server::start();
+    let told = orb.orb.string_to_object(&server.text).unwrap().unwrap();
+    let scope = [Policy::SyncScope(SyncScope::None)];
+    let told = told
+        .set_policy_overrides(&scope, SetOverrideType::AddOverride)
+        .unwrap();
+    let policies = Policies {
+        request_processing: RequestProcessing::UseServantManager,
+        ..Policies::persistent()
+    };
+    let poa = orb.root.create_poa("poa", None, &policies).unwrap();
+    poa.set_servant_manager(ServantManager::Activator(Arc::new(Teller(told.clone()))))
+        .unwrap();
+    poa.activate_object_with_id(b"id", Arc::new(Bench::default()))
+        .unwrap();
+    note(&told, 1).unwrap();
+    orb.orb.shutdown(true).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while *server.bench.order.lock().unwrap() != [1, 2] {
+        assert!(
+            Instant::now() < until,
+            "it lies in a box that nobody empties"
+        );
+        std::thread::yield_now();
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::{Codec, EncodeError, Version, Writer};
 use deckwatch_giop::Response;
-use deckwatch_sync::{BoundedQueue, PiMutex, Popped};
+use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
 use super::exchange::{Call, CallKind, Deadlines, Failure};
 use super::forward::tell;
@@ -89,11 +89,15 @@ pub(crate) fn post_oneway(
         buffer,
         arguments_len,
     };
-    outbox.post(letter).map_err(|letter| {
+    let has_sender = outbox.post(letter).map_err(|letter| {
         client.slab.take_back_written(letter.buffer);
         client.counters.count(Counter::OnewaysLost);
         raise::transient(minor::REQUEST_DISCARDED, Completion::No)
-    })
+    })?;
+    if !has_sender {
+        binding.send_letters(|| true);
+    }
+    Ok(())
 }
 
 impl Outbox {
@@ -110,7 +114,8 @@ impl Outbox {
         })
     }
 
-    fn post(&self, letter: Letter) -> Result<(), Letter> {
+    /// Whether the box's thread will come for it: not at the end of the ORB. A letter that stays would keep the ORB for ever.
+    fn post(&self, letter: Letter) -> Result<bool, Letter> {
         let size = letter.buffer.len();
         let mut letters = self.letters.lock("outbox.post");
         let held = self.size.load(Ordering::Relaxed);
@@ -121,8 +126,7 @@ impl Outbox {
         self.size.store(held + size, Ordering::Relaxed);
         letters.push_back(letter);
         drop(letters);
-        let _it_rings_already = self.bell.push(());
-        Ok(())
+        Ok(!matches!(self.bell.push(()), Err(PushError::Closed(()))))
     }
 
     fn take(&self) -> Option<Letter> {

@@ -5,11 +5,12 @@ mod support;
 use std::sync::Arc;
 
 use deckwatch_orb::{
-    Completion, Counter, Orb, Policies, Servant, SystemException, SystemExceptionKind as Kind,
+    Completion, Counter, Orb, Policies, Servant, ServerRequest, SystemException,
+    SystemExceptionKind as Kind,
 };
 use support::{
-    Bench, CallError, Refused, Server, call, call_back, call_octets, call_refuse, call_text,
-    client_of, note, noted,
+    Bench, CallError, Refused, Server, TEST_ID, call, call_back, call_octets, call_refuse,
+    call_text, client_of, note, noted,
 };
 
 #[test]
@@ -331,4 +332,49 @@ fn initial_references_that_lead_to_each_other_are_a_wrong_text_and_no_endless_wa
         assert_eq!(raised.kind, Kind::BadParam);
     }
     assert!(orb.resolve_initial_references("Alias").is_ok());
+}
+
+/// Its end is a mistake of the application's.
+struct Doomed(Arc<Bench>);
+
+impl Servant for Doomed {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[TEST_ID]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        self.0.dispatch(request)
+    }
+}
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        panic!("a servant panics at its end, as the test asked it to");
+    }
+}
+
+#[test]
+fn a_servant_that_panics_at_its_end_takes_no_thread_of_the_lane_with_it() {
+    let orb = Orb::builder().listen("127.0.0.1:0").unwrap();
+    let server = Server::with(orb.threads(1).dynamic_threads(0).build().unwrap());
+    let (client, other) = client_of(&server);
+    let bench = Arc::new(Bench::default());
+    let id = server
+        .root
+        .activate_object(Arc::new(Doomed(bench.clone())))
+        .unwrap();
+    let text = server.root.id_to_reference(&id).unwrap().to_string();
+    let doomed = client.string_to_object(&text).unwrap().unwrap();
+    let caller = std::thread::spawn(move || call(&doomed, "meet"));
+    bench.gate.wait_for_arrivals(1);
+    // The request holds the servant last.
+    server.root.deactivate_object(&id).unwrap();
+    bench.gate.open();
+    let raised = caller.join().unwrap().unwrap_err();
+    assert_eq!(
+        (raised.kind, raised.completed),
+        (Kind::Unknown, Completion::Maybe)
+    );
+    assert_eq!(server.orb.counters().read(Counter::ServantPanics), 1);
+    assert_eq!(call(&other, "ping"), Ok(()));
 }

@@ -126,14 +126,17 @@ impl Lane {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
         let mut reply = self.slab.lend_empty();
-        let outcome = agreed.map_or_else(Outcome::Raise, |()| {
-            self.upcall(&mut Upcall {
+        let outcome = agreed.and_then(|()| {
+            let mut upcall = Upcall {
                 connection: Some(connection),
                 message,
                 request,
                 reply: &mut reply,
-            })
+            };
+            // What the application has given ends here too, and its end can panic.
+            self.guard(|| self.upcall(&mut upcall))
         });
+        let outcome = outcome.unwrap_or_else(Outcome::Raise);
         let is_answered = matches!(outcome, Outcome::Receipted);
         match outcome {
             Outcome::Replied | Outcome::Receipted => {}

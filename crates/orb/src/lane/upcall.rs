@@ -241,7 +241,7 @@ impl Lane {
     }
 
     /// Calls the application's code; its panic is UNKNOWN.
-    fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
+    pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
         catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
             self.counters.count(Counter::ServantPanics);
             raise::unknown(0, Completion::Maybe)

@@ -342,8 +342,9 @@ impl Lane {
         if self.closing.load(Ordering::Acquire) {
             return Turned::Closed;
         }
+        // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         let wait = self.begin_wait(patience);
-        self.waiting.fetch_add(1, Ordering::AcqRel);
         let event = self.poller.wait(wait.limit);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.end_wait(&wait, event.is_some());

@@ -225,7 +225,7 @@ fn monotonic_after(wait: Duration) -> libc::timespec {
     let nanoseconds = now.tv_nsec + i64::from(wait.subsec_nanos());
     let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX / 2);
     libc::timespec {
-        tv_sec: now.tv_sec.saturating_add(seconds) + nanoseconds / 1_000_000_000,
+        tv_sec: (now.tv_sec + nanoseconds / 1_000_000_000).saturating_add(seconds),
         tv_nsec: nanoseconds % 1_000_000_000,
     }
 }

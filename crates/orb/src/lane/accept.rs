@@ -119,6 +119,11 @@ impl Lane {
             return;
         };
         connection.token.store(token_of(key), Ordering::Relaxed);
+        // SYNC: pairs with the fence in `shutdown`: it finds the connection in the table, or we find the lane closing.
+        fence(Ordering::SeqCst);
+        if self.closing.load(Ordering::SeqCst) {
+            return self.close(key, &connection);
+        }
         if self.trace.is_on() {
             let peer = connection.stream.peer();
             let (number, side) = (connection.number, Side::Server);

@@ -38,7 +38,7 @@ impl Lane {
         }
         let now = self.transport.now();
         let until = now.after(period).0;
-        let kept = self.kept_until.load(Ordering::Acquire);
+        let kept = self.kept_until.load(Ordering::SeqCst);
         // One that is overdue is not relied on.
         let is_kept = now.0 <= kept && kept <= until;
         let swap = || {
@@ -63,10 +63,11 @@ impl Lane {
         let was_keeper = self.kept_until.compare_exchange(
             wait.keeps_until,
             0,
-            Ordering::AcqRel,
+            Ordering::SeqCst,
             Ordering::Relaxed,
         );
-        if leaves && was_keeper.is_ok() && self.waiting.load(Ordering::Acquire) != 0 {
+        // SYNC: pairs with the count in `turn`: a thread that relied on us is seen, or sees that nobody keeps.
+        if leaves && was_keeper.is_ok() && self.waiting.load(Ordering::SeqCst) != 0 {
             self.poller.wake();
         }
     }

@@ -66,6 +66,8 @@ impl Lane {
         let deadline = self.transport.now().after(DRAIN_TIMEOUT);
         self.wait_until(deadline, || self.in_progress.load(Ordering::Acquire) == 0);
         let mut keys = Vec::new();
+        // SYNC: pairs with the fence in `admit`.
+        fence(Ordering::SeqCst);
         self.connections
             .for_each(|key, connection| keys.push((connection.owes(), key)));
         // Those that do not read keep nobody else from hearing of it.

@@ -198,7 +198,7 @@ impl Inbound {
     pub(crate) fn pause(&mut self, slab: &Slab, now: impl FnOnce() -> Instant64) -> bool {
         self.rest(slab);
         let oldest = self.oldest_train();
-        let is_unfinished = self.is_within_message() || oldest.is_some();
+        let is_unfinished = self.is_within_message();
         if !is_unfinished {
             self.begun = None;
         } else if self.begun.is_none() || self.begun_train != oldest {
@@ -285,9 +285,14 @@ impl Inbound {
         !matches!(self.next_len(), Ok(None))
     }
 
-    /// Whether a message has begun to arrive and not ended.
+    /// Whether a message has begun to arrive, whole or in fragments, and not ended.
     pub(crate) fn is_within_message(&self) -> bool {
-        self.consumed != self.filled
+        self.consumed != self.filled || self.oldest_train().is_some()
+    }
+
+    /// The peer is kept from sending on: the time that its message may take begins anew after that.
+    pub(crate) fn excuse(&mut self) {
+        self.begun = None;
     }
 
     /// The octets of a message, as long as nothing is read.

@@ -6,9 +6,14 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_orb::{Completion, Counter, ObjectRef, Orb, Servant, SystemExceptionKind as Kind};
+use deckwatch_cdr::{ByteOrder, Write, Writer};
+use deckwatch_orb::transport::Transport;
+use deckwatch_orb::{
+    Completion, Counter, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
+    SystemExceptionKind as Kind,
+};
 use support::world::World;
-use support::{Bench, call, call_back, call_octets, note};
+use support::{Bench, call, call_back, call_octets, note, request, request_of};
 
 const LATENCY_NS: u64 = 250_000;
 
@@ -99,4 +104,152 @@ fn every_seed_keeps_order_and_gives_each_request_one_reply_and_repeats_exactly()
         assert_eq!(trace, run(seed), "seed {seed}");
     }
     assert_ne!(run(1), run(2));
+}
+
+fn count(orb: &Orb, counter: Counter) -> u64 {
+    orb.counters().read(counter)
+}
+
+#[test]
+fn calls_that_are_given_up_never_get_the_reply_of_another_whatever_the_latencies() {
+    let mut given_up = 0;
+    for seed in 0..100 {
+        let world = World::new(seed, (1_000, 900_000));
+        let (client, server, _bench, reference) = two(&world);
+        let hasty = reference.with_round_trip_timeout(Some(Duration::from_micros(800)));
+        for number in 0..60_u32 {
+            let octets = number.to_be_bytes().repeat(1 + seed as usize);
+            match call_octets(&hasty, &octets) {
+                Ok(answer) => assert_eq!(answer, octets, "seed {seed}"),
+                Err(raised) => assert_eq!(raised.kind, Kind::Timeout, "seed {seed}"),
+            }
+        }
+        world.settle();
+        // Whatever was late has come: one connection has room for the next call.
+        let made = count(&client, Counter::ConnectionsMade);
+        assert_eq!(call_octets(&reference, b"last").unwrap(), b"last");
+        assert_eq!(count(&client, Counter::ConnectionsMade), made);
+        assert_eq!(count(&client, Counter::RepliesToNobody), 0, "seed {seed}");
+        let cancels = count(&client, Counter::CancelsSent);
+        assert_eq!(count(&client, Counter::Timeouts), cancels, "seed {seed}");
+        assert_eq!(count(&server, Counter::CancelRequests), cancels);
+        given_up += cancels;
+        world.end();
+    }
+    assert!(given_up > 100, "{given_up}");
+}
+
+#[test]
+fn one_ways_keep_their_order_whatever_is_waited_for_and_given_up() {
+    let scopes = [
+        SyncScope::None,
+        SyncScope::WithTransport,
+        SyncScope::WithServer,
+        SyncScope::WithTarget,
+    ];
+    for seed in 0..100 {
+        let world = World::new(seed, (1_000, 900_000));
+        let (client, _server, bench, reference) = two(&world);
+        let hasty = reference.with_round_trip_timeout(Some(Duration::from_micros(1_200)));
+        let by_scope = scopes.map(|scope| {
+            let policies = [Policy::SyncScope(scope)];
+            hasty
+                .set_policy_overrides(&policies, SetOverrideType::AddOverride)
+                .unwrap()
+        });
+        for value in 0..60 {
+            let scope = (value as usize * 7 + seed as usize) % scopes.len();
+            let sent = note(&by_scope[scope], value).map_err(|raised| raised.kind);
+            assert!(matches!(sent, Ok(()) | Err(Kind::Timeout)), "seed {seed}");
+        }
+        world.settle();
+        // One that was given up had been sent.
+        let order = bench.order.lock().unwrap().clone();
+        assert!(order.into_iter().eq(0..60), "seed {seed}");
+        assert_eq!(count(&client, Counter::ConnectionsMade), 1, "seed {seed}");
+        world.end();
+    }
+}
+
+#[test]
+fn replies_go_through_a_window_of_any_size_in_the_order_and_at_the_pace_of_their_reader() {
+    for (seed, window) in [(1, 1), (2, 100), (3, 1_460), (4, 65_536)] {
+        let world = World::new(seed, (1_000, 900_000));
+        world.narrow(window);
+        let (_client, server, bench, reference) = two(&world);
+        let octets: Vec<u8> = (0..window * 40).map(|index| index as u8).collect();
+        for value in 0..3 {
+            note(&reference, value).unwrap();
+            assert_eq!(call_octets(&reference, &octets).unwrap(), octets);
+        }
+        assert!(count(&server, Counter::RepliesQueued) >= 3);
+        assert_eq!(count(&server, Counter::OutboundExhausted), 0);
+        world.settle();
+        assert_eq!(*bench.order.lock().unwrap(), [0, 1, 2]);
+        world.end();
+    }
+}
+
+#[test]
+fn who_takes_a_reply_slowly_has_time_for_the_message_behind_it() {
+    let limit = Duration::from_secs(2);
+    let world = World::new(1, (LATENCY_NS, LATENCY_NS));
+    let server = world.orb_with("server", |builder| builder.arrival_timeout(limit));
+    let client = world.orb("client");
+    let ((_bench, reference), (_own, here)) = (serve(&server), serve(&client));
+    let peer = world.connect(&server.endpoints()[0], None).unwrap();
+    let mut argument = Vec::new();
+    let mut writer = Writer::new(&mut argument).with_order(ByteOrder::Big);
+    here.ior().write(&mut writer).unwrap();
+    let first = request_of(&reference, (1, 3), "call_back", &argument);
+    let second = request(&reference, 2, 8);
+    let (begun, rest) = second.split_at(20);
+    // It has begun to arrive while the first is served.
+    peer.write_all(&first, None).unwrap();
+    peer.write_all(begun, None).unwrap();
+    world.narrow(16);
+    let mut taken = 0;
+    let mut take = |world: &World| {
+        world.pass(Duration::from_secs(1));
+        taken += peer.read_now(&mut [0; 4]).unwrap().unwrap_or(0);
+        taken
+    };
+    let first_reply = 12 + 12 + 4 + 11;
+    while take(&world) < first_reply - 16 {}
+    assert_eq!(count(&server, Counter::SystemExceptions), 0);
+    assert_eq!(count(&server, Counter::RepliesQueued), 1);
+    world.narrow(1_000);
+    peer.write_all(rest, None).unwrap();
+    while take(&world) < first_reply + 12 + 12 + 4 + 8 {}
+    assert_eq!(count(&server, Counter::ArrivalsTimedOut), 0);
+    // A message that nothing keeps from ending has its time as ever.
+    peer.write_all(begun, None).unwrap();
+    world.pass(limit * 2);
+    assert_eq!(count(&server, Counter::ArrivalsTimedOut), 1);
+    drop(peer);
+    world.end();
+}
+
+#[test]
+fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again() {
+    let limit = Duration::from_secs(60);
+    let world = World::new(1, (LATENCY_NS, LATENCY_NS));
+    let server = world.orb_with("server", |builder| builder.idle_timeout(limit));
+    let client = world.orb_with("client", |builder| builder.client_idle_timeout(2 * limit));
+    let (_bench, reference) = serve(&server);
+    let text = reference.to_string();
+    let reference = client.string_to_object(&text).unwrap().unwrap();
+    call(&reference, "ping").unwrap();
+    world.pass(limit - Duration::from_secs(1));
+    assert_eq!(count(&server, Counter::ConnectionsClosed), 0);
+    call(&reference, "ping").unwrap();
+    world.pass(limit - Duration::from_secs(1));
+    assert_eq!(count(&server, Counter::ConnectionsIdle), 0);
+    world.pass(limit);
+    assert_eq!(count(&server, Counter::ConnectionsIdle), 1);
+    // The farewell has come: nothing is lost, and nothing asked twice.
+    call(&reference, "ping").unwrap();
+    assert_eq!(count(&client, Counter::ConnectionsMade), 2);
+    assert_eq!(count(&server, Counter::Requests), 3);
+    world.end();
 }

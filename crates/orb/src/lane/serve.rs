@@ -152,6 +152,8 @@ impl Lane {
             }
             if connection.owes() {
                 // What is owed is taken first; who writes it serves on. Unless it was written just now.
+                reading.excuse();
+                connection.note_begun(&reading);
                 drop(reading);
                 // SYNC: pairs with the fence in `handle_room`.
                 fence(Ordering::SeqCst);

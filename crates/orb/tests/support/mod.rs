@@ -212,6 +212,39 @@ pub fn call_back(reference: &ObjectRef, peer: &ObjectRef) -> Result<Vec<u8>, Sys
     reference.invoke("call_back", |w| Some(peer).write(w), read, no_exception)
 }
 
+/// A request of GIOP 1.2 for the operation `octets` with so many of them.
+pub fn request(bench: &ObjectRef, id: u32, octets: u32) -> Vec<u8> {
+    let mut arguments = octets.to_be_bytes().to_vec();
+    arguments.resize(arguments.len() + octets as usize, 1);
+    request_of(bench, (id, 3), "octets", &arguments)
+}
+
+/// A request of GIOP 1.2 by its number and response flags.
+pub fn request_of(
+    bench: &ObjectRef,
+    (id, flags): (u32, u8),
+    operation: &str,
+    arguments: &[u8],
+) -> Vec<u8> {
+    let key = bench.object_key().unwrap();
+    let mut body = id.to_be_bytes().to_vec();
+    body.extend([flags, 0, 0, 0, 0, 0, 0, 0]);
+    body.extend(u32::try_from(key.len()).unwrap().to_be_bytes());
+    body.extend(key);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend(u32::try_from(operation.len() + 1).unwrap().to_be_bytes());
+    body.extend(operation.as_bytes());
+    body.push(0);
+    body.resize(body.len().next_multiple_of(4), 0);
+    body.extend([0; 4]);
+    body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
+    body.extend(arguments);
+    let mut message = b"GIOP\x01\x02\x00\x00".to_vec();
+    message.extend(u32::try_from(body.len()).unwrap().to_be_bytes());
+    message.extend(body);
+    message
+}
+
 /// A path for a unix socket that no other test uses, in the folder for temporary files.
 pub fn socket_path() -> String {
     static TAKEN: AtomicU64 = AtomicU64::new(0);

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use deckwatch_orb::Orb;
 use deckwatch_orb::transport::{
     Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, Transport,
     TransportError,
 };
+use deckwatch_orb::{Orb, OrbBuilder};
 
 #[derive(Clone)]
 pub struct World(Arc<Mutex<State>>);
@@ -22,6 +22,8 @@ struct State {
     random: u64,
     /// Octets sent from now on are lost.
     is_cut: bool,
+    /// Octets that may be under way to one end, or wait there.
+    window: usize,
     next: u64,
     ends: BTreeMap<u64, End>,
     listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
@@ -38,6 +40,8 @@ struct End {
     ended_at: Option<u64>,
     /// The poller has told of all that had arrived.
     is_told: bool,
+    /// The poller has told of the room that there is to write into.
+    is_room_told: bool,
 }
 
 impl End {
@@ -49,12 +53,22 @@ impl End {
         self.inbox.is_empty() && self.ended_at.is_some_and(|at| at <= now)
     }
 
+    fn len(&self) -> usize {
+        self.inbox.iter().map(|(_, octets)| octets.len()).sum()
+    }
+
     fn next_arrival(&self) -> Option<u64> {
         self.inbox.front().map(|(at, _)| *at).or(self.ended_at)
     }
 }
 
 impl State {
+    /// Octets that can be sent from this end now.
+    fn room(&self, end: &End) -> usize {
+        let waiting = self.ends.get(&end.peer).map_or(0, End::len);
+        self.window.saturating_sub(waiting)
+    }
+
     fn latency(&mut self) -> u64 {
         self.random = self
             .random
@@ -72,6 +86,7 @@ impl World {
             latency_ns,
             random: seed,
             is_cut: false,
+            window: usize::MAX,
             next: 0,
             ends: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -82,10 +97,14 @@ impl World {
 
     /// An ORB of this world at a host of its own.
     pub fn orb(&self, host: &str) -> Orb {
+        self.orb_with(host, |builder| builder)
+    }
+
+    pub fn orb_with(&self, host: &str, set: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Orb {
         let builder = Orb::builder()
             .transport(Arc::new(self.clone()))
             .turned_by_hand();
-        let orb = builder
+        let orb = set(builder)
             .listen(&format!("{host}:2809"))
             .unwrap()
             .build()
@@ -96,6 +115,27 @@ impl World {
 
     pub fn cut(&self) {
         self.state().is_cut = true;
+    }
+
+    /// No more octets than these fit between a writer and its reader.
+    pub fn narrow(&self, window: usize) {
+        self.state().window = window;
+    }
+
+    /// Lets so much time pass, and what happens in it happen.
+    pub fn pass(&self, time: Duration) {
+        let until = Instant64(self.state().now).after(time);
+        while self.now() < until {
+            // What the ORBs do by the clock they do when they are turned.
+            let next = self.now().after(Duration::from_secs(1)).min(until);
+            self.step(Some(next.0));
+        }
+        while self.turn() {}
+    }
+
+    fn turn(&self) -> bool {
+        let orbs = self.state().orbs.clone();
+        orbs.iter().any(|orb| orb.turn(Some(Duration::ZERO)))
     }
 
     pub fn trace(&self) -> Vec<(u64, u64, usize)> {
@@ -114,8 +154,7 @@ impl World {
 
     /// Lets somebody serve, else lets time pass. False: nothing will ever happen before `until`.
     fn step(&self, until: Option<u64>) -> bool {
-        let orbs = self.state().orbs.clone();
-        if orbs.iter().any(|orb| orb.turn(Some(Duration::ZERO))) {
+        if self.turn() {
             return true;
         }
         let mut state = self.state();
@@ -161,6 +200,7 @@ impl Transport for World {
                     inbox: VecDeque::new(),
                     ended_at: None,
                     is_told: true,
+                    is_room_told: true,
                 },
             );
         }
@@ -188,6 +228,7 @@ impl Transport for World {
         Ok(Box::new(SimPoller {
             world: self.clone(),
             watched: Mutex::default(),
+            rooms: Mutex::default(),
         }))
     }
 
@@ -244,6 +285,10 @@ impl Stream for SimStream {
             end.inbox.pop_front();
             end.is_told = false;
         }
+        let peer = end.peer;
+        if let Some(writer) = state.ends.get_mut(&peer) {
+            writer.is_room_told = false;
+        }
         Ok(Some(count))
     }
 
@@ -255,18 +300,38 @@ impl Stream for SimStream {
             .is_none_or(|end| end.is_readable(state.now))
     }
 
-    fn write_all(&self, octets: &[u8], _: Option<Instant64>) -> Result<(), TransportError> {
+    fn write_all(
+        &self,
+        mut octets: &[u8],
+        deadline: Option<Instant64>,
+    ) -> Result<(), TransportError> {
+        loop {
+            octets = &octets[self.write_now(octets)?..];
+            if octets.is_empty() {
+                return Ok(());
+            }
+            if deadline.is_some_and(|at| at <= self.world.now()) {
+                return Err(TransportError::TimedOut);
+            }
+            if !self.world.step(deadline.map(|at| at.0)) {
+                return Err(TransportError::Broken);
+            }
+        }
+    }
+
+    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
         let mut state = self.world.state();
         let arrives = state.now + state.latency();
-        let peer = state
-            .ends
-            .get(&self.end)
-            .ok_or(TransportError::Broken)?
-            .peer;
+        let end = state.ends.get(&self.end).ok_or(TransportError::Broken)?;
+        let (peer, room) = (end.peer, state.room(end));
+        let octets = &octets[..octets.len().min(room)];
+        if octets.is_empty() {
+            return Ok(0);
+        }
         let sent = (state.now, self.end, octets.len());
         state.trace.push(sent);
         if state.is_cut {
-            return Ok(());
+            return Ok(octets.len());
         }
         let peer = state.ends.get_mut(&peer).ok_or(TransportError::Broken)?;
         // One connection keeps its order.
@@ -276,11 +341,7 @@ impl Stream for SimStream {
             .map_or(arrives, |(last, _)| arrives.max(*last));
         peer.inbox.push_back((arrives, octets.to_vec()));
         peer.is_told = false;
-        Ok(())
-    }
-
-    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
-        self.write_all(octets, None).map(|()| octets.len())
+        Ok(octets.len())
     }
 
     fn shutdown(&self) {
@@ -355,6 +416,8 @@ impl Drop for SimListener {
 struct SimPoller {
     world: World,
     watched: Mutex<BTreeMap<u64, (u64, Interest)>>,
+    /// Tokens of those that wait for room.
+    rooms: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl SimPoller {
@@ -365,6 +428,16 @@ impl SimPoller {
                 end.is_told = false;
             }
         }
+    }
+
+    /// The end that has room to write into of which nobody knows yet, and its token.
+    fn room(&self, state: &State) -> Option<(u64, u64)> {
+        let rooms = self.rooms.lock().unwrap();
+        let mut waiting = rooms.iter().map(|(id, token)| (*id, *token));
+        waiting.find(|(id, _)| {
+            let end = state.ends.get(id);
+            end.is_some_and(|end| !end.is_room_told && state.room(end) != 0)
+        })
     }
 }
 
@@ -383,11 +456,21 @@ impl Poller for SimPoller {
         self.set(source, token, interest);
     }
 
-    fn watch_room(&self, _: Source<'_>, _: u64) -> Result<(), TransportError> {
-        unreachable!("everything that is written goes")
+    fn watch_room(&self, source: Source<'_>, token: u64) -> Result<(), TransportError> {
+        if let Source::Simulated(id) = source {
+            self.rooms.lock().unwrap().insert(id, token);
+            if let Some(end) = self.world.state().ends.get_mut(&id) {
+                end.is_room_told = false;
+            }
+        }
+        Ok(())
     }
 
-    fn forget_room(&self, _: Source<'_>) {}
+    fn forget_room(&self, source: Source<'_>) {
+        if let Source::Simulated(id) = source {
+            self.rooms.lock().unwrap().remove(&id);
+        }
+    }
 
     fn forget(&self, source: Source<'_>) {
         if let Source::Simulated(id) = source {
@@ -399,6 +482,14 @@ impl Poller for SimPoller {
         let watched = self.watched.lock().unwrap();
         let mut state = self.world.state();
         let now = state.now;
+        if let Some((id, token)) = self.room(&state) {
+            let end = state.ends.get_mut(&id).expect("it has room");
+            end.is_room_told = true;
+            return Some(Event {
+                token,
+                ended: false,
+            });
+        }
         for (id, (token, interest)) in watched
             .iter()
             .filter(|(_, (_, interest))| *interest != Interest::Nothing)
@@ -439,7 +530,7 @@ impl Poller for SimPoller {
             let tells = |end: &End| !end.is_told && end.is_readable(state.now);
             waits.unwrap_or(false) || state.ends.get(id).is_some_and(tells)
         };
-        watched.keys().any(is_ready)
+        self.room(&state).is_some() || watched.keys().any(is_ready)
     }
 
     fn wake(&self) {}

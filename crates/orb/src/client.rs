@@ -231,14 +231,20 @@ impl Client {
             let is_young = now.since(connection.last_used) < self.idle_timeout;
             !connection.late.is_empty() || is_young && !connection.stream.is_readable()
         };
+        let keep = |is_kept: bool| {
+            if !is_kept {
+                self.counters.count(Counter::ClientConnectionsIdle);
+            }
+            is_kept
+        };
         for binding in self.bindings.lock("client.idle").values() {
-            binding.idle.retain(|connection| {
-                let is_kept = is_used(connection);
-                if !is_kept {
-                    self.counters.count(Counter::ClientConnectionsIdle);
-                }
-                is_kept
-            });
+            binding.idle.retain(|connection| keep(is_used(connection)));
+            // A server that has not answered in this time never will.
+            let may_be_late =
+                |connection: &ClientConnection| now.since(connection.last_used) < self.idle_timeout;
+            binding
+                .late
+                .retain(|connection| keep(may_be_late(connection)));
             if let Some(mut oneway) = binding.oneway.try_lock("client.idle")
                 && oneway
                     .as_ref()

@@ -253,3 +253,30 @@ fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again()
     assert_eq!(count(&server, Counter::Requests), 3);
     world.end();
 }
+
+#[test]
+fn a_connection_that_was_set_aside_for_a_late_reply_is_not_kept_for_ever() {
+    let limit = Duration::from_secs(60);
+    let world = World::new(1, (LATENCY_NS, LATENCY_NS));
+    let servers = ["one", "other"].map(|host| world.orb(host));
+    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
+    let [one, other] = servers.each_ref().map(|server| {
+        let text = serve(server).1.to_string();
+        client.string_to_object(&text).unwrap().unwrap()
+    });
+    call(&other, "ping").unwrap();
+    let hasty = one.with_round_trip_timeout(Some(Duration::from_nanos(LATENCY_NS)));
+    world.cut();
+    assert_eq!(call(&hasty, "ping").unwrap_err().kind, Kind::Timeout);
+    world.mend();
+    assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 0);
+    for _ in 0..3 {
+        world.pass(limit / 2);
+        call(&other, "ping").unwrap();
+    }
+    world.settle();
+    assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 1);
+    assert_eq!(count(&client, Counter::ClientConnectionsIdle), 1);
+    call(&one, "ping").unwrap();
+    world.end();
+}

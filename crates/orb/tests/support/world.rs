@@ -117,6 +117,10 @@ impl World {
         self.state().is_cut = true;
     }
 
+    pub fn mend(&self) {
+        self.state().is_cut = false;
+    }
+
     /// No more octets than these fit between a writer and its reader.
     pub fn narrow(&self, window: usize) {
         self.state().window = window;

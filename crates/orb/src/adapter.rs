@@ -345,8 +345,11 @@ impl Adapter {
         if !matches!(ObjectKey::parse(key), ObjectKey::Plain(_)) {
             return Err(raise::bad_param(own::INVALID_ID, Completion::No));
         }
-        let orb = self.orb.upgrade();
-        let is_ours = orb.is_some_and(|orb| target.leads_to(&orb));
+        let Some(orb) = self.orb.upgrade() else {
+            return Ok(());
+        };
+        let is_ours = target.leads_to(&orb);
+        let target = target.kept_by(&orb);
         let mut plain = write(&self.plain);
         if plain.len() >= PLAIN_KEYS_MAX && !plain.contains_key(key) {
             return Err(raise::no_resources(0, Completion::No));

@@ -104,7 +104,7 @@ impl Orb {
             .cloned();
         let default = || self.0.default_initial(name).map(Initial::Text);
         match found.or_else(default).ok_or(unknown)? {
-            Initial::Reference(reference) => Ok(reference),
+            Initial::Reference(reference) => Ok(reference.given_by(&self.0)),
             Initial::Text(text) => {
                 let circle = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
                 let deep = deep.checked_sub(1).ok_or(circle)?;
@@ -122,7 +122,8 @@ impl Orb {
             .initial
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        initial.insert(name.to_owned(), Initial::Reference(reference.clone()));
+        let kept = Initial::Reference(reference.kept_by(&self.0));
+        initial.insert(name.to_owned(), kept);
     }
 
     /// The names under which initial references are known.

@@ -69,6 +69,30 @@ impl ObjectRef {
         Self(Arc::new(inner))
     }
 
+    /// For a table of `orb`, which a reference there would keep for ever: without it. One of another ORB stays as it is.
+    pub(crate) fn kept_by(&self, orb: &OrbCore) -> Self {
+        let current = self.0.current();
+        if current
+            .orb
+            .get()
+            .is_some_and(|own| !std::ptr::eq(&**own, orb))
+        {
+            return self.clone();
+        }
+        let inner = Inner::new(current.ior.clone(), OnceLock::new(), current.overrides);
+        Self(Arc::new(inner))
+    }
+
+    /// Out of such a table: usable through `orb`.
+    pub(crate) fn given_by(&self, orb: &Arc<OrbCore>) -> Self {
+        if self.0.orb.get().is_some() {
+            return self.clone();
+        }
+        let own = OnceLock::from(Arc::clone(orb));
+        let inner = Inner::new(self.0.ior.clone(), own, self.0.overrides);
+        Self(Arc::new(inner))
+    }
+
     /// The same object by a new reference with these policies; they count before the thread's and the ORB's.
     ///
     /// # Errors

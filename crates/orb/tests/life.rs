@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use deckwatch_orb::{
-    ObjectRef, Orb, Poa, Policies, Policy, RequestProcessing, Servant, ServantActivator,
+    Counter, ObjectRef, Orb, Poa, Policies, Policy, RequestProcessing, Servant, ServantActivator,
     ServantManager, ServantManagerError, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind,
 };
@@ -162,4 +162,32 @@ fn a_one_way_that_nobody_waits_for_is_sent_at_the_end_of_its_orb_too() {
         );
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn an_orb_ends_with_its_last_handle_whatever_references_it_knows_by_name() {
+    let wait_for = |what: &dyn Fn() -> bool| {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !what() {
+            assert!(Instant::now() < until, "it keeps itself");
+            std::thread::yield_now();
+        }
+    };
+    let server = Server::start();
+    let client = Orb::builder().initial_reference("Bench", &server.text);
+    let client = client.build().unwrap();
+    for _ in 0..2 {
+        let found = client.resolve_initial_references("Bench").unwrap();
+        assert_eq!(call(&found, "ping"), Ok(()));
+    }
+    drop(client);
+    wait_for(&|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
+
+    let address = server.address();
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_initial_reference("Own", &own);
+    server.orb.register_plain_key(b"Own", &own).unwrap();
+    assert_eq!(server.orb.resolve_initial_references("Own"), Ok(own));
+    drop(server);
+    wait_for(&|| std::net::TcpStream::connect(address).is_err());
 }

@@ -22,6 +22,7 @@ mod bounded_string;
 mod character;
 mod codec;
 mod divided;
+pub mod dyn_any;
 mod error;
 mod fixed;
 pub mod fuzzing;

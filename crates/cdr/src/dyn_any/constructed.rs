@@ -1,0 +1,267 @@
+//! Structs, exceptions and unions as DynAny shows them.
+
+use super::{Content, DynAny, DynAnyError, label_of, number_of};
+use crate::typecode::{Kind, Node};
+use crate::value::Value;
+use crate::walk::select;
+use crate::{Any, TypeCode};
+
+/// A struct or exception (clause 16.2.6). Its components are the members.
+#[derive(Debug)]
+pub struct DynStruct<'d>(&'d mut DynAny);
+
+/// A union (clause 16.2.7). Its components are the discriminator and the active member, if there is one.
+#[derive(Debug)]
+pub struct DynUnion<'d>(&'d mut DynAny);
+
+impl DynAny {
+    /// Its members.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where it is neither struct nor exception.
+    pub fn as_struct(&mut self) -> Result<DynStruct<'_>, DynAnyError> {
+        if self.is_struct() {
+            Ok(DynStruct(self))
+        } else {
+            Err(DynAnyError::TypeMismatch)
+        }
+    }
+
+    /// Its discriminator and member.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where it is no union.
+    pub fn as_union(&mut self) -> Result<DynUnion<'_>, DynAnyError> {
+        match self.content {
+            Content::Union(_) => Ok(DynUnion(self)),
+            _ => Err(DynAnyError::TypeMismatch),
+        }
+    }
+
+    /// Sets a union's discriminator; a member that it does not select gives way to the first value of the one it selects.
+    pub(super) fn set_label(&mut self, label: Value) -> Result<(), DynAnyError> {
+        let code = self.type_code.unaliased();
+        let Node::Union { cases, default, .. } = code.node() else {
+            return Err(DynAnyError::TypeMismatch);
+        };
+        let Content::Union(parts) = &mut self.content else {
+            return Err(DynAnyError::TypeMismatch);
+        };
+        let selected = select(cases, *default, number_of(&label));
+        if selected != select(cases, *default, number_of(&parts[0].to_value())) {
+            let member = selected.map(|case| DynAny::from_type_code(&code.at(cases[case].node)));
+            let member = member.transpose()?;
+            parts.truncate(1);
+            parts.extend(member);
+        }
+        parts[0].content = Content::Leaf(label);
+        Ok(())
+    }
+}
+
+impl DynStruct<'_> {
+    /// The name of the current member.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where there are no members, [`DynAnyError::InvalidValue`] where none is current.
+    pub fn current_member_name(&self) -> Result<String, DynAnyError> {
+        let code = self.0.type_code.unaliased();
+        let index = self.current()?;
+        let name = code.member_name(index);
+        Ok(name.unwrap_or_default().to_owned())
+    }
+
+    /// The kind of the current member.
+    ///
+    /// # Errors
+    /// As [`DynStruct::current_member_name`].
+    pub fn current_member_kind(&self) -> Result<Kind, DynAnyError> {
+        Ok(self.0.parts()[self.current()?].type_code.kind())
+    }
+
+    fn current(&self) -> Result<usize, DynAnyError> {
+        if self.0.component_count() == 0 {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        self.0.position.ok_or(DynAnyError::InvalidValue)
+    }
+
+    /// Names and values of the members.
+    ///
+    /// # Errors
+    /// As [`DynAny::to_any`].
+    pub fn members(&self) -> Result<Vec<(String, Any)>, DynAnyError> {
+        let members = self.members_as_dyn_any().into_iter();
+        members
+            .map(|(name, value)| Ok((name, value.to_any()?)))
+            .collect()
+    }
+
+    /// Names of the members, and copies of them.
+    #[must_use]
+    pub fn members_as_dyn_any(&self) -> Vec<(String, DynAny)> {
+        let code = self.0.type_code.unaliased();
+        let name = |index| code.member_name(index).unwrap_or_default().to_owned();
+        let parts = self.0.parts().iter().enumerate();
+        parts
+            .map(|(index, part)| (name(index), part.copy()))
+            .collect()
+    }
+
+    /// Sets all members, in order. A name may be empty. The first member becomes the current one.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or types; nothing is
+    /// set then.
+    pub fn set_members(&mut self, members: &[(&str, Any)]) -> Result<(), DynAnyError> {
+        let dynamic = members.iter();
+        let dynamic = dynamic.map(|(name, any)| Ok((*name, DynAny::from_any(any)?)));
+        self.set_members_as_dyn_any(&dynamic.collect::<Result<Vec<_>, DynAnyError>>()?)
+    }
+
+    /// As [`DynStruct::set_members`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_members_as_dyn_any(
+        &mut self,
+        members: &[(&str, DynAny)],
+    ) -> Result<(), DynAnyError> {
+        if members.len() != self.0.component_count() {
+            return Err(DynAnyError::InvalidValue);
+        }
+        let code = self.0.type_code.unaliased();
+        let mut parts = self.0.parts().to_vec();
+        for (index, (part, (name, value))) in parts.iter_mut().zip(members).enumerate() {
+            let own = code.member_name(index).unwrap_or_default();
+            if !name.is_empty() && !own.is_empty() && *name != own {
+                return Err(DynAnyError::TypeMismatch);
+            }
+            part.assign(value)?;
+        }
+        self.0.content = Content::Parts(parts);
+        self.0.rewind();
+        Ok(())
+    }
+}
+
+impl DynUnion<'_> {
+    /// A copy of the discriminator.
+    #[must_use]
+    pub fn discriminator(&self) -> DynAny {
+        self.0.parts()[0].copy()
+    }
+
+    /// The kind of the discriminator.
+    #[must_use]
+    pub fn discriminator_kind(&self) -> Kind {
+        self.0.parts()[0].type_code.unaliased().kind()
+    }
+
+    /// Sets the discriminator. A member that it does not select gives way to the first value of the one it selects. The member becomes
+    /// the current component, the discriminator where there is none.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for a value of another type than the discriminator's.
+    pub fn set_discriminator(&mut self, value: &DynAny) -> Result<(), DynAnyError> {
+        self.0.parts()[0].require_equivalent(&value.type_code)?;
+        self.set_label(value.to_value())
+    }
+
+    /// Makes the member of `default:` the active one.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where the union has no such case.
+    pub fn set_to_default_member(&mut self) -> Result<(), DynAnyError> {
+        let code = self.0.type_code.unaliased();
+        let default = code.default_index().ok_or(DynAnyError::TypeMismatch)?;
+        if self.selected() == Some(default) {
+            let label = self.0.parts()[0].to_value();
+            return self.set_label(label);
+        }
+        let label = self.free_label(&code)?;
+        self.set_label(label)
+    }
+
+    /// Sets the discriminator to a value that selects no member.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where the union has a `default:` or a case for each value of its discriminator.
+    pub fn set_to_no_active_member(&mut self) -> Result<(), DynAnyError> {
+        let code = self.0.type_code.unaliased();
+        if code.default_index().is_some() {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        let label = self.free_label(&code)?;
+        self.set_label(label)?;
+        self.0.rewind();
+        Ok(())
+    }
+
+    /// Whether no member is active.
+    #[must_use]
+    pub fn has_no_active_member(&self) -> bool {
+        self.0.component_count() == 1
+    }
+
+    /// The active member, a part of this value.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] where there is none.
+    pub fn member(&mut self) -> Result<&mut DynAny, DynAnyError> {
+        let member = self.0.parts_mut().get_mut(1);
+        member.ok_or(DynAnyError::InvalidValue)
+    }
+
+    /// The name of the active member.
+    ///
+    /// # Errors
+    /// As [`DynUnion::member`].
+    pub fn member_name(&self) -> Result<String, DynAnyError> {
+        let selected = self.selected().ok_or(DynAnyError::InvalidValue)?;
+        let code = self.0.type_code.unaliased();
+        Ok(code.member_name(selected).unwrap_or_default().to_owned())
+    }
+
+    /// The kind of the active member.
+    ///
+    /// # Errors
+    /// As [`DynUnion::member`].
+    pub fn member_kind(&self) -> Result<Kind, DynAnyError> {
+        let member = self.0.parts().get(1);
+        Ok(member.ok_or(DynAnyError::InvalidValue)?.type_code.kind())
+    }
+
+    fn set_label(&mut self, label: Value) -> Result<(), DynAnyError> {
+        self.0.set_label(label)?;
+        self.0.seek(i32::from(self.0.component_count() > 1));
+        Ok(())
+    }
+
+    fn selected(&self) -> Option<usize> {
+        match self.0.type_code.unaliased().node() {
+            Node::Union { cases, default, .. } => {
+                select(cases, *default, number_of(&self.0.parts()[0].to_value()))
+            }
+            _ => None,
+        }
+    }
+
+    /// A value of the discriminator that no case names.
+    fn free_label(&self, code: &TypeCode) -> Result<Value, DynAnyError> {
+        let discriminator = &self.0.parts()[0].type_code;
+        let taken: Vec<i64> = (0..code.member_count())
+            .filter_map(|index| code.member_label(index))
+            .collect();
+        let end = match discriminator.unaliased().kind() {
+            Kind::Boolean => 2,
+            Kind::Enum => discriminator.unaliased().member_count() as i64,
+            Kind::Char | Kind::Octet => 256,
+            _ => i64::MAX,
+        };
+        // One more candidate than there are labels: one of them is free, if any is.
+        let mut candidates = 0..end.min(taken.len() as i64 + 1);
+        let free = candidates.find(|number| !taken.contains(number));
+        label_of(discriminator, free.ok_or(DynAnyError::TypeMismatch)?)
+    }
+}

@@ -1,0 +1,401 @@
+//! DynAny: looking into an any, and making one, part by part, by a type known at run time only (CORBA 3.3 part 1, clause 16).
+
+mod basic;
+mod constructed;
+mod views;
+
+pub use constructed::{DynStruct, DynUnion};
+pub use views::{DynArray, DynEnum, DynFixed, DynSequence};
+
+use std::fmt;
+
+use crate::limits::VALUE_PARTS_MAX;
+use crate::typecode::{Kind, Node};
+use crate::value::Value;
+use crate::walk::select;
+use crate::{Any, Char, EncodeError, TypeCode};
+
+/// A value of a type known at run time, with a current position among its components.
+///
+/// A component is part of its whole: what is changed by [`DynAny::current_component`] is changed there. Values of valuetypes are not
+/// mapped.
+///
+/// ```
+/// # use deckwatch_cdr::{Any, TypeCode, dyn_any::{DynAny, DynAnyError}};
+/// # fn main() -> Result<(), DynAnyError> {
+/// let speeds = TypeCode::sequence(&TypeCode::double(), 0);
+/// let mut value = DynAny::from_type_code(&speeds)?;
+/// value.as_sequence()?.set_length(2)?;
+/// value.insert_double(11.5)?;
+/// value.next();
+/// value.insert_double(12.0)?;
+/// assert_eq!(value.to_any()?.extract::<Vec<f64>>().ok(), Some(vec![11.5, 12.0]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct DynAny {
+    type_code: TypeCode,
+    content: Content,
+    /// None: the standard's -1.
+    position: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// A value without components.
+    Leaf(Value),
+    /// Members or elements.
+    Parts(Vec<DynAny>),
+    /// Discriminator, and the member where one is active.
+    Union(Vec<DynAny>),
+}
+
+/// Why a DynAny does not do what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DynAnyError {
+    /// The operation is not one of this type, or what it was given is of another.
+    TypeMismatch,
+    /// There is no current component, or what was given is no value of the type: a bound is passed, a name or number is none of its own.
+    InvalidValue,
+    /// Values of the type are not mapped: valuetypes, abstract and local interfaces, native types.
+    InconsistentTypeCode,
+    /// It would have more than [`crate::limits::VALUE_PARTS_MAX`] components in all.
+    TooManyParts,
+}
+
+impl fmt::Display for DynAnyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TypeMismatch => "the value is of another type than the operation",
+            Self::InvalidValue => "there is no current component, or no such value of the type",
+            Self::InconsistentTypeCode => "values of the type are not mapped",
+            Self::TooManyParts => "the value would have too many parts",
+        })
+    }
+}
+
+impl std::error::Error for DynAnyError {}
+
+impl From<EncodeError> for DynAnyError {
+    fn from(error: EncodeError) -> Self {
+        match error {
+            EncodeError::TypeMismatch => Self::TypeMismatch,
+            EncodeError::TypeUnsupported => Self::InconsistentTypeCode,
+            EncodeError::MessageTooLarge => Self::TooManyParts,
+            _ => Self::InvalidValue,
+        }
+    }
+}
+
+impl DynAny {
+    /// The value of an any (create_dyn_any).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InconsistentTypeCode`]; [`DynAnyError::InvalidValue`] where its octets are no value of its type;
+    /// [`DynAnyError::TooManyParts`].
+    pub fn from_any(any: &Any) -> Result<Self, DynAnyError> {
+        require_mapped(any.type_code())?;
+        let value = any.to_dynamic().map_err(|_| DynAnyError::InvalidValue)?;
+        Self::from_value(any.type_code(), value)
+    }
+
+    /// The type's first value: numbers are 0, texts and sequences empty, enumerators the first, unions at their first case
+    /// (create_dyn_any_from_type_code).
+    ///
+    /// # Errors
+    /// [`DynAnyError::InconsistentTypeCode`], [`DynAnyError::TooManyParts`].
+    pub fn from_type_code(type_code: &TypeCode) -> Result<Self, DynAnyError> {
+        require_mapped(type_code)?;
+        Self::from_value(type_code, Value::default_for(type_code)?)
+    }
+
+    /// A value of a type.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] where it is of another, [`DynAnyError::TooManyParts`].
+    pub fn from_value(type_code: &TypeCode, value: Value) -> Result<Self, DynAnyError> {
+        // Written once to see that it is of the type, bounds included.
+        Any::from_dynamic(type_code, &value)?;
+        Self::build(type_code, value, &mut { VALUE_PARTS_MAX })
+    }
+
+    fn build(type_code: &TypeCode, value: Value, left: &mut usize) -> Result<Self, DynAnyError> {
+        *left = left.checked_sub(1).ok_or(DynAnyError::TooManyParts)?;
+        let code = type_code.unaliased();
+        let content = match (code.node(), value) {
+            (Node::Struct { members, .. }, Value::Struct(values))
+                if members.len() == values.len() =>
+            {
+                let parts = members.iter().zip(values);
+                let parts =
+                    parts.map(|(member, value)| Self::build(&code.at(member.node), value, left));
+                Content::Parts(parts.collect::<Result<_, _>>()?)
+            }
+            (Node::Sequence { element, .. } | Node::Array { element, .. }, value) => {
+                let element = code.at(*element);
+                let parts = elements_of(&element, value)?;
+                let parts = parts.map(|value| Self::build(&element, value, left));
+                Content::Parts(parts.collect::<Result<_, _>>()?)
+            }
+            (
+                Node::Union {
+                    discriminator,
+                    cases,
+                    default,
+                    ..
+                },
+                Value::Union(number, member),
+            ) => {
+                let discriminator = code.at(*discriminator);
+                let label = label_of(&discriminator, number)?;
+                let mut parts = vec![Self::build(&discriminator, label, left)?];
+                match (select(cases, *default, number), member) {
+                    (Some(case), Some(member)) => {
+                        parts.push(Self::build(&code.at(cases[case].node), *member, left)?);
+                    }
+                    (None, None) => {}
+                    _ => return Err(DynAnyError::TypeMismatch),
+                }
+                Content::Union(parts)
+            }
+            (Node::Struct { .. } | Node::Union { .. }, _) => return Err(DynAnyError::TypeMismatch),
+            (_, value) => Content::Leaf(value),
+        };
+        let mut built = Self {
+            type_code: type_code.clone(),
+            content,
+            position: None,
+        };
+        built.rewind();
+        Ok(built)
+    }
+
+    /// The type it has, aliases included (type).
+    #[must_use]
+    pub const fn type_code(&self) -> &TypeCode {
+        &self.type_code
+    }
+
+    /// The value as a tree.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Leaf(value) => value.clone(),
+            Content::Union(parts) => {
+                let number = number_of(&parts[0].to_value());
+                Value::Union(number, parts.get(1).map(|part| Box::new(part.to_value())))
+            }
+            Content::Parts(parts) => {
+                let values = parts.iter().map(Self::to_value);
+                let code = self.type_code.unaliased();
+                let element = code
+                    .content_type()
+                    .map(|element| element.unaliased().kind());
+                match (code.kind(), element) {
+                    (Kind::Struct | Kind::Except, _) => Value::Struct(values.collect()),
+                    (_, Some(Kind::Octet | Kind::Char)) => {
+                        let octet = |value: Value| match value {
+                            Value::Octet(octet) | Value::Char(Char(octet)) => octet,
+                            _ => 0,
+                        };
+                        Value::Octets(values.map(octet).collect())
+                    }
+                    _ => Value::Elements(values.collect()),
+                }
+            }
+        }
+    }
+
+    /// The value as an any.
+    ///
+    /// # Errors
+    /// [`DynAnyError::InvalidValue`] where it cannot be written, as text that is too long for its bound.
+    pub fn to_any(&self) -> Result<Any, DynAnyError> {
+        Ok(Any::from_dynamic(&self.type_code, &self.to_value())?)
+    }
+
+    /// Takes the value of an any of an equivalent type (from_any). The first component becomes the current one.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`]; as [`DynAny::from_any`].
+    pub fn set_any(&mut self, any: &Any) -> Result<(), DynAnyError> {
+        self.require_equivalent(any.type_code())?;
+        let value = any.to_dynamic().map_err(|_| DynAnyError::InvalidValue)?;
+        *self = Self::from_value(&self.type_code, value)?;
+        Ok(())
+    }
+
+    /// Takes the value of another of an equivalent type. The first component becomes the current one.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`].
+    pub fn assign(&mut self, other: &Self) -> Result<(), DynAnyError> {
+        self.require_equivalent(&other.type_code)?;
+        *self = Self::from_value(&self.type_code, other.to_value())?;
+        Ok(())
+    }
+
+    /// Whether both are of equivalent types and have the same value, wherever they stand.
+    #[must_use]
+    pub fn equal(&self, other: &Self) -> bool {
+        self.type_code.equivalent(&other.type_code) && self.to_value() == other.to_value()
+    }
+
+    /// Another with the same value; its first component is the current one.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let mut copy = self.clone();
+        copy.rewind();
+        copy
+    }
+
+    fn require_equivalent(&self, other: &TypeCode) -> Result<(), DynAnyError> {
+        if self.type_code.equivalent(other) {
+            Ok(())
+        } else {
+            Err(DynAnyError::TypeMismatch)
+        }
+    }
+
+    fn parts(&self) -> &[Self] {
+        match &self.content {
+            Content::Leaf(_) => &[],
+            Content::Parts(parts) | Content::Union(parts) => parts,
+        }
+    }
+
+    fn parts_mut(&mut self) -> &mut [Self] {
+        match &mut self.content {
+            Content::Leaf(_) => &mut [],
+            Content::Parts(parts) | Content::Union(parts) => parts,
+        }
+    }
+
+    /// How many components it has: members, elements, a union's discriminator and member; 0 where there are none.
+    #[must_use]
+    pub fn component_count(&self) -> usize {
+        self.parts().len()
+    }
+
+    /// Makes a component the current one. `false`: there is none at this index, and so none is current.
+    pub fn seek(&mut self, index: i32) -> bool {
+        let index = usize::try_from(index).ok();
+        self.position = index.filter(|index| *index < self.component_count());
+        self.position.is_some()
+    }
+
+    /// Makes the first component the current one, as [`DynAny::seek`].
+    pub fn rewind(&mut self) -> bool {
+        self.seek(0)
+    }
+
+    /// Makes the next component the current one; none is where there is no next one, or none was before.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the standard's operation: it gives no component"
+    )]
+    pub fn next(&mut self) -> bool {
+        let next = self.position.map_or(0, |position| position + 1);
+        self.position = Some(next).filter(|index| *index < self.component_count());
+        self.position.is_some()
+    }
+
+    /// The current component, a part of this value; none where none is current. A union's discriminator is not given this way, since it
+    /// decides which member there is: [`DynUnion::discriminator`] reads it, [`DynUnion::set_discriminator`] and `insert_*` set it.
+    ///
+    /// # Errors
+    /// [`DynAnyError::TypeMismatch`] for types that never have components, and at a union's discriminator.
+    pub fn current_component(&mut self) -> Result<Option<&mut Self>, DynAnyError> {
+        let is_empty = self.type_code.unaliased().member_count() == 0;
+        match &self.content {
+            Content::Leaf(_) => return Err(DynAnyError::TypeMismatch),
+            Content::Union(_) if self.position == Some(0) => {
+                return Err(DynAnyError::TypeMismatch);
+            }
+            Content::Parts(_) if is_empty && self.is_struct() => {
+                return Err(DynAnyError::TypeMismatch);
+            }
+            _ => {}
+        }
+        let position = self.position;
+        Ok(position.and_then(|position| self.parts_mut().get_mut(position)))
+    }
+
+    /// Components in all, itself included.
+    fn total(&self) -> usize {
+        1 + self.parts().iter().map(Self::total).sum::<usize>()
+    }
+
+    fn is_struct(&self) -> bool {
+        matches!(
+            self.type_code.unaliased().kind(),
+            Kind::Struct | Kind::Except
+        )
+    }
+}
+
+/// By value and type, as [`DynAny::equal`].
+impl PartialEq for DynAny {
+    fn eq(&self, other: &Self) -> bool {
+        self.equal(other)
+    }
+}
+
+/// Refuses types whose values are not mapped; those within are found when the value is made.
+fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
+    match type_code.unaliased().node() {
+        Node::Simple(_)
+        | Node::String { .. }
+        | Node::WString { .. }
+        | Node::Fixed { .. }
+        | Node::Enum { .. }
+        | Node::Sequence { .. }
+        | Node::Array { .. }
+        | Node::Struct { .. }
+        | Node::Union { .. }
+        | Node::Named {
+            kind: Kind::Objref | Kind::Component | Kind::Home,
+            ..
+        } => Ok(()),
+        _ => Err(DynAnyError::InconsistentTypeCode),
+    }
+}
+
+/// The elements of a sequence or array, octets and characters one by one.
+fn elements_of(
+    element: &TypeCode,
+    value: Value,
+) -> Result<Box<dyn Iterator<Item = Value>>, DynAnyError> {
+    match (value, element.unaliased().kind()) {
+        (Value::Octets(octets), Kind::Char) => Ok(Box::new(
+            octets.into_iter().map(|octet| Value::Char(Char(octet))),
+        )),
+        (Value::Octets(octets), _) => Ok(Box::new(octets.into_iter().map(Value::Octet))),
+        (Value::Elements(values), _) => Ok(Box::new(values.into_iter())),
+        _ => Err(DynAnyError::TypeMismatch),
+    }
+}
+
+/// A union's label as a value of its discriminator's type.
+fn label_of(discriminator: &TypeCode, number: i64) -> Result<Value, DynAnyError> {
+    let mut label = Value::default_for(discriminator)?;
+    match &mut label {
+        Value::WChar(character) => {
+            let scalar = u32::try_from(number).ok().and_then(char::from_u32);
+            *character = scalar.ok_or(DynAnyError::InvalidValue)?;
+        }
+        Value::ULongLong(value) => *value = number.cast_unsigned(),
+        label => label.set_number(number)?,
+    }
+    Ok(label)
+}
+
+/// The number of a discriminator, as [`Value::Union`] has it.
+fn number_of(label: &Value) -> i64 {
+    match label {
+        Value::ULongLong(value) => value.cast_signed(),
+        label => label.as_number().unwrap_or_default(),
+    }
+}

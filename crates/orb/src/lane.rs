@@ -125,6 +125,8 @@ struct ServerConnection {
     signalled: AtomicBool,
     /// The peer has ended: read to the end, not to a wait.
     ended: AtomicBool,
+    /// All that the peer sends has been read; what is being served is still answered.
+    read_out: AtomicBool,
     /// A thread waits in its read, and the poller does not watch it.
     adopted: AtomicBool,
     /// Requests in a row that the poller had to tell.

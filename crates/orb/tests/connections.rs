@@ -302,3 +302,23 @@ fn a_peer_that_does_not_read_does_not_keep_an_orb_from_its_end() {
     // Those that read are told all the same.
     assert_eq!(read_message(&mut silent).0, CLOSE_CONNECTION);
 }
+
+#[test]
+fn a_peer_that_has_ended_its_side_still_gets_its_replies() {
+    let server = Server::start();
+    let (_orb, bench) = client_of(&server);
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let request = request_of(&bench, (1, 3), "meet", &[]);
+    stream.write_all(&request).unwrap();
+    server.bench.gate.wait_for_arrivals(1);
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    // The poller tells of the end before it tells of these.
+    for _ in 0..20 {
+        assert_eq!(call(&bench, "ping"), Ok(()));
+    }
+    server.bench.gate.open();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.get(7), Some(&1), "a reply");
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
+}

@@ -98,6 +98,7 @@ impl Lane {
             begun: AtomicU64::new(0),
             signalled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            read_out: AtomicBool::new(false),
             adopted: AtomicBool::new(false),
             streak: AtomicUsize::new(0),
             chars: AtomicU8::new(0),

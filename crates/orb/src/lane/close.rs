@@ -16,11 +16,14 @@ use crate::limits::DRAIN_TIMEOUT;
 use crate::transport::Instant64;
 
 impl ServerConnection {
+    /// Whether requests of it are being served, or their replies are on the way.
+    pub(super) fn answers(&self) -> bool {
+        self.serving.load(Ordering::SeqCst) != 0 || self.owes()
+    }
+
     /// Whether nothing seems to happen on it, to somebody who has no right to read.
     pub(super) fn looks_quiet(&self) -> bool {
-        self.serving.load(Ordering::SeqCst) == 0
-            && self.begun.load(Ordering::Relaxed) == 0
-            && !self.owes()
+        !self.answers() && self.begun.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -78,6 +78,9 @@ impl Lane {
         }
         // Also where another thread has watched it again already: that one's event may have found us still reading.
         connection.adopted.store(false, Ordering::Release);
+        if connection.read_out.load(Ordering::Relaxed) {
+            return;
+        }
         self.poller
             .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
     }
@@ -96,7 +99,8 @@ impl Lane {
                     self.pause(connection, &mut reading);
                     return Left::Open;
                 }
-                Ok(Some(0)) | Err(_) => return self.end_of(&reading),
+                Ok(Some(0)) => return self.read_out(connection, reading),
+                Err(_) => return self.end_of(&reading),
                 Ok(Some(count)) => count,
             };
             reading.handle_bytes(count);

@@ -66,6 +66,7 @@ impl Lane {
             }
         }
         if let Some(seat) = seat
+            && !connection.read_out.load(Ordering::Relaxed)
             && !connection.owes()
             && connection.streak.fetch_add(1, Ordering::Relaxed) >= ADOPTION_STREAK as usize
         {
@@ -90,7 +91,8 @@ impl Lane {
             };
             let room = space.len();
             let count = match connection.stream.read_now(space) {
-                Ok(Some(0)) | Err(_) => return self.end_of(&reading),
+                Ok(Some(0)) => return self.read_out(connection, reading),
+                Err(_) => return self.end_of(&reading),
                 Ok(Some(count)) => count,
                 Ok(None) => {
                     self.pause(connection, &mut reading);
@@ -129,6 +131,19 @@ impl Lane {
         Left::Ended
     }
 
+    /// The peer has ended its side. It may wait for replies still: who answers the last of its requests closes.
+    pub(super) fn read_out(&self, connection: &ServerConnection, reading: Reading<'_>) -> Left {
+        let ended = self.end_of(&reading);
+        drop(reading);
+        connection.read_out.store(true, Ordering::SeqCst);
+        if connection.answers() {
+            Left::Open
+        } else {
+            ended
+        }
+    }
+
+    /// What is left of a connection that has broken or ended.
     pub(super) fn end_of(&self, reading: &Inbound) -> Left {
         if reading.is_within_message() {
             self.counters.count(Counter::TruncatedMessages);
@@ -253,6 +268,9 @@ impl Lane {
         connection.serving.fetch_sub(1, Ordering::SeqCst);
         self.slab.take_back(arrived.buffer);
         served.map_err(|()| Left::Ended)?;
+        if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
+            return Err(Left::Ended);
+        }
         connection
             .inbound
             .try_lock("lane.read")

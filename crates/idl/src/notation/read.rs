@@ -368,10 +368,16 @@ impl<'a> Reading<'a> {
 
     fn type_code(&self, token: &Token<'_>) -> Read<TypeCode> {
         self.notation.type_code(&token.text).map_err(|mut error| {
-            // Within quotes the place is one further; escapes do not occur in types.
-            let shift = token.start + usize::from(token.quoted);
-            error.start += shift;
-            error.end += shift;
+            let quotes = 2 * usize::from(token.quoted);
+            if token.text.len() + quotes == token.end - token.start {
+                // Within quotes the place is one further.
+                let shift = token.start + quotes / 2;
+                error.start += shift;
+                error.end += shift;
+            } else {
+                // Escapes stand in it (a repository id is quoted itself): which octet is meant cannot be told.
+                (error.start, error.end) = (token.start, token.end);
+            }
             error
         })
     }

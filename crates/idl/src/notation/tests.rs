@@ -406,6 +406,17 @@ fn an_excerpt_points_at_the_place() {
 }
 
 #[test]
+fn an_error_behind_escapes_points_at_the_whole_text() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    let code = notation.type_code("TypeCode").unwrap();
+    let text = "\"exception \\\"IDL:e:1.0\\\" E { \u{fffd}\"";
+    let error = notation.read(&code, text).unwrap_err();
+    assert_eq!((error.start, error.end), (0, text.len()));
+    assert!(error.excerpt(text).contains('^'));
+}
+
+#[test]
 fn deep_texts_are_refused_and_not_followed() {
     let model = model();
     let notation = Notation::new(&model, &Isolated);

@@ -18,7 +18,7 @@ fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
     command
         .args(["bench", "call", "--condition", "default", "--json"])
-        .args(["--run-time", "40ms", "--octets", "64", "--output"])
+        .args(["--run-time", "200ms", "--octets", "64", "--output"])
         .arg(&folder)
         .args(more);
     (command, folder)

@@ -41,6 +41,13 @@ pub(super) fn program(own: &Path) -> Result<PathBuf, BenchError> {
         return Ok(program);
     }
     std::fs::create_dir_all(&folder).map_err(file(&folder))?;
+    // Benches that begin at the same time: one builds, the others wait and find it there.
+    let lock = folder.join("lock");
+    let building = std::fs::File::create(&lock).map_err(file(&lock))?;
+    building.lock().map_err(file(&lock))?;
+    if program.exists() {
+        return Ok(program);
+    }
     for (name, text) in SOURCES {
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(file(&path))?;

@@ -91,7 +91,7 @@ impl fmt::Display for Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointMalformed;
 
-    /// Reads [`ENDPOINT_FORM`]; a path that is not absolute is one of the working directory.
+    /// Reads `host:port`, `:port`, `unix:/path` and omniORB's spelling of them; a path that is not absolute is one of the working directory.
     fn from_str(text: &str) -> Result<Self, EndpointMalformed> {
         let path = ["unix:", "giop:unix:"]
             .iter()

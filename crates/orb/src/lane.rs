@@ -12,7 +12,7 @@ mod outbound;
 mod serve;
 mod upcall;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -267,7 +267,7 @@ impl Lane {
         let name = format!("orb-lane-{seat}");
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
-            let _seat = SeatTaken(&lane.seats[seat].taken);
+            let seat_taken = SeatTaken(&lane.seats[seat].taken);
             if let Some(start) = &lane.thread_start {
                 start();
             }
@@ -278,6 +278,11 @@ impl Lane {
                 let _starter_gave_up = here.send(());
             }
             lane.run(seat, idle);
+            drop(seat_taken);
+            // SYNC: pairs with the fence in `keep_watch`: who was the last to leave the poller has found this seat free, or we
+            // see that nobody is there.
+            fence(Ordering::SeqCst);
+            lane.keep_watch();
         };
         let thread = std::thread::Builder::new()
             .name(name)
@@ -295,6 +300,11 @@ impl Lane {
     /// Keeps a thread in the poller where the last one has left it to serve.
     fn keep_watch(self: &Arc<Self>) {
         if self.shape.threads_dynamic == 0 || self.waiting.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        // SYNC: pairs with the fence at the end of a thread.
+        fence(Ordering::SeqCst);
+        if self.closing.load(Ordering::Acquire) {
             return;
         }
         let free = |seat: &Seat| {

@@ -88,9 +88,9 @@ impl Trace {
     pub(crate) fn message(&self, connection: u32, call: CallNumber, way: Direction, octets: &[u8]) {
         if let Some(printer) = &self.printer {
             let mut rest = octets;
-            while let Ok(Frame::Message(_, size)) = Frame::parse(rest, usize::MAX) {
+            while let Ok(Frame::Message(header, size)) = Frame::parse(rest, usize::MAX) {
                 let (message, more) = rest.split_at(size);
-                let fact = Fact::Message(MessageFact::of(way, message));
+                let fact = Fact::Message(MessageFact::of(way, header, message));
                 self.record(printer, connection, call, fact);
                 rest = more;
             }

@@ -154,7 +154,8 @@ impl Narrator {
         };
         let number = record.connection;
         let peer = self.peer(number);
-        write!(out, "#{number} {arrow} {peer} GIOP {} ", message.version)?;
+        let header = &message.header;
+        write!(out, "#{number} {arrow} {peer} GIOP {} ", header.version)?;
         match message.body {
             Body::Request {
                 id,
@@ -191,20 +192,15 @@ impl Narrator {
                 tell_latency(out, record, asked)?;
             }
             Body::Cancel { id } => write!(out, "CancelRequest {id}")?,
-            Body::Other => match message.kind {
-                Some(kind) => write!(out, "{kind:?}")?,
-                None => write!(out, "no message")?,
-            },
+            Body::Other => write!(out, "{:?}", header.kind)?,
         }
-        let more = match message.kind {
-            Some(MessageKind::CloseConnection) => {
-                "; what has not been answered has not been served"
-            }
-            Some(MessageKind::MessageError) => "; the last message could not be read",
-            _ if message.more_fragments => "; more follows",
+        let more = match header.kind {
+            MessageKind::CloseConnection => "; what has not been answered has not been served",
+            MessageKind::MessageError => "; the last message could not be read",
+            _ if header.more_fragments => "; more follows",
             _ => "",
         };
-        writeln!(out, ", {} octets{more}", message.size)
+        writeln!(out, ", {} octets{more}", header.message_size())
     }
 
     fn expect(&mut self, record: &Record, id: u32, operation: Name) {

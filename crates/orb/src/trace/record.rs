@@ -3,10 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use deckwatch_cdr::{Parse, Version};
-use deckwatch_giop::{
-    HEADER_SIZE, Header, LocateStatus, Message, MessageKind, ProtocolError, ReplyStatus, Response,
-};
+use deckwatch_cdr::Parse;
+use deckwatch_giop::{Header, LocateStatus, Message, ProtocolError, ReplyStatus, Response};
 
 use super::{CallNumber, Direction, Side};
 use crate::SystemException;
@@ -61,10 +59,7 @@ pub(super) type Name = Text<40>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageFact {
     pub(super) way: Direction,
-    pub(super) version: Version,
-    pub(super) kind: Option<MessageKind>,
-    pub(super) more_fragments: bool,
-    pub(super) size: u32,
+    pub(super) header: Header,
     pub(super) body: Body,
 }
 
@@ -98,15 +93,10 @@ pub(super) enum Body {
 }
 
 impl MessageFact {
-    pub(super) fn of(way: Direction, octets: &[u8]) -> Self {
-        let header = octets.first_chunk::<HEADER_SIZE>();
-        let header = header.and_then(|header| Header::parse(header).ok());
+    pub(super) fn of(way: Direction, header: Header, octets: &[u8]) -> Self {
         Self {
             way,
-            version: header.map_or(Version::V1_0, |header| header.version),
-            kind: header.map(|header| header.kind),
-            more_fragments: header.is_some_and(|header| header.more_fragments),
-            size: u32::try_from(octets.len()).unwrap_or(u32::MAX),
+            header,
             body: body_of(octets),
         }
     }

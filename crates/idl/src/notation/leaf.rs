@@ -7,7 +7,7 @@ use deckwatch_cdr::{Char, TypeCode};
 use super::float::{parse_double, parse_fixed, parse_long_double};
 
 /// Reads a value without parts; the error says what was expected, with `{type}` for the type's name.
-pub(super) fn read(plain: &TypeCode, text: &str, quoted: bool) -> Result<Value, String> {
+pub(super) fn read(plain: &TypeCode, text: &str) -> Result<Value, String> {
     let number = |found: Option<f64>| found.ok_or_else(|| unfit("a number", text));
     Ok(match plain.kind() {
         Kind::Boolean => Value::Boolean(match text {
@@ -45,8 +45,7 @@ pub(super) fn read(plain: &TypeCode, text: &str, quoted: bool) -> Result<Value, 
             Value::WString(text.to_owned())
         }
         Kind::Enum => Value::Enum(enumerator(plain, text)?),
-        _ if quoted => return Err("values of type {type} are not mapped".to_owned()),
-        _ => return Err("values of type {type} are not mapped yet".to_owned()),
+        _ => return Err("values of type {type} are not mapped".to_owned()),
     })
 }
 

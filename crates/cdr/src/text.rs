@@ -134,19 +134,13 @@ impl Write for WString {
     }
 }
 
-/// The version whose form wide characters have, where the peer can read any.
+/// The version whose form wide characters have, where the peer can read any. That GIOP 1.0 has none is told before what the peer can read.
 fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
-    match w.codec() {
-        Codec {
-            version: Version::V1_0,
-            ..
-        } => Err(EncodeError::WideInGiop10),
-        Codec {
-            wide: WideSet::None,
-            ..
-        } => Err(EncodeError::WideSetMissing),
-        codec => Ok(codec.version),
+    let Codec { version, wide, .. } = w.codec();
+    if version != Version::V1_0 && wide == WideSet::None {
+        return Err(EncodeError::WideSetMissing);
     }
+    Ok(version)
 }
 
 /// The byte order mark that must go before text which begins with what would be taken for one.

@@ -1,6 +1,6 @@
 //! What a system exception means, in words: the fact behind its minor code, and what to do about it.
 
-use crate::foreign_minor::{self, OMNIORB_VMCID, TAO_VMCID};
+use crate::foreign_minor::{self, OMNIORB_VMCID, SAME_IDL, TAO_VMCID};
 use crate::minor::{self, EXPERIMENTAL_VMCID, OMG_VMCID, omg};
 use crate::{SystemException, SystemExceptionKind as Kind, own_minor as own};
 use deckwatch_cdr::DecodeFact;
@@ -27,7 +27,7 @@ impl SystemException {
         if let Some(fact) = self.decode_fact() {
             return Explanation {
                 fact: fact.sentence(),
-                remedy: "check that both sides were built from the same IDL",
+                remedy: SAME_IDL,
             };
         }
         let (vendor, number) = (self.minor & VMCID_MASK, self.minor & !VMCID_MASK);
@@ -77,7 +77,6 @@ const fn vendor_name(vendor: u32) -> Option<&'static str> {
     })
 }
 
-const SAME_IDL: &str = "check that both sides were built from the same IDL";
 const ADDRESS: &str =
     "check that the server runs and that the reference is not older than its last start";
 const RETRY: &str = "try again later";
@@ -292,7 +291,7 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         Kind::BadParam,
         minor::ENUM_OUT_OF_RANGE,
         "a number is none of its enumeration's",
-        "look whether both ends were built from the same IDL",
+        SAME_IDL,
     ),
     (
         Kind::Marshal,

@@ -24,7 +24,8 @@ pub(crate) const fn explain(
     }
 }
 
-const SAME_IDL: &str = "check that both sides were built from the same IDL";
+/// What to do where the two sides understand the same octets differently.
+pub(crate) const SAME_IDL: &str = "check that both sides were built from the same IDL";
 const BEHIND: &str = "look which further server it calls";
 
 const fn omniorb(kind: Kind, number: u32) -> Option<(&'static str, &'static str)> {

@@ -1,5 +1,6 @@
 //! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
 
+use crate::divided::HEADER_SIZE;
 use crate::value::{Value, read_value, write_value};
 use crate::{
     Any, ByteOrder, CharSet, Codec, Divided, Parse, Reader, TypeCode, Version, Write, Writer,
@@ -64,7 +65,6 @@ pub fn any(octets: &[u8]) {
 
 /// An Any means the same in fragments of GIOP 1.1, of which each but the last has this many octets with its header.
 fn divided(any: &Any, order: ByteOrder, fragment_size: usize) {
-    const HEADER_SIZE: usize = 12;
     let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
     let mut octets = vec![0; HEADER_SIZE];
     let mut w = Writer::new(&mut octets)

@@ -92,7 +92,7 @@ impl<'w> ReadWindow<'w> {
         octets
     }
 
-    /// The next sixteen octets, of which `count` at most sixteen are taken, and the octet behind those, which is taken too.
+    /// The next sixteen octets, of which `count` at most fifteen are taken, and the octet behind those, which is taken too.
     #[inline(always)]
     pub(crate) fn take_block(&mut self, count: usize) -> ([u8; BEYOND], u8) {
         let place = self.position & (PLACES - 1);

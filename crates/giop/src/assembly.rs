@@ -108,9 +108,11 @@ impl Assembly {
         self.trains.iter().map(Train::held).sum()
     }
 
-    /// Gives the buffer of the message given out last to the allocator where it is larger than `retained_max` octets.
+    /// Gives the buffers of the message given out last to the allocator where they are larger than `retained_max` octets together.
     pub fn shrink(&mut self, retained_max: usize) {
-        if self.done.capacity() > retained_max {
+        // A peer that sends an octet a fragment makes the ends four times as large as the message.
+        let ends_size = self.done_ends.capacity() * size_of::<u32>();
+        if self.done.capacity() + ends_size > retained_max {
             self.done = Vec::new();
             self.done_ends = Vec::new();
         }

@@ -3,6 +3,7 @@
 //! Taking and giving it back uncontended is one atomic operation each; the kernel is asked only where somebody waits.
 //! A panic while it is held gives it back: there is no poisoning, so what it guards must be left whole at any panic.
 
+use deckwatch_os::stream::monotonic_ns;
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -216,17 +217,11 @@ fn futex(word: &AtomicU32, operation: i32, value: u32) -> libc::c_long {
 
 /// The time of CLOCK_MONOTONIC when `wait` has passed.
 fn monotonic_after(wait: Duration) -> libc::timespec {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the time outlives the call; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    let nanoseconds = now.tv_nsec + i64::from(wait.subsec_nanos());
-    let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX / 2);
+    let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+    let until_ns = monotonic_ns().saturating_add(wait_ns);
     libc::timespec {
-        tv_sec: (now.tv_sec + nanoseconds / 1_000_000_000).saturating_add(seconds),
-        tv_nsec: nanoseconds % 1_000_000_000,
+        tv_sec: (until_ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (until_ns % 1_000_000_000).cast_signed(),
     }
 }
 

@@ -86,8 +86,11 @@ pub(super) fn parse_long_double(text: &str) -> Option<LongDouble> {
 
 /// A decimal or hexadecimal number, `inf` or `nan`.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
-    let unsigned = text.trim_start_matches(['-', '+']);
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if let Some(hex) = unsigned.strip_prefix("0x").or(unsigned.strip_prefix("0X")) {
+        if hex.starts_with('+') {
+            return None;
+        }
         let number = u64::from_str_radix(hex, 16).ok()? as f64;
         return Some(if text.starts_with('-') {
             -number
@@ -188,6 +191,8 @@ mod tests {
         assert_eq!(parse_long_double("0x1.8p3"), Some(LongDouble::from(12.0)));
         assert_eq!(parse_long_double("0x3.8p3"), None);
         assert_eq!(parse_long_double("0x10"), Some(LongDouble::from(16.0)));
+        assert_eq!(parse_double("-0x10"), Some(-16.0));
+        assert_eq!((parse_double("--0x10"), parse_double("0x+10")), (None, None));
     }
 
     #[test]

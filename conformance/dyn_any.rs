@@ -339,7 +339,7 @@ fn fixed_point_numbers_are_read_and_written_as_text() {
         assert_eq!(of.value(), back);
     }
     assert_eq!(of.set_value("1234"), Err(INVALID));
-    for wrong in ["", ".", "-", "1e5", "--1", "ship"] {
+    for wrong in ["", ".", "-", "1e5", "--1", "1dd", "ship"] {
         assert_eq!(of.set_value(wrong), Err(MISMATCH), "{wrong}");
     }
     assert_eq!(value.to_value(), Value::Fixed(-50));

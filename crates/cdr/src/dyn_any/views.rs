@@ -111,7 +111,8 @@ impl DynFixed<'_> {
     /// point than the type.
     pub fn set_value(&mut self, text: &str) -> Result<bool, DynAnyError> {
         let (digits, scale) = self.digits_scale();
-        let bare = text.trim().trim_end_matches(['d', 'D']);
+        let trimmed = text.trim();
+        let bare = trimmed.strip_suffix(['d', 'D']).unwrap_or(trimmed);
         let unsigned = bare.strip_prefix(['-', '+']).unwrap_or(bare);
         let (whole, behind) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         let all: Vec<u8> = whole.bytes().chain(behind.bytes()).collect();

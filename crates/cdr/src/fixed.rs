@@ -56,6 +56,21 @@ impl<const D: u16, const S: i16> Fixed<D, S> {
     }
 }
 
+/// The number `units` times ten to the power of -`scale` in decimal, with a point where digits stand behind it.
+#[must_use]
+pub fn fixed_text(units: i128, scale: i16) -> String {
+    let sign = if units < 0 { "-" } else { "" };
+    let digits = units.unsigned_abs().to_string();
+    let places = usize::from(scale.unsigned_abs());
+    if scale <= 0 {
+        let zeros = if units == 0 { 0 } else { places };
+        return format!("{sign}{digits}{}", "0".repeat(zeros));
+    }
+    let digits = format!("{digits:0>width$}", width = places + 1);
+    let (whole, part) = digits.split_at(digits.len() - places);
+    format!("{sign}{whole}.{part}")
+}
+
 /// Octets of a packed decimal of `digits` digits: two half-octets each, with the sign last.
 pub(crate) const fn packed_size(digits: u16) -> usize {
     digits as usize / 2 + 1
@@ -124,27 +139,7 @@ impl<'a, const D: u16, const S: i16> Parse<'a> for Fixed<D, S> {
 
 impl<const D: u16, const S: i16> fmt::Display for Fixed<D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        let digits = self.0.unsigned_abs();
-        if S <= 0 {
-            return write!(
-                f,
-                "{sign}{digits}{}",
-                "0".repeat(if digits == 0 {
-                    0
-                } else {
-                    usize::from(S.unsigned_abs())
-                })
-            );
-        }
-        let unit = 10_u128.pow(u32::from(S.unsigned_abs()));
-        write!(
-            f,
-            "{sign}{}.{:0width$}",
-            digits / unit,
-            digits % unit,
-            width = usize::from(S.unsigned_abs())
-        )
+        f.write_str(&fixed_text(self.0, S))
     }
 }
 

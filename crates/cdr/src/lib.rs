@@ -48,7 +48,7 @@ pub use character::{Char, LongDouble};
 pub use codec::{CharSet, Codec, Version, WideSet};
 pub use divided::Divided;
 pub use error::{DecodeError, DecodeFact, EncodeError};
-pub use fixed::{Fixed, FixedError};
+pub use fixed::{Fixed, FixedError, fixed_text};
 pub use order::ByteOrder;
 pub use reader::Reader;
 pub use reference::{ParseReference, WriteReference};

@@ -1,10 +1,10 @@
 //! Enumerations, sequences, arrays and fixed-point numbers as DynAny shows them.
 
 use super::{Content, DynAny, DynAnyError};
-use crate::Any;
 use crate::limits::VALUE_PARTS_MAX;
 use crate::typecode::Kind;
 use crate::value::Value;
+use crate::{Any, fixed_text};
 
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident $as:ident $kind:ident;)*) => { $(
@@ -89,19 +89,7 @@ impl DynFixed<'_> {
             Content::Leaf(Value::Fixed(units)) => units,
             _ => 0,
         };
-        let sign = if units < 0 { "-" } else { "" };
-        let digits = units.unsigned_abs().to_string();
-        let Ok(scale @ 1..) = usize::try_from(scale) else {
-            let zeros = if units == 0 {
-                0
-            } else {
-                usize::from(scale.unsigned_abs())
-            };
-            return format!("{sign}{digits}{}", "0".repeat(zeros));
-        };
-        let digits = format!("{digits:0>width$}", width = scale + 1);
-        let (whole, rest) = digits.split_at(digits.len() - scale);
-        format!("{sign}{whole}.{rest}")
+        fixed_text(units, scale)
     }
 
     /// Sets it to a decimal number; a `d` may follow, as in IDL. Whether all digits behind the point had room: others are cut off.

@@ -101,20 +101,6 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// A `fixed` of this scale as a decimal.
-pub(super) fn fixed_text(units: i128, scale: i16) -> String {
-    let sign = if units < 0 { "-" } else { "" };
-    let digits = units.unsigned_abs().to_string();
-    let places = usize::from(scale.unsigned_abs());
-    if scale <= 0 {
-        let zeros = if units == 0 { 0 } else { places };
-        return format!("{sign}{digits}{}", "0".repeat(zeros));
-    }
-    let digits = format!("{digits:0>width$}", width = places + 1);
-    let (whole, part) = digits.split_at(digits.len() - places);
-    format!("{sign}{whole}.{part}")
-}
-
 /// The units of a decimal in a `fixed` of so many digits and this scale.
 ///
 /// # Errors
@@ -164,6 +150,7 @@ pub(super) fn parse_fixed(text: &str, digits: u16, scale: i16) -> Result<i128, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deckwatch_cdr::fixed_text;
 
     #[test]
     fn long_doubles_read_back_bit_by_bit() {
@@ -192,7 +179,10 @@ mod tests {
         assert_eq!(parse_long_double("0x3.8p3"), None);
         assert_eq!(parse_long_double("0x10"), Some(LongDouble::from(16.0)));
         assert_eq!(parse_double("-0x10"), Some(-16.0));
-        assert_eq!((parse_double("--0x10"), parse_double("0x+10")), (None, None));
+        assert_eq!(
+            (parse_double("--0x10"), parse_double("0x+10")),
+            (None, None)
+        );
     }
 
     #[test]

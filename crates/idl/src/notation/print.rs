@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{TypeCode, fixed_text};
 
 use super::Notation;
-use super::float::{double_text, fixed_text, long_double_text};
+use super::float::{double_text, long_double_text};
 use super::read::case_of;
 
 /// A value ready to be shown, in the notation or as JSON; both read back as the same value.

@@ -24,7 +24,7 @@ fn said(output: &Output) -> (Option<i32>, String) {
 /// `deckwatch names serve`, killed when it is dropped.
 struct Service {
     process: Child,
-    address: String,
+    url: String,
 }
 
 impl Service {
@@ -42,14 +42,20 @@ impl Service {
         let mut heard = BufReader::new(process.stderr.take().expect("a pipe"));
         let mut line = String::new();
         heard.read_line(&mut line).expect("a line");
-        let url = line.trim().strip_prefix("serving names at corbaloc::");
-        let address = url.and_then(|url| url.strip_suffix("/NameService"));
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { process, address }
+        let url = line.trim().strip_prefix("serving names at ");
+        let url = url.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { process, url }
     }
 
     fn url(&self) -> String {
-        format!("corbaloc::{}/NameService", self.address)
+        self.url.clone()
+    }
+
+    /// Host and port of a service over TCP.
+    fn address(&self) -> &str {
+        let address = self.url.strip_prefix("corbaloc::");
+        let address = address.and_then(|url| url.strip_suffix("/NameService"));
+        address.expect("it listens by TCP")
     }
 
     fn names(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -97,7 +103,7 @@ fn names_are_bound_listed_resolved_and_removed() {
         "again/\nagain/again/  (listed already)\nagain/fleet/\nagain/fleet/alpha.ship\nagain/fleet/harbour/\n\
          again/fleet/harbour/quay\\.1\nfleet/  (listed already)"
     );
-    let url = format!("corbaname::{}#fleet/harbour", service.address);
+    let url = format!("corbaname::{}#fleet/harbour", service.address());
     assert_eq!(
         said(&run(&["list", &url, "--long"])).1,
         "quay\\.1  (no type)  127.0.0.1:9"
@@ -122,12 +128,37 @@ fn names_are_bound_listed_resolved_and_removed() {
             .done(&["resolve", "fleet/alpha.ship", "--explain"])
             .contains("port 9")
     );
-    let url = format!("corbaname::{}#fleet/harbour/quay%5c.1", service.address);
+    let url = format!("corbaname::{}#fleet/harbour/quay%5c.1", service.address());
     assert!(said(&run(&["resolve", &url])).1.starts_with("IOR:"));
     service.done(&["bind", "fleet/alpha.ship", THING, "--replace"]);
     service.done(&["unbind", "again"]);
     service.done(&["destroy", "fleet", "--recursive"]);
     assert_eq!(service.done(&["list"]), "");
+}
+
+#[test]
+fn what_is_destroyed_with_all_it_holds_ends_where_another_service_begins() {
+    // A short path: a socket's may have a hundred octets.
+    let folder = std::env::temp_dir().join(format!("deckwatch-names-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let socket = |name: &str| format!("unix:{}", folder.join(name).display());
+    for (one, other) in [
+        ("127.0.0.1:0".to_owned(), "127.0.0.1:0".to_owned()),
+        (socket("one"), socket("other")),
+    ] {
+        let (one, other) = (Service::start(&one, None), Service::start(&other, None));
+        other.done(&["bind", "kept/inner/thing", THING, "--contexts"]);
+        one.done(&["bind", "mine/inner/thing", THING, "--contexts"]);
+        let kept = other.done(&["resolve", "kept"]);
+        one.done(&["bind-context", "mine/theirs", &kept]);
+        one.done(&["destroy", "mine", "--recursive"]);
+        assert_eq!(one.done(&["list"]), "");
+        assert_eq!(
+            other.done(&["list", "-r"]),
+            "kept/\nkept/inner/\nkept/inner/thing"
+        );
+    }
+    std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
 #[test]
@@ -177,7 +208,7 @@ fn what_stands_in_the_way_is_said_in_words() {
         let told = service.refused(arguments);
         assert!(told.starts_with(expected), "{arguments:?}: {told}");
     }
-    let at = format!("corbaloc::{}/Nobody", service.address);
+    let at = format!("corbaloc::{}/Nobody", service.address());
     let (_, told) = said(&run(&["list", "--at", &at]));
     assert!(
         told.starts_with("error: no naming service answers at corbaloc::"),

@@ -156,15 +156,20 @@ impl Row {
     }
 }
 
-/// Host and port of a reference's first IIOP profile.
+/// Host and port of a reference's first IIOP profile; host and path where it has a unix socket alone, and so no port.
 fn address(object: &ObjectRef) -> Option<String> {
     let profile = object.ior().iiop_profiles().flatten().next()?;
-    Some(format!("{}:{}", profile.host, profile.port))
+    let socket = profile.unix_addresses().next();
+    Some(match socket.filter(|_| profile.port == 0) {
+        Some((host, path)) => format!("{host}:{path}"),
+        None => format!("{}:{}", profile.host, profile.port),
+    })
 }
 
 /// Whether both contexts are at one address: then one service has them.
 pub(super) fn same_service(one: &NamingContextRef, other: &NamingContextRef) -> bool {
-    address(one.object()) == address(other.object())
+    let here = address(one.object());
+    here.is_some() && here == address(other.object())
 }
 
 /// All bindings of a context, in order: not every service has one.

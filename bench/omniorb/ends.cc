@@ -130,7 +130,7 @@ void call(CORBA::ORB_ptr orb, const char* reference) {
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     place(argv[2], argv[3]);
-    // Its own protocol, whole messages where it can, and no name to be looked up.
+    // TCP as the others have it, and no name to be looked up.
     const char* options[][2] = {{"endPoint", "giop:tcp:127.0.0.1:"}, {nullptr, nullptr}};
     int none = 0;
     CORBA::ORB_var orb = CORBA::ORB_init(none, nullptr, "omniORB4", options);

@@ -37,6 +37,3 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);
 
 /// The longest a process of a bench may take to say that it is ready.
 pub const END_PATIENCE: Duration = Duration::from_secs(20);
-
-/// The longest a compiler may take for a foreign peer.
-pub const BUILD_PATIENCE: Duration = Duration::from_secs(300);

@@ -9,7 +9,7 @@ use deckwatch_meter::result::{ClockNote, Warning};
 use deckwatch_os::schedule::{affinity, set_affinity};
 use deckwatch_os::signal;
 
-use super::case::{Case, CaseKind};
+use super::case::Case;
 use super::document::{
     BaselineCheck, CallBench, CaseResult, Kept, PeerResult, Ratio, RunSummary, SCHEMA_VERSION, Skip,
 };
@@ -417,9 +417,7 @@ fn warnings(
         "The bench was ended before its last round.".to_owned(),
     );
     warn(
-        cases
-            .iter()
-            .any(|case| case.case.kind == CaseKind::Octets && case.peers.is_empty()),
+        cases.iter().any(|case| case.peers.is_empty()),
         "nothing-measured",
         "Some sizes were not measured at all.".to_owned(),
     );

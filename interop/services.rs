@@ -1,6 +1,7 @@
 //! Naming and events between this ORB and omniORB, and what a dissector of neither thinks of the octets.
 
 mod common;
+mod names;
 
 use std::process::Command;
 
@@ -11,61 +12,12 @@ use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsume
 use deckwatch_idl::model::Model;
 use deckwatch_orb::Orb;
 use deckwatch_testkit::program;
-
-/// The program under test.
-fn deckwatch() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_deckwatch"))
-}
-
-/// A naming service of ours at a port of its own choice.
-struct Names {
-    _process: Running,
-    port: u16,
-    ior: String,
-}
-
-impl Names {
-    fn start() -> Self {
-        let mut process = Running::start(deckwatch().args(["names", "serve"]));
-        let (mut port, mut ior) = (None, None);
-        while port.is_none() || ior.is_none() {
-            let line = process.line_with("");
-            if let Some(endpoint) = line.strip_prefix("serving names at corbaloc::127.0.0.1:") {
-                port = endpoint
-                    .split('/')
-                    .next()
-                    .and_then(|port| port.parse().ok());
-            } else if line.starts_with("IOR:") {
-                ior = Some(line);
-            }
-        }
-        Self {
-            _process: process,
-            port: port.expect("a port"),
-            ior: ior.expect("a reference"),
-        }
-    }
-
-    fn url(&self) -> String {
-        format!("corbaloc::127.0.0.1:{}/NameService", self.port)
-    }
-
-    fn initial(&self) -> [String; 2] {
-        [
-            "-ORBInitRef".to_owned(),
-            format!("NameService={}", self.url()),
-        ]
-    }
-
-    fn nameclt(&self, arguments: &[&str]) -> String {
-        run(Command::new("nameclt").args(self.initial()).args(arguments))
-    }
-}
+use names::{Names, OmniNames, deckwatch};
 
 /// `deckwatch channel` bound to a name.
 fn channel(names: &Names, name: &str) -> (Running, String) {
     let mut process =
-        Running::start(deckwatch().args(["channel", "--bind", name, "--names", &names.url()]));
+        Running::start(deckwatch().args(["channel", "--bind", name, "--names", &names.url]));
     let ior = process.line_with("IOR:");
     (process, ior)
 }
@@ -120,56 +72,50 @@ fn nameclt_lists_and_resolves_through_our_naming_and_catior_reads_our_references
         return;
     }
     let names = Names::start();
-    names.nameclt(&["bind_new_context", "ships"]);
-    names.nameclt(&["bind", "ships/nav.channel", &names.ior]);
-    assert_eq!(names.nameclt(&["list"]).trim(), "ships/");
-    assert_eq!(names.nameclt(&["list", "ships"]).trim(), "nav.channel");
-    let resolved = names.nameclt(&["resolve", "ships/nav.channel"]);
+    names.nameclt(&["bind_new_context", "ships"]).expect("done");
+    names
+        .nameclt(&["bind", "ships/nav.channel", &names.ior])
+        .expect("done");
+    assert_eq!(names.nameclt(&["list"]).expect("done"), "ships/");
+    assert_eq!(
+        names.nameclt(&["list", "ships"]).expect("done"),
+        "nav.channel"
+    );
+    let resolved = names
+        .nameclt(&["resolve", "ships/nav.channel"])
+        .expect("done");
     let explained = run(Command::new("catior").arg(resolved.trim()));
     assert!(
         explained.contains("IDL:omg.org/CosNaming/NamingContextExt:1.0"),
         "{explained}"
     );
     assert!(
-        explained.contains(&format!("IIOP 1.2 127.0.0.1 {}", names.port)),
+        explained.contains(&format!("IIOP 1.2 127.0.0.1 {}", names.port())),
         "{explained}"
     );
-    let ours = run(deckwatch().args(["names", "list", "ships", "--at", &names.url()]));
+    let ours = run(deckwatch().args(["names", "list", "ships", "--at", &names.url]));
     assert_eq!(ours.trim(), "nav.channel");
-    names.nameclt(&["unbind", "ships/nav.channel"]);
-    names.nameclt(&["remove_context", "ships"]);
-    assert_eq!(names.nameclt(&["list"]).trim(), "");
+    names
+        .nameclt(&["unbind", "ships/nav.channel"])
+        .expect("done");
+    names.nameclt(&["remove_context", "ships"]).expect("done");
+    assert_eq!(names.nameclt(&["list"]).expect("done"), "");
 }
 
 #[test]
 fn our_clients_use_omninames() {
-    if program("omniNames").is_none() {
+    let Some(theirs) = OmniNames::start("omninames") else {
         return;
-    }
-    let folder = scratch("omninames");
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr()
-        .expect("its number")
-        .port();
-    let mut process = Running::start(
-        Command::new("omniNames")
-            .args(["-start", &port.to_string(), "-logdir"])
-            .arg(&folder)
-            .args(["-errlog", "/dev/stderr"]),
-    );
-    process.line_with("IOR:");
-    let at = format!("corbaloc::127.0.0.1:{port}/NameService");
+    };
+    let at = &theirs.url;
     let names =
-        |arguments: &[&str]| run(deckwatch().arg("names").args(arguments).args(["--at", &at]));
+        |arguments: &[&str]| run(deckwatch().arg("names").args(arguments).args(["--at", at]));
     names(&["bind", "a/b.c", "corbaloc::127.0.0.1:9/thing", "--contexts"]);
     assert_eq!(names(&["list"]).trim(), "a/");
     assert_eq!(names(&["list", "a"]).trim(), "b.c");
     assert!(names(&["resolve", "a/b.c"]).starts_with("IOR:"));
     names(&["unbind", "a/b.c"]);
     assert_eq!(names(&["list", "a"]).trim(), "");
-    drop(process);
-    std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
 #[test]
@@ -186,7 +132,7 @@ fn omniorb_consumer_receives_nav_events_and_tshark_finds_nothing_malformed() {
     };
     let names = Names::start();
     let (channel_process, ior) = channel(&names, "NAV");
-    let Some(capture) = Capture::start(&folder, &[names.port, port_of(&ior)]) else {
+    let Some(capture) = Capture::start(&folder, &[names.port(), port_of(&ior)]) else {
         return;
     };
     let mut consuming = Running::start(

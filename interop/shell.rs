@@ -2,23 +2,17 @@
 //! service into the other's.
 
 mod common;
+mod names;
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{Capture, Running, free_port, omniorb_program, root, run, scratch, try_run};
+use common::{Capture, Running, free_port, omniorb_program, run, scratch, try_run};
 use deckwatch_orb::{
     Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind,
 };
 use deckwatch_testkit::program;
-
-/// The program under test, in the project's folder.
-fn deckwatch() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
-    command.current_dir(root());
-    command
-}
+use names::{Names, OmniNames, deckwatch};
 
 /// What a call prints: of its output what came back, or its error.
 fn call(reference: &str, idl: &str, arguments: &[&str]) -> Result<String, String> {
@@ -119,80 +113,6 @@ fn any_operation_of_omniorbs_server_is_called_from_the_shell() {
         assert_eq!(malformed, Vec::<String>::new());
     }
     std::fs::remove_dir_all(folder).expect("the folder goes");
-}
-
-/// omniNames at a port of its own, its files in a scratch folder.
-struct OmniNames {
-    process: Option<Running>,
-    folder: PathBuf,
-    url: String,
-}
-
-impl OmniNames {
-    fn start(test: &str) -> Option<Self> {
-        program("omniNames")?;
-        let folder = scratch(test);
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("its number").port();
-        drop(free);
-        let mut process = Running::start(
-            Command::new("omniNames")
-                .args(["-start", &port.to_string(), "-logdir"])
-                .arg(&folder)
-                .args(["-errlog", "/dev/stderr"]),
-        );
-        process.line_with("IOR:");
-        let url = format!("corbaloc::127.0.0.1:{port}/NameService");
-        Some(Self {
-            process: Some(process),
-            folder,
-            url,
-        })
-    }
-}
-
-impl Drop for OmniNames {
-    fn drop(&mut self) {
-        drop(self.process.take());
-        let _already_gone = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// A naming service of ours.
-struct Ours {
-    _process: Running,
-    url: String,
-    ior: String,
-}
-
-impl Ours {
-    fn start() -> Self {
-        let mut process = Running::start(deckwatch().args(["names", "serve"]));
-        let (mut url, mut ior) = (None, None);
-        while url.is_none() || ior.is_none() {
-            let line = process.line_with("");
-            if let Some(found) = line.strip_prefix("serving names at ") {
-                url = Some(found.to_owned());
-            } else if line.starts_with("IOR:") {
-                ior = Some(line);
-            }
-        }
-        Self {
-            _process: process,
-            url: url.expect("an address"),
-            ior: ior.expect("a reference"),
-        }
-    }
-
-    fn nameclt(&self, arguments: &[&str]) -> Result<String, String> {
-        let mut command = Command::new("nameclt");
-        command.args([
-            "-ORBInitRef",
-            &format!("NameService={}", self.url),
-            "-advanced",
-        ]);
-        try_run(command.args(arguments)).map(|said| said.trim_end().to_owned())
-    }
 }
 
 fn names(at: &str, arguments: &[&str]) -> String {
@@ -337,7 +257,7 @@ fn our_service_and_omninames_answer_alike() {
     let Some(theirs) = OmniNames::start("names-alike") else {
         return;
     };
-    let ours = Ours::start();
+    let ours = Names::start();
     let (orb, thing) = object();
     let ask = |root: &str, operation: &str, arguments: &[&str]| {
         let arguments: Vec<String> = (arguments.iter())
@@ -396,7 +316,7 @@ fn every_command_of_nameclt_works_on_our_service() {
     if program("nameclt").is_none() {
         return;
     }
-    let ours = Ours::start();
+    let ours = Names::start();
     let done = |arguments: &[&str]| {
         ours.nameclt(arguments)
             .unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
@@ -439,7 +359,7 @@ fn a_name_goes_on_from_our_service_into_omninames_and_back() {
     let Some(theirs) = OmniNames::start("names-federated") else {
         return;
     };
-    let ours = Ours::start();
+    let ours = Names::start();
     names(&theirs.url, &["bind", "far/radar", THING, "--contexts"]);
     names(&ours.url, &["bind-context", "there", &theirs.url]);
     names(&theirs.url, &["bind-context", "here", &ours.url]);

@@ -139,6 +139,10 @@ pub const INITIAL_REFERENCES_DEEP_MAX: usize = 4;
 /// Ways of naming the object that one request is tried in: there are three, and a server that wants a fourth wants none.
 pub const ADDRESSINGS_MAX: usize = 3;
 
+/// Service contexts of a message that are listed without taking memory: code sets, listen points, policies, priority, band, deadline and a thread's id.
+/// Interceptors may add more.
+pub const CONTEXTS_FEW: usize = 8;
+
 /// Location forwards followed by one invocation: a chain longer than this is a circle.
 pub const FORWARDS_MAX: usize = 8;
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use deckwatch_cdr::{EncodeError, Reader, UserException, Writer};
-use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContexts};
+use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContext, ServiceContexts};
 
 use crate::wire::{self, Sizes};
 use crate::{Poa, SystemException};
@@ -48,6 +48,8 @@ pub struct ServerRequest<'r> {
     reply: &'r mut Vec<u8>,
     /// What has been begun in `reply`.
     open: Option<OpenMessage>,
+    /// The service contexts of the reply.
+    contexts: &'r [ServiceContext<'r>],
     sizes: Sizes,
 }
 
@@ -56,6 +58,7 @@ impl<'r> ServerRequest<'r> {
         request: &'r Request<'r>,
         object_id: &'r [u8],
         reply: &'r mut Vec<u8>,
+        contexts: &'r [ServiceContext<'r>],
         sizes: Sizes,
     ) -> Self {
         Self {
@@ -63,6 +66,7 @@ impl<'r> ServerRequest<'r> {
             object_id,
             reply,
             open: None,
+            contexts,
             sizes,
         }
     }
@@ -146,7 +150,7 @@ impl<'r> ServerRequest<'r> {
     }
 
     fn begin(&mut self, status: ReplyStatus) -> Result<Writer<'_>, EncodeError> {
-        let open = wire::begin_reply(self.reply, self.request, status, self.sizes)?;
+        let open = wire::begin_reply(self.reply, self.request, status, self.contexts, self.sizes)?;
         self.open = Some(open);
         Ok(open.writer(self.reply))
     }

@@ -7,10 +7,11 @@ use deckwatch_giop::ior::{
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReply, LocateReplyHeader, LocateStatus,
     Message, MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus,
-    Request, Response, SystemException, Version, context_id, write_close_connection,
-    write_message_error,
+    Request, Response, ServiceContext, SystemException, Version, context_id,
+    write_close_connection, write_message_error,
 };
 
+mod contexts;
 mod profile;
 
 use crate::connection::Slab;
@@ -18,6 +19,7 @@ use crate::counters::Counter;
 use crate::raise;
 use crate::transport::Endpoint;
 use crate::{Completion, minor};
+pub(crate) use contexts::Contexts;
 use deckwatch_cdr::{Parse, Write};
 pub(crate) use profile::{
     Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
@@ -186,13 +188,14 @@ pub(crate) fn begin_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     status: ReplyStatus,
+    contexts: &[ServiceContext<'_>],
     sizes: Sizes,
 ) -> Result<OpenMessage, EncodeError> {
     buffer.clear();
     ReplyHeader {
         id: request.id,
         status,
-        contexts: &[],
+        contexts,
     }
     .begin(buffer, sizes.format(request.body.codec()))
 }
@@ -202,13 +205,14 @@ pub(crate) fn exception_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     exception: SystemException,
+    contexts: &[ServiceContext<'_>],
     sizes: Sizes,
 ) {
-    let whole =
-        begin_reply(buffer, request, ReplyStatus::SystemException, sizes).and_then(|open| {
-            exception.write(&mut open.writer(buffer))?;
-            open.finish(buffer)
-        });
+    let status = ReplyStatus::SystemException;
+    let whole = begin_reply(buffer, request, status, contexts, sizes).and_then(|open| {
+        exception.write(&mut open.writer(buffer))?;
+        open.finish(buffer)
+    });
     debug_assert!(whole.is_ok(), "an exception of ours can always be written");
 }
 
@@ -217,9 +221,11 @@ pub(crate) fn forward_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
     to: &Ior,
+    contexts: &[ServiceContext<'_>],
     sizes: Sizes,
 ) -> Result<(), EncodeError> {
-    let open = begin_reply(buffer, request, ReplyStatus::LocationForward, sizes)?;
+    let status = ReplyStatus::LocationForward;
+    let open = begin_reply(buffer, request, status, contexts, sizes)?;
     to.write(&mut open.writer(buffer))?;
     open.finish(buffer).map(drop)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
-use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response};
+use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response, context_id};
 
 use super::{Binding, Client, ClientConnection};
 use crate::connection::{Arrived, Inbound, OverBudget};
@@ -13,7 +13,7 @@ use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
-use crate::wire::{self, Profile, ReplyHead};
+use crate::wire::{self, Contexts, Profile, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -298,14 +298,19 @@ impl Client {
     ) -> Result<u32, Failure> {
         let id = connection.next_request_id();
         let mut buffer = self.slab.lend_empty();
-        let says_code_sets = target.profile.knows_code_sets() && !connection.code_sets_said;
+        let profile = &target.profile;
+        let mut contexts = Contexts::new();
+        if let Some(data) = &profile.code_sets
+            && !connection.code_sets_said
+        {
+            contexts.push(context_id::CODE_SETS, data);
+        }
         let head = wire::RequestHead {
             id,
             response: call.response,
             operation: call.operation,
-            says_code_sets,
+            contexts: contexts.as_slice(),
         };
-        let profile = &target.profile;
         let written = match call.kind {
             CallKind::Locate => wire::write_locate_request(&mut buffer, profile, id, self.sizes),
             _ => wire::write_request(&mut buffer, profile, &head, self.sizes, call.arguments),

@@ -12,7 +12,7 @@ use crate::adapter::Whereabouts;
 use crate::counters::Counter;
 use crate::raise;
 use crate::servant::ServerRequest;
-use crate::wire;
+use crate::wire::{self, Contexts};
 use crate::{Completion, SystemException, SystemExceptionKind, current, minor};
 
 thread_local! {
@@ -126,18 +126,22 @@ impl Lane {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
         let mut reply = self.slab.lend_empty();
+        let contexts = Contexts::new();
+        let contexts = contexts.as_slice();
         let outcome = agreed.and_then(|()| {
             let mut upcall = Upcall {
                 connection: Some(connection),
                 message,
                 request,
                 reply: &mut reply,
+                contexts,
             };
             // What the application has given ends here too, and its end can panic.
             self.guard(|| self.upcall(&mut upcall))
         });
         let outcome = outcome.unwrap_or_else(Outcome::Raise);
         let is_answered = matches!(outcome, Outcome::Receipted);
+        let sizes = self.shape.sizes;
         match outcome {
             Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
@@ -145,13 +149,12 @@ impl Lane {
                 if is_of_octets(exception) {
                     self.counters.count(Counter::MalformedRequests);
                 }
-                wire::exception_reply(&mut reply, request, exception, self.shape.sizes);
+                wire::exception_reply(&mut reply, request, exception, contexts, sizes);
             }
             Outcome::Forward(target) => {
-                if let Err(error) =
-                    wire::forward_reply(&mut reply, request, target.ior(), self.shape.sizes)
-                {
-                    wire::exception_reply(&mut reply, request, error.into(), self.shape.sizes);
+                let ior = target.ior();
+                if let Err(error) = wire::forward_reply(&mut reply, request, ior, contexts, sizes) {
+                    wire::exception_reply(&mut reply, request, error.into(), contexts, sizes);
                 }
             }
         }
@@ -173,18 +176,15 @@ impl Lane {
     }
 
     /// SYNC_WITH_SERVER: the caller is told that the request has come and will be served, not what comes of it.
-    pub(super) fn say_receipt(
-        &self,
-        connection: &ServerConnection,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
-    ) {
-        let receipt = ServerRequest::new(request, &[], reply, self.shape.sizes).finish();
+    pub(super) fn say_receipt(&self, connection: &ServerConnection, upcall: &mut Upcall<'_>) {
+        let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
+        let reply = &mut *upcall.reply;
+        let receipt = ServerRequest::new(upcall.request, &[], reply, contexts, sizes).finish();
         debug_assert!(
             receipt.is_ok(),
             "a reply without results can always be written"
         );
-        self.write(connection, reply);
+        self.write(connection, upcall.reply);
     }
 }
 

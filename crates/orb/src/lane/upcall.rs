@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use deckwatch_cdr::{Codec, Divided, Reader, Write};
-use deckwatch_giop::{Ior, Message, ReplyStatus, Request, Response};
+use deckwatch_giop::{Ior, Message, ReplyStatus, Request, Response, ServiceContext};
 
 use super::dispatch::Outcome;
 use super::{Lane, ServerConnection};
@@ -16,7 +16,7 @@ use crate::adapter::{
 use crate::counters::Counter;
 use crate::raise;
 use crate::servant::ServerRequest;
-use crate::wire;
+use crate::wire::{self, Contexts};
 use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
@@ -26,6 +26,8 @@ pub(super) struct Upcall<'u> {
     pub(super) message: &'u Divided<'u>,
     pub(super) request: &'u Request<'u>,
     pub(super) reply: &'u mut Vec<u8>,
+    /// The service contexts of the reply.
+    pub(super) contexts: &'u [ServiceContext<'u>],
 }
 
 impl Lane {
@@ -118,9 +120,14 @@ impl Lane {
         let message = upcall.message;
         let (octets, ends) = (message.octets().to_vec(), message.ends().to_vec());
         let codec = upcall.request.body.codec();
+        let said = upcall.contexts.iter();
+        let said: Vec<_> = said.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
         let job = move || {
-            let outcome = lane.upcall_here(&Divided::new(&octets, &ends), codec, &mut reply);
+            let mut contexts = Contexts::new();
+            said.iter().for_each(|(id, data)| contexts.push(*id, data));
+            let message = Divided::new(&octets, &ends);
+            let outcome = lane.upcall_here(&message, codec, &mut reply, contexts.as_slice());
             (outcome, reply)
         };
         let outcome = match self.adapter.main.ask(Some(&self.holds), job) {
@@ -137,7 +144,7 @@ impl Lane {
             (Outcome::Replied, Some(connection))
                 if upcall.request.response == Response::Receipt =>
             {
-                self.say_receipt(connection, upcall.request, upcall.reply);
+                self.say_receipt(connection, upcall);
                 Outcome::Receipted
             }
             (outcome, _) => outcome,
@@ -145,7 +152,13 @@ impl Lane {
     }
 
     /// On the main thread: as if it had read the message itself.
-    fn upcall_here(&self, message: &Divided<'_>, codec: Codec, reply: &mut Vec<u8>) -> Outcome {
+    fn upcall_here(
+        &self,
+        message: &Divided<'_>,
+        codec: Codec,
+        reply: &mut Vec<u8>,
+        contexts: &[ServiceContext<'_>],
+    ) -> Outcome {
         let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
             return self.refuse(no_object());
         };
@@ -156,6 +169,7 @@ impl Lane {
             message,
             request: &request,
             reply,
+            contexts,
         })
     }
 
@@ -255,7 +269,7 @@ impl Lane {
 
     fn serve_by(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
         let request = upcall.request;
-        if let Some(outcome) = self.answer_for_every_object(request, upcall.reply, servant, id) {
+        if let Some(outcome) = self.answer_for_every_object(upcall, servant, id) {
             return outcome;
         }
         current::enter(&self.orb);
@@ -263,9 +277,10 @@ impl Lane {
             .connection
             .filter(|_| request.response == Response::Receipt);
         if let Some(connection) = receipt {
-            self.say_receipt(connection, request, upcall.reply);
+            self.say_receipt(connection, upcall);
         }
-        let mut serving = ServerRequest::new(request, id, upcall.reply, self.shape.sizes);
+        let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
+        let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
         if served.is_err() {
             self.counters.count(Counter::ServantPanics);
@@ -292,11 +307,12 @@ impl Lane {
     /// `_is_a`, `_non_existent` and the others that no servant implements.
     fn answer_for_every_object(
         &self,
-        request: &Request<'_>,
-        reply: &mut Vec<u8>,
+        upcall: &mut Upcall<'_>,
         servant: &dyn Servant,
         id: &[u8],
     ) -> Option<Outcome> {
+        let (request, contexts) = (upcall.request, upcall.contexts);
+        let reply = &mut *upcall.reply;
         let answer = match request.operation {
             b"_is_a" => self.is_a(request.body, servant, id).map(Answer::Boolean),
             b"_non_existent" | b"_not_existent" => self
@@ -312,8 +328,8 @@ impl Lane {
             _ => return None,
         };
         let written = answer.and_then(|answer| {
-            let open =
-                wire::begin_reply(reply, request, ReplyStatus::NoException, self.shape.sizes)?;
+            let (status, sizes) = (ReplyStatus::NoException, self.shape.sizes);
+            let open = wire::begin_reply(reply, request, status, contexts, sizes)?;
             let mut writer = open.writer(reply);
             match answer {
                 Answer::Boolean(answer) => writer.write_u8(u8::from(answer))?,

@@ -8,7 +8,7 @@ use deckwatch_giop::ior::code_sets::CodeSetInfo;
 use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
 use deckwatch_giop::{
     Codec, Ior, LocateRequestHeader, RequestHeader, Response, ServiceContext, Target, Version,
-    context_id, write_cancel_request,
+    write_cancel_request,
 };
 
 use super::{Sizes, addresses};
@@ -105,11 +105,6 @@ impl Profile {
     pub(crate) const fn codec(&self) -> Codec {
         self.codec
     }
-
-    /// Whether the server is to be told our code sets.
-    pub(crate) fn knows_code_sets(&self) -> bool {
-        self.code_sets.is_some()
-    }
 }
 
 /// What differs from request to request.
@@ -117,7 +112,7 @@ pub(crate) struct RequestHead<'a> {
     pub(crate) id: u32,
     pub(crate) response: Response,
     pub(crate) operation: &'a str,
-    pub(crate) says_code_sets: bool,
+    pub(crate) contexts: &'a [ServiceContext<'a>],
 }
 
 /// Writes a whole request.
@@ -128,17 +123,12 @@ pub(crate) fn write_request(
     sizes: Sizes,
     arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
-    let code_sets = profile.code_sets.as_ref().filter(|_| head.says_code_sets);
-    let context = code_sets.map(|data| ServiceContext {
-        id: context_id::CODE_SETS,
-        data,
-    });
     let header = RequestHeader {
         id: head.id,
         response: head.response,
         target: profile.target(),
         operation: head.operation,
-        contexts: context.as_slice(),
+        contexts: head.contexts,
     };
     let open = header.begin(buffer, sizes.format(profile.codec))?;
     arguments(&mut open.writer(buffer))?;

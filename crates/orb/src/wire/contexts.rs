@@ -1,0 +1,65 @@
+//! The service contexts of one message that is about to be written: borrowed from whoever has them, in the order they were added.
+
+use deckwatch_giop::ServiceContext;
+
+use crate::limits::CONTEXTS_FEW;
+
+/// Each feature that has something to say with a request or reply adds its own. The first [`CONTEXTS_FEW`] take no memory, which is
+/// more than the ORB has of its own.
+#[derive(Debug)]
+pub(crate) struct Contexts<'a> {
+    few: [ServiceContext<'a>; CONTEXTS_FEW],
+    count: usize,
+    /// All of them, once they are more than a few.
+    many: Vec<ServiceContext<'a>>,
+}
+
+const NONE: ServiceContext<'static> = ServiceContext { id: 0, data: &[] };
+
+impl<'a> Contexts<'a> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            few: [NONE; CONTEXTS_FEW],
+            count: 0,
+            many: Vec::new(),
+        }
+    }
+
+    /// Adds a context; `data` is its encapsulation.
+    pub(crate) fn push(&mut self, id: u32, data: &'a [u8]) {
+        let context = ServiceContext { id, data };
+        if let Some(place) = self.few.get_mut(self.count) {
+            *place = context;
+            self.count += 1;
+            return;
+        }
+        if self.many.is_empty() {
+            self.many.extend_from_slice(&self.few);
+        }
+        self.many.push(context);
+    }
+
+    pub(crate) fn as_slice(&self) -> &[ServiceContext<'a>] {
+        if self.many.is_empty() {
+            &self.few[..self.count]
+        } else {
+            &self.many
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_keep_their_order_however_many_they_are() {
+        let data = [1, 2, 3];
+        let mut contexts = Contexts::new();
+        for id in 0..20 {
+            contexts.push(id, &data);
+            let ids: Vec<u32> = contexts.as_slice().iter().map(|one| one.id).collect();
+            assert_eq!(ids, (0..=id).collect::<Vec<_>>());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::foreign_minor::{self, OMNIORB_VMCID, SAME_IDL, TAO_VMCID};
 use crate::minor::{self, EXPERIMENTAL_VMCID, OMG_VMCID, omg};
-use crate::{SystemException, SystemExceptionKind as Kind, own_minor as own};
+use crate::{SystemException, SystemExceptionKind as Kind, own_minor as own, priority_facts};
 use deckwatch_cdr::DecodeFact;
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl SystemException {
     pub fn explain(&self) -> Explanation {
         let is_this =
             |known: &&(Kind, u32, &str, &str)| known.0 == self.kind && known.1 == self.minor;
-        if let Some(&(_, _, fact, remedy)) = FACTS.iter().find(is_this) {
+        if let Some(&(_, _, fact, remedy)) = known().find(is_this) {
             return Explanation { fact, remedy };
         }
         if let Some(fact) = self.decode_fact() {
@@ -80,6 +80,11 @@ const fn vendor_name(vendor: u32) -> Option<&'static str> {
 const ADDRESS: &str =
     "check that the server runs and that the reference is not older than its last start";
 const RETRY: &str = "try again later";
+
+/// All that is known of minor codes.
+fn known() -> impl Iterator<Item = &'static (Kind, u32, &'static str, &'static str)> {
+    FACTS.iter().chain(priority_facts::FACTS)
+}
 
 /// What is known of a minor code, by kind and number.
 const FACTS: &[(Kind, u32, &str, &str)] = &[
@@ -521,9 +526,9 @@ mod tests {
 
     #[test]
     fn a_fact_has_one_explanation_and_each_is_half_a_sentence() {
-        for (place, (kind, minor, fact, remedy)) in FACTS.iter().enumerate() {
+        for (place, (kind, minor, fact, remedy)) in known().enumerate() {
             let same = |known: &&(Kind, u32, &str, &str)| known.0 == *kind && known.1 == *minor;
-            assert_eq!(FACTS.iter().filter(same).count(), 1, "{place}: {fact}");
+            assert_eq!(known().filter(same).count(), 1, "{place}: {fact}");
             for text in [fact, remedy] {
                 assert!(!text.ends_with('.') && text.trim() == *text, "{text}");
             }

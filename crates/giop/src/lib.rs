@@ -22,6 +22,7 @@ mod message;
 pub mod minor;
 mod open;
 pub mod own_minor;
+mod priority_facts;
 mod reply;
 mod request;
 mod target;

@@ -79,6 +79,11 @@ pub const ADAPTER_BEING_DESTROYED: u32 = omg(17);
 
 /// DATA_CONVERSION: a character is not in the transmission code set.
 pub const CHARACTER_UNMAPPABLE: u32 = omg(1);
+/// DATA_CONVERSION: the priority mapping has no native priority for a CORBA priority, or none of CORBA for a native one.
+pub const PRIORITY_UNMAPPABLE: u32 = omg(2);
+
+/// INV_POLICY: a policy of the reference cannot be reconciled with one that the caller has set.
+pub const POLICIES_IRRECONCILABLE: u32 = omg(1);
 
 /// CODESET_INCOMPATIBLE: no transmission code set is common to both.
 pub const CODE_SETS_DISJOINT: u32 = omg(1);

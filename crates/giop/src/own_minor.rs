@@ -44,3 +44,19 @@ pub const TIMED_OUT_SENDING: u32 = code(18);
 pub const TIMED_OUT_WAITING: u32 = code(19);
 /// COMM_FAILURE: the server wants the object named in a way that does not exist, or that it has already been named in.
 pub const ADDRESSING_REFUSED: u32 = code(20);
+/// NO_PERMISSION: the host does not let the thread have the native priority of its CORBA priority.
+pub const PRIORITY_DENIED: u32 = code(48);
+/// NO_PERMISSION: the host does not let the connection have the network priority of its CORBA priority.
+pub const NETWORK_PRIORITY_DENIED: u32 = code(49);
+/// NO_PERMISSION: the policy is not one that a caller sets.
+pub const POLICY_NOT_OF_CALLERS: u32 = code(50);
+/// INITIALIZE: the thread has no CORBA priority: none was set, and it serves no request.
+pub const PRIORITY_UNSET: u32 = code(51);
+/// INV_POLICY: the priority of the caller is in none of the bands.
+pub const BANDS_MISSED: u32 = code(52);
+/// INV_POLICY: the server has no lane for the priority of the caller, or for its band.
+pub const LANES_MISSED: u32 = code(53);
+/// INV_POLICY: bands of priorities for an object without a priority model.
+pub const BANDS_WITHOUT_MODEL: u32 = code(54);
+/// INV_POLICY: the object cannot be asked by any of the protocols that the caller or the server wants.
+pub const PROTOCOLS_MISSED: u32 = code(55);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::builder::{BuildError, OrbBuilder};
 use crate::policy::{Policy, SyncScope};
+use crate::rt::{MappingChoice, Scheduling};
 use crate::trace::open_sink;
 use crate::transport::ENDPOINT_FORM;
 
@@ -104,6 +105,23 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.policy(Policy::SyncScope(sync_scope(value)?))),
     },
     Known {
+        names: &["-ORBPriorityMapping"],
+        value: "linear, direct or continuous",
+        obey: |builder, value| Some(builder.mapping_choice(MappingChoice::named(value)?)),
+    },
+    Known {
+        names: &["-ORBSchedPolicy"],
+        value: "SCHED_FIFO, SCHED_RR or SCHED_OTHER",
+        obey: |builder, value| {
+            Some(builder.scheduling(match value {
+                "SCHED_FIFO" => Scheduling::Fifo,
+                "SCHED_RR" => Scheduling::RoundRobin,
+                "SCHED_OTHER" => Scheduling::Other,
+                _ => return None,
+            }))
+        },
+    },
+    Known {
         names: &["-ORBTrace"],
         value: TRACE_PLACE,
         obey: |builder, value| {
@@ -135,6 +153,8 @@ impl OrbBuilder {
     /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`, each
     ///   in milliseconds;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
+    /// * `-ORBPriorityMapping linear|direct|continuous`: from CORBA priorities to native ones;
+    /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the class in which they are meant;
     /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::limits::{
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
+use crate::rt::{MappingChoice, PriorityMapping, Scheduling};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
@@ -30,6 +31,8 @@ pub struct OrbBuilder {
     pub(crate) shape: LaneShape,
     pub(crate) client_idle_timeout: Duration,
     pub(crate) policies: Overrides,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) mapping: MappingChoice,
     pub(crate) thread_start: Option<ThreadStart>,
     pub(crate) trace: Option<Sink>,
 }
@@ -115,6 +118,8 @@ impl Default for OrbBuilder {
             },
             client_idle_timeout: CLIENT_IDLE_TIMEOUT,
             policies: Overrides::default(),
+            scheduling: Scheduling::default(),
+            mapping: MappingChoice::default(),
             thread_start: None,
             trace: None,
         }
@@ -274,6 +279,24 @@ impl OrbBuilder {
     pub fn policy(mut self, policy: Policy) -> Self {
         let one = Overrides::one(policy);
         self.policies = one.over(self.policies);
+        self
+    }
+
+    /// The class in which threads get the native priorities that their CORBA priorities are mapped to: SCHED_FIFO unless said otherwise.
+    /// An ORB that is used without real-time CORBA leaves the classes of threads alone.
+    pub fn scheduling(mut self, scheduling: Scheduling) -> Self {
+        self.scheduling = scheduling;
+        self
+    }
+
+    /// The mapping from CORBA priorities to native ones: [`crate::Linear`] unless said otherwise.
+    pub fn priority_mapping(mut self, mapping: impl PriorityMapping) -> Self {
+        self.mapping = MappingChoice::Own(Arc::new(mapping));
+        self
+    }
+
+    pub(crate) fn mapping_choice(mut self, choice: MappingChoice) -> Self {
+        self.mapping = choice;
         self
     }
 

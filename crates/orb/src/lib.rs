@@ -51,6 +51,7 @@ mod orb;
 mod policy;
 mod raise;
 mod reference;
+mod rt;
 mod servant;
 mod trace;
 pub mod transport;
@@ -80,4 +81,10 @@ pub use policy::{
     SyncScope,
 };
 pub use reference::ObjectRef;
+pub use rt::{
+    Continuous, Direct, Linear, NativePriority, Priority, PriorityBand, PriorityBands,
+    PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
+    ProtocolProperties, Protocols, RtCurrent, Scheduling, SharedMemoryProtocolProperties,
+    TcpProtocolProperties, ThreadpoolId, UnixDomainProtocolProperties, protocol_type,
+};
 pub use servant::{Servant, ServerRequest};

@@ -171,3 +171,11 @@ pub const HELD_REQUESTS_MAX: u32 = 64;
 
 /// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.
 pub const SEALED_BUFFERS: usize = 16;
+
+/// Priority mappings that an ORB may have one after the other: each stays, so that threads read the current one without a lock, and who
+/// changes it more often wants one mapping that changes within.
+pub const MAPPINGS_MAX: usize = 8;
+
+/// Different lists of bands, and of protocols, that the policies of a process may have: each stays, so that a call reads its own without
+/// a lock. A program writes some of them; a thousand would be made of what peers send.
+pub const POLICY_LISTS_MAX: usize = 256;

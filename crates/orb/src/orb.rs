@@ -18,6 +18,7 @@ use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
+use crate::rt::{Mappings, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
 use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException, wire};
@@ -31,6 +32,7 @@ pub(crate) struct OrbCore {
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
     pub(crate) policies: AtOrb,
+    pub(crate) mappings: Mappings,
     pub(crate) adapter: Arc<Adapter>,
     lane: OnceLock<Arc<Lane>>,
     root: OnceLock<Poa>,
@@ -82,6 +84,7 @@ impl OrbCore {
             ),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),
+            mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
             // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
             adapter: Arc::new(Adapter::new(
                 RandomState::new().hash_one(std::process::id()),
@@ -322,6 +325,18 @@ impl Orb {
     #[must_use]
     pub fn policy_current(&self) -> PolicyCurrent {
         PolicyCurrent(Arc::downgrade(&self.0))
+    }
+
+    /// The priority of the calling thread; `RTCurrent` among the standard's initial references.
+    #[must_use]
+    pub fn rt_current(&self) -> RtCurrent {
+        RtCurrent(Arc::clone(&self.0))
+    }
+
+    /// The priority mapping of this ORB; `PriorityMappingManager` among TAO's initial references.
+    #[must_use]
+    pub fn priority_mapping_manager(&self) -> PriorityMappingManager {
+        PriorityMappingManager(Arc::clone(&self.0))
     }
 
     /// The counters of this ORB.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use deckwatch_cdr::Any;
 
+use crate::rt::{PriorityBands, Protocols};
 use crate::{Completion, SystemException, minor, raise};
 
 pub(crate) use level::{AtOrb, at_thread};
@@ -30,6 +31,12 @@ pub enum Policy {
     RelativeRoundtripTimeout(Duration),
     /// The longest that one address is tried; then the next one, or TRANSIENT. Not the standard's: TAO's by number.
     ConnectionTimeout(Duration),
+    /// RTCORBA::ClientProtocolPolicy: by which protocols an object is asked, most preferred first, and how connections are made.
+    ClientProtocol(Protocols),
+    /// RTCORBA::PrivateConnectionPolicy: a reference shares its connections with no other.
+    PrivateConnection,
+    /// RTCORBA::PriorityBandedConnectionPolicy: calls whose priorities lie in different bands share no connection.
+    PriorityBandedConnection(PriorityBands),
 }
 
 /// The number by which the standard knows a kind of policy.
@@ -99,8 +106,15 @@ impl PolicyType {
     /// TAO::CONNECTION_TIMEOUT_POLICY_TYPE.
     pub const CONNECTION_TIMEOUT: Self = Self(0x5441_0008);
 
-    /// The other policies of the module Messaging.
-    const UNSUPPORTED: [u32; 9] = [25, 26, 27, 28, 29, 30, 33, 34, 35];
+    /// RTCORBA::CLIENT_PROTOCOL_POLICY_TYPE.
+    pub const CLIENT_PROTOCOL: Self = Self(43);
+    /// RTCORBA::PRIVATE_CONNECTION_POLICY_TYPE.
+    pub const PRIVATE_CONNECTION: Self = Self(44);
+    /// RTCORBA::PRIORITY_BANDED_CONNECTION_POLICY_TYPE.
+    pub const PRIORITY_BANDED_CONNECTION: Self = Self(45);
+
+    /// The other policies of the module Messaging, and those of real-time CORBA that only RTORB makes.
+    const UNSUPPORTED: [u32; 14] = [25, 26, 27, 28, 29, 30, 33, 34, 35, 40, 41, 42, 43, 45];
 }
 
 /// Nanoseconds in one unit of TimeBase::TimeT.
@@ -132,6 +146,7 @@ impl Policy {
             PolicyType::RELATIVE_REQ_TIMEOUT => time().map(Self::RelativeRequestTimeout),
             PolicyType::RELATIVE_RT_TIMEOUT => time().map(Self::RelativeRoundtripTimeout),
             PolicyType::CONNECTION_TIMEOUT => time().map(Self::ConnectionTimeout),
+            PolicyType::PRIVATE_CONNECTION => Ok(Self::PrivateConnection),
             PolicyType(other) if PolicyType::UNSUPPORTED.contains(&other) => {
                 Err(PolicyErrorCode::UnsupportedPolicy)
             }
@@ -152,6 +167,9 @@ impl Policy {
             Self::RelativeRequestTimeout(_) => REQUEST,
             Self::RelativeRoundtripTimeout(_) => ROUND_TRIP,
             Self::ConnectionTimeout(_) => CONNECTION,
+            Self::ClientProtocol(_) => PROTOCOLS,
+            Self::PrivateConnection => PRIVATE,
+            Self::PriorityBandedConnection(_) => BANDS,
         }
     }
 
@@ -160,6 +178,9 @@ impl Policy {
         match self {
             Self::Rebind(mode) => mode as u64 + 1,
             Self::SyncScope(scope) => scope as u64 + 1,
+            Self::ClientProtocol(protocols) => u64::from(protocols.number()) + 1,
+            Self::PrivateConnection => 1,
+            Self::PriorityBandedConnection(bands) => u64::from(bands.number()) + 1,
             Self::RelativeRequestTimeout(limit)
             | Self::RelativeRoundtripTimeout(limit)
             | Self::ConnectionTimeout(limit) => {
@@ -193,7 +214,10 @@ const SYNC_SCOPE: usize = 1;
 const REQUEST: usize = 2;
 const ROUND_TRIP: usize = 3;
 const CONNECTION: usize = 4;
-const COUNT: usize = 5;
+const PROTOCOLS: usize = 5;
+const PRIVATE: usize = 6;
+const BANDS: usize = 7;
+const COUNT: usize = 8;
 
 /// The kinds of policies in the order of their words.
 const PLACES: [PolicyType; COUNT] = [
@@ -202,6 +226,9 @@ const PLACES: [PolicyType; COUNT] = [
     PolicyType::RELATIVE_REQ_TIMEOUT,
     PolicyType::RELATIVE_RT_TIMEOUT,
     PolicyType::CONNECTION_TIMEOUT,
+    PolicyType::CLIENT_PROTOCOL,
+    PolicyType::PRIVATE_CONNECTION,
+    PolicyType::PRIORITY_BANDED_CONNECTION,
 ];
 
 /// The overrides of one level, or those in force: a word a policy, 0 where it is not set.
@@ -255,6 +282,11 @@ impl Overrides {
             0 | u64::MAX => None,
             word => Some(Duration::from_nanos(word - 1)),
         }
+    }
+
+    /// The number of the list that is set.
+    fn number(&self, place: usize) -> u16 {
+        u16::try_from(self.0[place].wrapping_sub(1)).unwrap_or(u16::MAX)
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {
@@ -318,6 +350,9 @@ impl Overrides {
             SYNC_SCOPE => Policy::SyncScope(self.sync_scope()),
             REQUEST => Policy::RelativeRequestTimeout(limit),
             ROUND_TRIP => Policy::RelativeRoundtripTimeout(limit),
+            PROTOCOLS => Policy::ClientProtocol(Protocols::of(self.number(place))),
+            PRIVATE => Policy::PrivateConnection,
+            BANDS => Policy::PriorityBandedConnection(PriorityBands::of(self.number(place))),
             _ => Policy::ConnectionTimeout(limit),
         })
     }
@@ -333,6 +368,9 @@ mod tests {
         Policy::RelativeRequestTimeout(Duration::from_millis(7)),
         Policy::RelativeRoundtripTimeout(Duration::ZERO),
         Policy::ConnectionTimeout(Duration::MAX),
+        Policy::ClientProtocol(Protocols::of(3)),
+        Policy::PrivateConnection,
+        Policy::PriorityBandedConnection(PriorityBands::of(0)),
     ];
 
     #[test]

@@ -16,6 +16,7 @@ raises! {
     bad_param => BadParam;
     codeset_incompatible => CodesetIncompatible;
     comm_failure => CommFailure;
+    data_conversion => DataConversion;
     imp_limit => ImpLimit;
     initialize => Initialize;
     intf_repos => IntfRepos;
@@ -23,6 +24,7 @@ raises! {
     inv_policy => InvPolicy;
     marshal => Marshal;
     no_implement => NoImplement;
+    no_permission => NoPermission;
     no_resources => NoResources;
     obj_adapter => ObjAdapter;
     object_not_exist => ObjectNotExist;

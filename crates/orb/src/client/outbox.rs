@@ -89,8 +89,8 @@ pub(crate) fn post_oneway(
         buffer,
         arguments_len,
     };
-    let has_sender = outbox.post(letter).map_err(|letter| {
-        client.slab.take_back_written(letter.buffer);
+    let has_sender = outbox.post(letter).map_err(|buffer| {
+        client.slab.take_back_written(buffer);
         client.counters.count(Counter::OnewaysLost);
         raise::transient(minor::REQUEST_DISCARDED, Completion::No)
     })?;
@@ -114,14 +114,15 @@ impl Outbox {
         })
     }
 
-    /// Whether the box's thread will come for it: not at the end of the ORB. A letter that stays would keep the ORB for ever.
-    fn post(&self, letter: Letter) -> Result<bool, Letter> {
+    /// Whether the box's thread will come for it: not at the end of the ORB. A letter that stays would keep the ORB for ever. Where there is
+    /// no room its buffer comes back.
+    fn post(&self, letter: Letter) -> Result<bool, Vec<u8>> {
         let size = letter.buffer.len();
         let mut letters = self.letters.lock("outbox.post");
         let held = self.size.load(Ordering::Relaxed);
         if letters.len() >= LETTERS_MAX || (held != 0 && held + size > LETTERS_SIZE_MAX) {
             drop(letters);
-            return Err(letter);
+            return Err(letter.buffer);
         }
         self.size.store(held + size, Ordering::Relaxed);
         letters.push_back(letter);

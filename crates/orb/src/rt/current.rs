@@ -1,0 +1,58 @@
+//! The priority of the calling thread (RTCORBA 1.x, clause 5.6: RTCORBA::Current).
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+use super::Priority;
+use crate::orb::OrbCore;
+use crate::{Completion, SystemException, raise, raise::own};
+
+thread_local! {
+    static OF_THREAD: Cell<Option<Priority>> = const { Cell::new(None) };
+}
+
+/// The CORBA priority of the calling thread: what its calls travel with, and in an upcall what its request is served at. `RTCurrent` among
+/// the standard's initial references.
+#[derive(Clone)]
+pub struct RtCurrent(pub(crate) Arc<OrbCore>);
+
+impl RtCurrent {
+    /// The priority that the thread was given last: by [`RtCurrent::set_the_priority`], or by the request that it serves.
+    ///
+    /// # Errors
+    /// INITIALIZE where it was given none.
+    pub fn the_priority(&self) -> Result<Priority, SystemException> {
+        priority().ok_or(raise::initialize(own::PRIORITY_UNSET, Completion::No))
+    }
+
+    /// Gives the calling thread this priority, and at once the native one that the ORB's mapping has for it. (BAD_PARAM, which the standard
+    /// wants for numbers outside 0 to 32767, comes from `Priority::try_from`.)
+    ///
+    /// # Errors
+    /// DATA_CONVERSION with the standard's minor code 2 where the mapping has none; NO_PERMISSION where the host does not let the thread
+    /// have it. The thread then keeps the one it has.
+    pub fn set_the_priority(&self, priority: Priority) -> Result<(), SystemException> {
+        self.0.mappings.enter(priority)?;
+        replace(Some(priority));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RtCurrent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RtCurrent")
+            .field("the_priority", &priority())
+            .finish()
+    }
+}
+
+/// The CORBA priority of the calling thread, if it has one.
+pub(crate) fn priority() -> Option<Priority> {
+    OF_THREAD.get()
+}
+
+/// Gives the calling thread a CORBA priority without a word to the scheduler; the one it had.
+pub(crate) fn replace(priority: Option<Priority>) -> Option<Priority> {
+    OF_THREAD.replace(priority)
+}

@@ -7,6 +7,7 @@ pub mod mapped;
 pub mod memory;
 pub mod namespace;
 mod option;
+pub mod perf;
 pub mod poller;
 pub mod schedule;
 pub mod signal;

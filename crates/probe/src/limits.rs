@@ -37,3 +37,6 @@ pub const REAL_TIME_UNBLOCKED_MAX: Duration = Duration::from_secs(2);
 
 /// The longest a process of a bench may take to say that it is ready.
 pub const END_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Threads of one process that are counted: a descriptor for each and each kind of event, and a thread a connection is the most that a peer has.
+pub const COUNTED_THREADS_MAX: usize = 4_096;

@@ -4,11 +4,13 @@
 //! that a real-time thread takes are one or two atomic operations where nobody contends.
 
 pub mod limits;
+mod lock_count;
 mod pi_mutex;
 mod pool;
 mod queue;
 mod slot_table;
 
+pub use lock_count::{count_locks, locks_taken};
 pub use pi_mutex::{PiMutex, PiMutexGuard};
 pub use pool::Pool;
 pub use queue::{BoundedQueue, Popped, PushError};

@@ -11,6 +11,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::lock_count::note_taken;
+
 /// Mutual exclusion with priority inheritance.
 pub struct PiMutex<T: ?Sized> {
     /// 0, or the kernel's id of the holder with the "somebody waits" bit.
@@ -47,10 +49,7 @@ impl<T: ?Sized> PiMutex<T> {
         {
             self.lock_in_kernel();
         }
-        PiMutexGuard {
-            mutex: self,
-            _stays: PhantomData,
-        }
+        self.taken()
     }
 
     /// Waits for the lock no longer than `wait` and takes it; none where it was not given back in time. Linux before 5.14 knows
@@ -67,10 +66,7 @@ impl<T: ?Sized> PiMutex<T> {
             return Some(guard);
         }
         self.lock_in_kernel_until(monotonic_after(wait))
-            .then(|| PiMutexGuard {
-                mutex: self,
-                _stays: PhantomData,
-            })
+            .then(|| self.taken())
     }
 
     /// Takes the lock if it is free.
@@ -80,10 +76,17 @@ impl<T: ?Sized> PiMutex<T> {
             .word
             .compare_exchange(0, thread_id(), Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
-        taken.then(|| PiMutexGuard {
+        taken.then(|| self.taken())
+    }
+
+    /// The guard of a lock that the calling thread has just taken.
+    #[inline]
+    fn taken(&self) -> PiMutexGuard<'_, T> {
+        note_taken();
+        PiMutexGuard {
             mutex: self,
             _stays: PhantomData,
-        })
+        }
     }
 
     #[cold]

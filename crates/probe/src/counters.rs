@@ -1,0 +1,255 @@
+//! What a process does for each request: system calls, waits for locks and conditions, heap allocations, mutexes taken.
+//!
+//! Counted from outside by the kernel's tracepoints and probes ([`deckwatch_os::perf`]), so that any program can be counted as it is, running.
+//! Allocations are calls of the C library's allocator by anyone in the process, itself included; mutexes those of the C library's threads. Locks
+//! that a program brings itself are not seen: ours are counted by [`deckwatch_sync::locks_taken`]; of others' (Rust's own, a JVM's) only the
+//! waits are.
+
+mod symbols;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use deckwatch_os::perf::{Event, EventCount};
+use serde::Serialize;
+
+use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// System calls.
+    SystemCalls,
+    /// System calls that wait for a lock or a condition: of locks, the contended ones.
+    FutexWaits,
+    /// Calls of malloc and its relatives.
+    Allocations,
+    /// Calls that take a mutex or a lock for readers and writers of the C library's threads.
+    MutexLocks,
+}
+
+impl Counted {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::SystemCalls,
+        Self::FutexWaits,
+        Self::Allocations,
+        Self::MutexLocks,
+    ];
+
+    /// The functions of the C library whose calls are counted.
+    const fn functions(self) -> &'static [&'static str] {
+        match self {
+            Self::SystemCalls | Self::FutexWaits => &[],
+            Self::Allocations => &[
+                "malloc",
+                "calloc",
+                "realloc",
+                "posix_memalign",
+                "aligned_alloc",
+                "memalign",
+            ],
+            Self::MutexLocks => &[
+                "pthread_mutex_lock",
+                "pthread_mutex_trylock",
+                "pthread_mutex_timedlock",
+                "pthread_mutex_clocklock",
+                "pthread_rwlock_rdlock",
+                "pthread_rwlock_wrlock",
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SystemCalls => "system calls",
+            Self::FutexWaits => "waits for locks and conditions",
+            Self::Allocations => "heap allocations",
+            Self::MutexLocks => "mutex locks",
+        })
+    }
+}
+
+/// Why something cannot be counted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CannotCount {
+    /// The kernel says no.
+    #[error("The kernel does not count {what} here: {source}.")]
+    Refused {
+        /// What.
+        what: Counted,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// The process uses no C library that can be found.
+    #[error("The process has no C library whose functions could be counted.")]
+    NoLibrary,
+    /// A file of the kernel's, or the library, cannot be read.
+    #[error("{path}: {source}.")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The process has more threads than are counted.
+    #[error("The process has more than {COUNTED_THREADS_MAX} threads.")]
+    TooManyThreads,
+}
+
+/// Counts of one process, of its threads as they are when it begins and those that they start.
+///
+/// A thread that is being started at the very beginning may be missed or counted twice: begin while the process is idle.
+#[derive(Debug)]
+pub struct Watch {
+    counts: BTreeMap<Counted, Vec<EventCount>>,
+    missing: BTreeMap<Counted, CannotCount>,
+}
+
+impl Watch {
+    /// Begins to count `wanted` of the process `process`. What cannot be counted here is [missing](Self::missing).
+    #[must_use]
+    pub fn begin(process: u32, wanted: &[Counted]) -> Self {
+        let mut watch = Self {
+            counts: BTreeMap::new(),
+            missing: BTreeMap::new(),
+        };
+        for &what in wanted {
+            match begin(process, what) {
+                Ok(counts) => drop(watch.counts.insert(what, counts)),
+                Err(error) => drop(watch.missing.insert(what, error)),
+            }
+        }
+        watch
+    }
+
+    /// What has been counted until now.
+    #[must_use]
+    pub fn read(&self) -> Counts {
+        let sum = |(what, counts): (&Counted, &Vec<EventCount>)| {
+            let read: Result<Vec<u64>, _> = counts.iter().map(EventCount::read).collect();
+            Some((*what, read.ok()?.iter().sum()))
+        };
+        Counts(self.counts.iter().filter_map(sum).collect())
+    }
+
+    /// What is not counted, and why.
+    #[must_use]
+    pub const fn missing(&self) -> &BTreeMap<Counted, CannotCount> {
+        &self.missing
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts(BTreeMap<Counted, u64>);
+
+impl Counts {
+    /// One of them; none where it was not counted.
+    #[must_use]
+    pub fn of(&self, what: Counted) -> Option<u64> {
+        self.0.get(&what).copied()
+    }
+
+    /// What was counted between `earlier` and these.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let grown = |(what, count): (&Counted, &u64)| {
+            Some((*what, count.saturating_sub(earlier.of(*what)?)))
+        };
+        Self(self.0.iter().filter_map(grown).collect())
+    }
+}
+
+fn begin(process: u32, what: Counted) -> Result<Vec<EventCount>, CannotCount> {
+    match what {
+        Counted::SystemCalls => count_each(process, what, &[Event::SystemCalls]),
+        Counted::FutexWaits => count_each(process, what, &[Event::FutexWaits]),
+        Counted::Allocations | Counted::MutexLocks => {
+            let (library, offsets) = entries(process, what.functions())?;
+            let entry = |offset: &u64| Event::Entries {
+                file: &library,
+                offset: *offset,
+            };
+            let events: Vec<Event<'_>> = offsets.iter().map(entry).collect();
+            count_each(process, what, &events)
+        }
+    }
+}
+
+fn count_each(
+    process: u32,
+    what: Counted,
+    events: &[Event<'_>],
+) -> Result<Vec<EventCount>, CannotCount> {
+    let mut counts = Vec::new();
+    for thread in threads(process)? {
+        for event in events {
+            match EventCount::of_thread(*event, thread) {
+                Ok(count) => counts.push(count),
+                Err(source) if source.raw_os_error() == Some(NO_SUCH_THREAD) => {}
+                Err(source) => return Err(CannotCount::Refused { what, source }),
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// ESRCH: it has ended meanwhile.
+const NO_SUCH_THREAD: i32 = 3;
+
+fn file(path: &Path) -> impl FnOnce(std::io::Error) -> CannotCount {
+    let path = path.to_owned();
+    move |source| CannotCount::File { path, source }
+}
+
+fn threads(process: u32) -> Result<Vec<u32>, CannotCount> {
+    let path = PathBuf::from(format!("/proc/{process}/task"));
+    let mut threads = Vec::new();
+    for entry in std::fs::read_dir(&path).map_err(file(&path))? {
+        let name = entry.map_err(file(&path))?.file_name();
+        threads.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+        if threads.len() > COUNTED_THREADS_MAX {
+            return Err(CannotCount::TooManyThreads);
+        }
+    }
+    Ok(threads)
+}
+
+/// Where the functions of the process's C library begin, those that it has.
+fn entries(process: u32, functions: &[&str]) -> Result<(PathBuf, Vec<u64>), CannotCount> {
+    let library = library(process)?;
+    let octets = std::fs::read(&library).map_err(file(&library))?;
+    let mut offsets = symbols::function_offsets(&octets, functions);
+    // Several names may stand for one function.
+    offsets.sort_unstable();
+    offsets.dedup();
+    if offsets.is_empty() {
+        return Err(CannotCount::NoLibrary);
+    }
+    Ok((library, offsets))
+}
+
+/// The C library that the process has mapped.
+fn library(process: u32) -> Result<PathBuf, CannotCount> {
+    use std::io::Read as _;
+    let path = PathBuf::from(format!("/proc/{process}/maps"));
+    let mut maps = String::new();
+    std::fs::File::open(&path)
+        .and_then(|file| file.take(KERNEL_FILE_LEN_MAX).read_to_string(&mut maps))
+        .map_err(file(&path))?;
+    let is_library = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        name == "libc.so.6" || name.starts_with("libc-2.") || name.starts_with("ld-musl-")
+    };
+    let found = maps
+        .lines()
+        .filter_map(|line| line.split_ascii_whitespace().nth(5))
+        .find(is_library);
+    found.map(PathBuf::from).ok_or(CannotCount::NoLibrary)
+}

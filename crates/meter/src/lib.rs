@@ -4,6 +4,7 @@
 
 pub mod blame;
 pub mod disturbance;
+pub mod experiment;
 #[cfg(test)]
 mod foreign;
 pub mod histogram;

@@ -8,6 +8,7 @@ mod file;
 use std::collections::BTreeMap;
 
 pub use file::{ResultError, json_schema};
+pub(crate) use file::{load_versioned, save_whole};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -22,13 +22,15 @@ mod view;
 
 use std::path::{Path, PathBuf};
 
+use deckwatch_meter::experiment::ExperimentDocument;
+
 pub use error::ReportError;
 pub use run::{RESULT_FILE, Run, SAMPLES_FILE};
 
 /// Name of the report that [`write()`] leaves in a run's folder.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Makes the report of one run, or of several side by side.
+/// Makes the report of one run, of several side by side, or of one experiment.
 ///
 /// # Errors
 ///
@@ -36,6 +38,14 @@ pub const REPORT_FILE: &str = "report.html";
 pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
     // Counted before anything is read: samples are large.
     accept_count(folders.len())?;
+    if let [folder] = folders {
+        let path = folder.join(RESULT_FILE);
+        let text = run::read(&path)?;
+        if run::is_experiment(&text) {
+            let newest = deckwatch_meter::experiment::EXPERIMENT_SCHEMA_VERSION;
+            return experiment_page(&run::parse(&path, &text, newest)?);
+        }
+    }
     let runs = folders
         .iter()
         .map(|folder| Run::read(folder))
@@ -63,6 +73,14 @@ pub fn page(runs: &[Run]) -> Result<String, ReportError> {
         bytes,
         max: limits::REPORT_BYTES_MAX,
     })
+}
+
+/// Makes the report of an experiment that is in memory: the paper's figures from its numbers.
+///
+/// # Errors
+/// [`ReportError::Template`] by a defect of this crate.
+pub fn experiment_page(document: &ExperimentDocument) -> Result<String, ReportError> {
+    view::experiment::page(document)
 }
 
 /// Makes the report of the run in `folder` and writes it there as [`REPORT_FILE`]. Gives back its path.

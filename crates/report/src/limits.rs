@@ -15,6 +15,12 @@ pub const RESULT_BYTES_MAX: u64 = 256 << 20;
 /// Samples of one run that a report is made from. They are in memory together, at about 120 octets: 2.4 GB, for 35 destinations at 16 Hz ten hours.
 pub const SAMPLES_MAX: u64 = 20_000_000;
 
+/// Figures of an experiment that are drawn: thirty or forty are those of all basic types over two quantities; more is no page.
+pub const EXPERIMENT_FIGURES_MAX: usize = 100;
+
+/// Measurements of an experiment that are listed, at about 600 octets each: three megabytes.
+pub const EXPERIMENT_ROWS_MAX: usize = 5000;
+
 /// Characters of a name that are shown, so that one name cannot fill the page.
 pub const NAME_CHARS_MAX: usize = 120;
 

@@ -133,13 +133,14 @@ fn name_of(folder: &Path) -> String {
 }
 
 fn document(path: &Path) -> Result<ResultDocument, ReportError> {
+    parse(path, &read(path)?, SCHEMA_VERSION)
+}
+
+/// The text of a result document.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
     let unreadable = |reason| ReportError::Unreadable {
         path: path.to_path_buf(),
         reason,
-    };
-    let damaged = |error: serde_json::Error| ReportError::DamagedDocument {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
     };
     let file = File::open(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
@@ -154,17 +155,39 @@ fn document(path: &Path) -> Result<ResultDocument, ReportError> {
     file.take(RESULT_BYTES_MAX)
         .read_to_end(&mut text)
         .map_err(unreadable)?;
+    Ok(text)
+}
+
+/// A document of a version up to `newest`.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    text: &[u8],
+    newest: u32,
+) -> Result<T, ReportError> {
+    let damaged = |error: serde_json::Error| ReportError::DamagedDocument {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    };
     // The version first: a document of another shape is not damaged.
-    let version: Version = serde_json::from_slice(&text).map_err(damaged)?;
-    if version.schema_version == 0 || version.schema_version > u64::from(SCHEMA_VERSION) {
-        let found = version.schema_version;
+    let version: Version = serde_json::from_slice(text).map_err(damaged)?;
+    if version.schema_version == 0 || version.schema_version > u64::from(newest) {
         return Err(ReportError::UnknownVersion {
             path: path.to_path_buf(),
-            found,
-            newest: SCHEMA_VERSION,
+            found: version.schema_version,
+            newest,
         });
     }
-    serde_json::from_slice(&text).map_err(damaged)
+    serde_json::from_slice(text).map_err(damaged)
+}
+
+/// Whether the document is one of an experiment.
+pub(crate) fn is_experiment(text: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        #[serde(rename = "experiment")]
+        _name: String,
+    }
+    serde_json::from_slice::<Named>(text).is_ok()
 }
 
 #[derive(serde::Deserialize)]

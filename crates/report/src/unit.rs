@@ -68,6 +68,16 @@ pub(crate) fn rate(hz: f64) -> String {
     format!("{}{THIN}Hz", figures(hz))
 }
 
+/// A number of three figures with a unit that is scaled by thousands: `65.5 kB`, `1.2 Gbit/s`.
+pub(crate) fn scaled(value: f64, unit: &str) -> String {
+    let steps = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let step = steps
+        .into_iter()
+        .find(|(scale, _)| value.abs() >= *scale * 0.9995);
+    let (scale, letter) = step.unwrap_or((1.0, ""));
+    format!("{}{THIN}{letter}{unit}", figures(value / scale))
+}
+
 /// A number of three figures, without needless zeros.
 pub(crate) fn figures(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -141,6 +151,14 @@ mod tests {
         assert_eq!(plain(&long_duration(7200.0)), "2 h");
         assert_eq!(plain(&long_duration(90_000.0)), "1 day 1 h");
         assert_eq!(plain(&long_duration(f64::INFINITY)), "for ever");
+    }
+
+    #[test]
+    fn scaled_units_step_by_thousands() {
+        assert_eq!(plain(&scaled(64.0, "B")), "64 B");
+        assert_eq!(plain(&scaled(65_536.0, "B")), "65.5 kB");
+        assert_eq!(plain(&scaled(1.25e9, "bit/s")), "1.25 Gbit/s");
+        assert_eq!(plain(&scaled(999.6, "B")), "1 kB");
     }
 
     #[test]

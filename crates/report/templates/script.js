@@ -14,8 +14,14 @@
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
 
   const three = (v) => String(Number(v.toPrecision(3)));
+  const scaled = (v, unit) => {
+    for (const [step, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (v >= step * 0.9995) return three(v / step) + " " + letter + unit;
+    return three(v) + " " + unit;
+  };
   const write = (v, is) => {
     if (is === "share") return three(v * 100) + " %";
+    if (is === "octets" || is === "bit/s") return scaled(v, is === "octets" ? "B" : is);
+    if (is === "plain") return three(v);
     if (is === "number") return Math.round(v).toLocaleString("en").replace(/,/g, "\u202f");
     if (v < 999.5) return three(v) + " ns";
     if (v < 999.5e3) return three(v / 1e3) + " µs";
@@ -59,7 +65,10 @@
     svg.appendChild(cross);
     const x = write(value(axes.x, best.point[0]), axes.x.is);
     const y = write(value(axes.y, best.point[1]), axes.y.is);
-    tip.textContent = axes.y.is === "share" ? `${best.label}\n${y} take ${x} or longer` : `${best.label}\nmessage ${x}: gap of ${y}`;
+    const plain = (axis) => (axes.words && axis.is === "number" ? "plain" : axis.is);
+    tip.textContent = axes.words
+      ? `${best.label}\n${axes.words[0]}: ${write(value(axes.x, best.point[0]), plain(axes.x))}\n${axes.words[1]}: ${write(value(axes.y, best.point[1]), plain(axes.y))}`
+      : axes.y.is === "share" ? `${best.label}\n${y} take ${x} or longer` : `${best.label}\nmessage ${x}: gap of ${y}`;
     tip.hidden = false;
     tip.style.left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8) + "px";
     tip.style.top = Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8) + "px";

@@ -102,13 +102,15 @@ fn pages_open_without_a_complaint() {
         "{:?}",
         loud.console
     );
-    for (name, run) in [
-        ("nav", synthetic::nav()),
-        ("fleet", synthetic::fleet()),
-        ("nothing", synthetic::nothing()),
-        ("hostile", synthetic::hostile()),
+    let experiment = deckwatch_report::experiment_page(&synthetic::experiment()).expect("a page");
+    for (name, html) in [
+        ("nav", html(synthetic::nav())),
+        ("fleet", html(synthetic::fleet())),
+        ("nothing", html(synthetic::nothing())),
+        ("hostile", html(synthetic::hostile())),
+        ("experiment", experiment),
     ] {
-        let visit = visit(&browser, name, &html(run), "");
+        let visit = visit(&browser, name, &html, "");
         assert!(visit.console.is_empty(), "{name}: {:#?}", visit.console);
         assert!(
             visit.dom.contains("id=\"provenance\""),
@@ -190,4 +192,28 @@ fn a_page_asks_for_nothing_outside_itself() {
             );
         }
     }
+}
+
+#[test]
+fn pointing_at_a_line_of_an_experiment_reads_both_its_axes() {
+    const HAND: &str = "<script>{
+        const svg = document.querySelector('svg.plot');
+        const numbers = svg.querySelector('path.curve').getAttribute('d').match(/[0-9.]+/g).map(Number);
+        const at = new DOMPoint(numbers.at(-2), numbers.at(-1)).matrixTransform(svg.getScreenCTM());
+        svg.dispatchEvent(new PointerEvent('pointermove', { clientX: at.x, clientY: at.y }));
+    }</script>";
+    let Some(browser) = browser() else {
+        return deckwatch_testkit::skip("chromium", "no browser of that kind is installed");
+    };
+    let html = deckwatch_report::experiment_page(&synthetic::experiment()).expect("a page");
+    let html = html.replace("</body>", &format!("{HAND}</body>"));
+    let visit = visit(&browser, "experiment-hand", &html, "");
+    assert!(visit.console.is_empty(), "{:#?}", visit.console);
+    assert!(
+        visit
+            .dom
+            .contains("ours\npayload: 65.5 kB\nround trip, median: 75.6 µs"),
+        "{}",
+        visit.dom.split("id=\"tip\"").nth(1).unwrap_or_default()
+    );
 }

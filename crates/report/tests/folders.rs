@@ -140,3 +140,16 @@ fn a_report_that_cannot_be_written_says_where() {
         "{text}"
     );
 }
+
+#[test]
+fn an_experiments_folder_needs_no_samples_and_a_later_version_is_named() {
+    let folder = empty_folder("experiment");
+    let mut document = synthetic::experiment();
+    let path = folder.join(RESULT_FILE);
+    document.save(&path).expect("written");
+    let page = fs::read_to_string(write(&folder).expect("a report")).expect("the report");
+    assert!(page == deckwatch_report::experiment_page(&document).expect("a page"));
+    document.schema_version = 99;
+    document.save(&path).expect("written");
+    assert!(refused(&folder).contains("schema version 99"));
+}

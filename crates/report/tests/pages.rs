@@ -194,3 +194,21 @@ fn without_a_shared_clock_nothing_is_called_one_way_latency() {
     assert!(!html.contains("latency, one way"));
     assert!(html.contains("The two ends do not share a clock"));
 }
+
+#[test]
+fn an_experiment_shows_its_figures_its_warnings_and_every_number() {
+    let document = synthetic::experiment();
+    let html = deckwatch_report::experiment_page(&document).expect("a page");
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("experiment.html");
+    std::fs::write(&path, &html).expect("cargo's folder for test files");
+    assert_eq!(html.matches("class=\"chart plot\"").count(), 2);
+    // Two curves in the figure of lines, three points each; two bars in each of two groups.
+    assert_eq!(html.matches("class=\"curve ").count(), 2);
+    assert_eq!(html.matches("<circle").count(), 6);
+    assert_eq!(html.matches("class=\"column ").count(), 4);
+    assert!(html.contains("This is a debug build.") && html.contains("not installed"));
+    assert!(html.contains("round trip, median (log scale)"));
+    assert!(!html.contains("<b>theirs"), "names are escaped");
+    // Two hundred calls support a p90 and no p99.
+    assert!(html.contains(">p90<") && !html.contains(">p99<"));
+}

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{ResultDocument, SCHEMA_VERSION};
 use crate::limits::RESULT_OCTETS_MAX;
@@ -37,13 +38,15 @@ pub enum ResultError {
     },
     /// The document is of a version that this program does not know.
     #[error(
-        "{path}: has schema version {found}, but this program reads versions 1 to {SCHEMA_VERSION}; read it with the version of deckwatch that wrote it, or a newer one"
+        "{path}: has schema version {found}, but this program reads versions 1 to {newest}; read it with the version of deckwatch that wrote it, or a newer one"
     )]
     UnknownVersion {
         /// The file.
         path: PathBuf,
         /// The version it names.
         found: u64,
+        /// The newest that this program knows.
+        newest: u32,
     },
 }
 
@@ -59,34 +62,7 @@ impl ResultDocument {
     /// # Errors
     /// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later version.
     pub fn load(path: &Path) -> Result<Self, ResultError> {
-        let file_error = |source| ResultError::File {
-            path: path.to_owned(),
-            source,
-        };
-        let damaged = |source| ResultError::Damaged {
-            path: path.to_owned(),
-            source,
-        };
-        let mut text = String::new();
-        let limit = RESULT_OCTETS_MAX.saturating_add(1);
-        File::open(path)
-            .and_then(|file| file.take(limit).read_to_string(&mut text))
-            .map_err(file_error)?;
-        if text.len() as u64 > RESULT_OCTETS_MAX {
-            return Err(ResultError::TooLarge {
-                path: path.to_owned(),
-            });
-        }
-        let Version {
-            schema_version: found,
-        } = serde_json::from_str(&text).map_err(damaged)?;
-        if found == 0 || found > u64::from(SCHEMA_VERSION) {
-            return Err(ResultError::UnknownVersion {
-                path: path.to_owned(),
-                found,
-            });
-        }
-        serde_json::from_str(&text).map_err(damaged)
+        load_versioned(path, SCHEMA_VERSION)
     }
 
     /// Writes the document: first beside its place, then moved there, so that no reader ever finds half of one.
@@ -94,24 +70,65 @@ impl ResultDocument {
     /// # Errors
     /// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot (a number that is not finite is written as null and does not read back).
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
-        let file_error = |source| ResultError::File {
-            path: path.to_owned(),
-            source,
-        };
-        let mut text = serde_json::to_vec_pretty(self).map_err(|source| ResultError::Damaged {
-            path: path.to_owned(),
-            source,
-        })?;
-        text.push(b'\n');
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let written = File::create(&partial)
-            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()));
-        written
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(file_error)
+        save_whole(self, path)
     }
+}
+
+/// Reads a document whose version is at most `newest`.
+pub(crate) fn load_versioned<T: DeserializeOwned>(
+    path: &Path,
+    newest: u32,
+) -> Result<T, ResultError> {
+    let file_error = |source| ResultError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let damaged = |source| ResultError::Damaged {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = String::new();
+    let limit = RESULT_OCTETS_MAX.saturating_add(1);
+    File::open(path)
+        .and_then(|file| file.take(limit).read_to_string(&mut text))
+        .map_err(file_error)?;
+    if text.len() as u64 > RESULT_OCTETS_MAX {
+        return Err(ResultError::TooLarge {
+            path: path.to_owned(),
+        });
+    }
+    let Version {
+        schema_version: found,
+    } = serde_json::from_str(&text).map_err(damaged)?;
+    if found == 0 || found > u64::from(newest) {
+        return Err(ResultError::UnknownVersion {
+            path: path.to_owned(),
+            found,
+            newest,
+        });
+    }
+    serde_json::from_str(&text).map_err(damaged)
+}
+
+/// Writes a document first beside its place, then moves it there.
+pub(crate) fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultError> {
+    let file_error = |source| ResultError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = serde_json::to_vec_pretty(document).map_err(|source| ResultError::Damaged {
+        path: path.to_owned(),
+        source,
+    })?;
+    text.push(b'\n');
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial)
+        .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()));
+    written
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(file_error)
 }
 
 /// The JSON Schema of a result document, as it is published in `docs/schema`.

@@ -3,6 +3,7 @@
 pub(crate) mod distribution;
 pub(crate) mod gaps;
 pub(crate) mod layers;
+pub(crate) mod plot;
 pub(crate) mod rate;
 
 use serde_json::json;
@@ -18,6 +19,10 @@ pub(crate) enum Quantity {
     Time,
     /// A share of one.
     Share,
+    /// Octets, in powers of ten.
+    Octets,
+    /// Bits a second.
+    BitRate,
     /// A plain number.
     Number,
 }
@@ -28,6 +33,8 @@ impl Quantity {
             Self::Time if value == 0.0 => "0".to_owned(),
             Self::Time => unit::duration(value),
             Self::Share => unit::share(value),
+            Self::Octets => unit::scaled(value, "B"),
+            Self::BitRate => unit::scaled(value, "bit/s"),
             Self::Number => unit::figures(value),
         }
     }
@@ -36,6 +43,8 @@ impl Quantity {
         match self {
             Self::Time => "time",
             Self::Share => "share",
+            Self::Octets => "octets",
+            Self::BitRate => "bit/s",
             Self::Number => "number",
         }
     }
@@ -97,8 +106,13 @@ impl Frame {
 
     /// Tells the page's script how to read values off the drawing.
     pub(crate) fn tell(&self, svg: &mut Svg) {
+        svg.data(&self.axes());
+    }
+
+    /// Both axes, as the page's script takes them.
+    pub(crate) fn axes(&self) -> serde_json::Value {
         let axis = |axis: &Axis, is: Quantity| json!({ "log": axis.is_logarithmic(), "value": [axis.low(), axis.high()], "px": [axis.px().0, axis.px().1], "is": is.name() });
-        svg.data(&json!({ "x": axis(&self.x, self.x_is), "y": axis(&self.y, self.y_is) }));
+        json!({ "x": axis(&self.x, self.x_is), "y": axis(&self.y, self.y_is) })
     }
 }
 

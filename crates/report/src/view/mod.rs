@@ -1,6 +1,7 @@
 //! The page: what of the runs is shown, in words and figures, and where.
 
 mod compare;
+pub(crate) mod experiment;
 mod flow;
 mod head;
 mod numbers;

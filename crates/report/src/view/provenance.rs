@@ -88,7 +88,7 @@ pub(crate) fn comparable(run: &Run) -> Vec<(String, String)> {
     facts
 }
 
-fn fact(key: &str, value: &str) -> (String, String) {
+pub(super) fn fact(key: &str, value: &str) -> (String, String) {
     (key.to_owned(), long(value))
 }
 

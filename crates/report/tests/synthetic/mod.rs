@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use deckwatch_meter::blame::Road;
 use deckwatch_meter::disturbance::Disturbance;
+use deckwatch_meter::experiment::{
+    AxisNote, EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, FigureKind, Measurement,
+    Point, Skip, time_values,
+};
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::Arrivals;
 use deckwatch_meter::result::{
@@ -385,4 +389,67 @@ pub(crate) fn hostile() -> (ResultDocument, Vec<Sample>) {
         .layers_ns
         .insert(EVIL.to_owned(), 77_000);
     (document, samples)
+}
+
+/// An experiment with lines, bars, a warning, and names that would like to be markup.
+pub(crate) fn experiment() -> ExperimentDocument {
+    let measurements: Vec<Measurement> = ["ours", "<b>theirs</b>"]
+        .into_iter()
+        .enumerate()
+        .flat_map(|(index, system)| {
+            [1.0, 64.0, 65_536.0].map(|size| {
+                let times: Vec<i64> = (0..200)
+                    .map(|n| 10_000 * (index as i64 + 1) + size as i64 + n)
+                    .collect();
+                Measurement {
+                    system: system.to_owned(),
+                    case: "two-way".to_owned(),
+                    factors: BTreeMap::from([("payload_octets".to_owned(), size)]),
+                    values: time_values(&times),
+                    samples: 200,
+                    histogram: vec![(20_000, 200)],
+                }
+            })
+        })
+        .collect();
+    let curve = |system: &str| {
+        ExperimentDocument::curve(&measurements, system, "payload_octets", "p50_ns", |one| {
+            one.system == system
+        })
+    };
+    let lines = Figure {
+        title: "Latency over size".to_owned(),
+        source: "figure 8".to_owned(),
+        kind: FigureKind::Lines,
+        x: AxisNote::new("payload", "octets", true),
+        y: AxisNote::new("round trip, median", "ns", true),
+        curves: vec![curve("ours"), curve("<b>theirs</b>")],
+        notes: vec!["Both ways.".to_owned()],
+    };
+    let mut bars = lines.clone();
+    bars.kind = FigureKind::Bars;
+    bars.x.words = vec!["short".to_owned(), "long".to_owned()];
+    bars.y = AxisNote::new("locks a request", "", false);
+    for curve in &mut bars.curves {
+        curve.points = vec![Point { x: 0.0, y: 3.0 }, Point { x: 1.0, y: 0.0 }];
+    }
+    ExperimentDocument {
+        schema_version: EXPERIMENT_SCHEMA_VERSION,
+        experiment: "marshal".to_owned(),
+        title: "What marshalling costs".to_owned(),
+        source: "figures 7 to 9".to_owned(),
+        provenance: provenance("none"),
+        condition: "both ends on processor 1".to_owned(),
+        parameters: BTreeMap::from([("rounds".to_owned(), "3".to_owned())]),
+        measurements,
+        figures: vec![lines, bars],
+        skipped: vec![Skip {
+            what: "omniorb".to_owned(),
+            reason: "not installed".to_owned(),
+        }],
+        warnings: vec![Warning {
+            kind: "debug-build".to_owned(),
+            text: "This is a debug build.".to_owned(),
+        }],
+    }
 }

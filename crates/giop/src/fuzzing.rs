@@ -5,8 +5,12 @@ mod fragments;
 pub use fragments::fragments;
 
 use crate::ior::code_sets::CodeSetContext;
-use crate::ior::{IiopProfileRef, profile_tag};
-use crate::{Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id};
+use crate::ior::policies::{BandValue, PriorityModelValue, ProtocolValue, parse_policies};
+use crate::ior::{IiopProfileRef, LaneEndpoint, profile_tag};
+use crate::{
+    Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id, parse_priority_context,
+    parse_priority_range_context,
+};
 use deckwatch_cdr::{Divided, Parse, Reader};
 
 /// Most octets of a message in a fuzzed stream.
@@ -51,6 +55,12 @@ fn look_at(message: &Divided<'_>) {
             if let Some(data) = request.contexts.find(context_id::CODE_SETS) {
                 let _ = CodeSetContext::from_octets(data).map(CodeSetContext::char_set);
             }
+            if let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY) {
+                let _ = parse_priority_context(data);
+            }
+            if let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY_RANGE) {
+                let _ = parse_priority_range_context(data);
+            }
             request.body
         }
         Message::Reply(reply) => {
@@ -68,6 +78,38 @@ fn look_at(message: &Divided<'_>) {
     let _ = crate::SystemException::parse(&mut Reader::clone(&body))
         .map(|exception| exception.to_string());
     let _ = Ior::parse(&mut body).map(|ior| ior.explain());
+}
+
+/// Policies and lanes of a reference; what is accepted can be written and read again.
+fn look_at_real_time(ior: &Ior) {
+    for profile in ior.iiop_profiles().flatten() {
+        for component in &profile.components {
+            if let Ok(lanes) = LaneEndpoint::list_from_octets(&component.data)
+                && let Ok(written) = LaneEndpoint::list_to_component(&lanes)
+            {
+                let again = LaneEndpoint::list_from_octets(&written.data);
+                assert_eq!(again, Ok(lanes), "lanes come back");
+            }
+            for policy in parse_policies(&component.data).unwrap_or_default() {
+                look_at_policy(&policy.value);
+            }
+        }
+    }
+}
+
+fn look_at_policy(value: &[u8]) {
+    let _ = PriorityModelValue::from_octets(value).map(PriorityModelValue::to_policy);
+    if let Ok(bands) = BandValue::list_from_octets(value) {
+        let written = BandValue::list_to_policy(&bands).expect("few enough");
+        let again = BandValue::list_from_octets(&written.value);
+        assert_eq!(again, Ok(bands), "bands come back");
+    }
+    if let Ok(protocols) = ProtocolValue::list_from_octets(value)
+        && let Ok(written) = ProtocolValue::list_to_policy(&protocols)
+    {
+        let again = ProtocolValue::list_from_octets(&written.value);
+        assert_eq!(again, Ok(protocols), "protocols come back");
+    }
 }
 
 fn look_at_target(target: &Target<'_>) {
@@ -114,6 +156,7 @@ pub fn reference(octets: &[u8]) {
     match text.parse::<ObjectUrl>() {
         Ok(ObjectUrl::Ior(ior)) => {
             let _ = ior.explain();
+            look_at_real_time(&ior);
             assert_eq!(ior.to_string().parse(), Ok(ior), "a reference comes back");
         }
         Ok(ObjectUrl::Corbaloc(url)) => {

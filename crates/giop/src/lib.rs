@@ -22,6 +22,7 @@ mod message;
 pub mod minor;
 mod open;
 pub mod own_minor;
+mod priority_context;
 mod priority_facts;
 mod reply;
 mod request;
@@ -44,6 +45,9 @@ pub use locate::{
 pub use message::{Fragment, Message};
 pub use open::{
     Format, OpenMessage, write_cancel_request, write_close_connection, write_message_error,
+};
+pub use priority_context::{
+    parse_priority_context, parse_priority_range_context, priority_context, priority_range_context,
 };
 pub use reply::{Reply, ReplyHeader, ReplyStatus};
 pub use request::{Request, RequestHeader, Response};

@@ -25,3 +25,15 @@ pub const REFERENCE_TEXT_MAX: usize = 1 << 20;
 
 /// Most addresses of a `corbaloc:` URL.
 pub const ADDRESSES_MAX: usize = 32;
+
+/// Most policies of a reference that are read: the standards have fewer than thirty that a reference may carry.
+pub const POLICIES_MAX: usize = 64;
+
+/// Most bands of a banded connection: a connection each, and a program tells no more urgencies apart.
+pub const BANDS_MAX: usize = 256;
+
+/// Most protocols of a protocol policy: TAO, which has the most, has nine.
+pub const PROTOCOLS_MAX: usize = 32;
+
+/// Most endpoints of a server's lanes: a lane a native priority, each at two addresses.
+pub const LANE_ENDPOINTS_MAX: usize = 256;

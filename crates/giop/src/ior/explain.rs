@@ -1,8 +1,13 @@
 //! A reference in words, for people.
 
 use super::code_sets::{CodeSetInfo, code_set_name};
+use super::policies::{
+    BandValue, PolicyValue, PriorityModelValue, ProtocolValue, parse_policies, policy_type,
+};
 use super::view::encapsulated;
-use super::{IiopProfile, Ior, TaggedComponent, TaggedProfile, component_tag, profile_tag};
+use super::{
+    IiopProfile, Ior, LaneEndpoint, TaggedComponent, TaggedProfile, component_tag, profile_tag,
+};
 use deckwatch_cdr::Parse;
 use std::fmt::Write;
 
@@ -156,7 +161,23 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
                 host.escape_debug()
             )
         }
-        component_tag::POLICIES => format!("policies: {} octets", component.data.len()),
+        component_tag::POLICIES => {
+            let policies = parse_policies(&component.data).ok()?;
+            let words: Vec<_> = policies.iter().map(explain_policy).collect();
+            format!("policies: {}", words.join(", "))
+        }
+        component_tag::TAO_ENDPOINTS => {
+            let lanes = LaneEndpoint::list_from_octets(&component.data).ok()?;
+            let lane = |lane: &LaneEndpoint| {
+                let (host, port) = (lane.host.escape_debug(), lane.port);
+                match lane.priority {
+                    ..0 => format!("{host} port {port}"),
+                    priority => format!("priority {priority} at {host} port {port}"),
+                }
+            };
+            let words: Vec<_> = lanes.iter().map(lane).collect();
+            format!("lanes: {}", words.join(", "))
+        }
         component_tag::SSL_SEC_TRANS => {
             let (supports, requires, port) = (
                 u16::parse(&mut r).ok()?,
@@ -167,6 +188,45 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// What a policy says, or its number and size.
+fn explain_policy(policy: &PolicyValue) -> String {
+    let words = match policy.policy_type {
+        policy_type::PRIORITY_MODEL => {
+            let value = PriorityModelValue::from_octets(&policy.value).ok();
+            value.map(|value| match value.model {
+                0 => format!(
+                    "the caller's priority, {} for callers without one",
+                    value.server_priority
+                ),
+                _ => format!("the server's priority {}", value.server_priority),
+            })
+        }
+        policy_type::PRIORITY_BANDED_CONNECTION => {
+            let bands = BandValue::list_from_octets(&policy.value).ok();
+            let band = |band: &BandValue| format!("{} to {}", band.low, band.high);
+            bands.map(|bands| {
+                let words: Vec<_> = bands.iter().map(band).collect();
+                format!("bands {}", words.join(" and "))
+            })
+        }
+        policy_type::CLIENT_PROTOCOL => {
+            let protocols = ProtocolValue::list_from_octets(&policy.value).ok();
+            let protocol = |protocol: &ProtocolValue| match protocol {
+                ProtocolValue::Tcp { .. } => "TCP".to_owned(),
+                ProtocolValue::UnixDomain { .. } => "unix sockets".to_owned(),
+                ProtocolValue::SharedMemory { .. } => "shared memory".to_owned(),
+                ProtocolValue::Other(number) => format!("{number:#010x}"),
+            };
+            protocols.map(|protocols| {
+                let words: Vec<_> = protocols.iter().map(protocol).collect();
+                format!("protocols {}", words.join(" and "))
+            })
+        }
+        _ => None,
+    };
+    words.unwrap_or_else(|| format!("{} ({} octets)", policy.policy_type, policy.value.len()))
 }
 
 /// ORB types registered with the OMG, of the ORBs still met.
@@ -193,6 +253,7 @@ fn octets(octets: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::policies::policies_component;
     use super::super::{alternate_address, unix_address};
     use super::*;
 
@@ -208,6 +269,33 @@ mod tests {
             CodeSetInfo::ours().to_component().unwrap(),
             alternate_address("backup", 99).unwrap(),
             unix_address("nav", "/run/nav").unwrap(),
+            policies_component(&[
+                PriorityModelValue {
+                    model: 0,
+                    server_priority: 5,
+                }
+                .to_policy()
+                .unwrap(),
+                BandValue::list_to_policy(&[BandValue { low: 0, high: 9 }]).unwrap(),
+                PolicyValue {
+                    policy_type: 23,
+                    value: vec![1],
+                },
+            ])
+            .unwrap(),
+            LaneEndpoint::list_to_component(&[
+                LaneEndpoint {
+                    host: "nav.ship".to_owned(),
+                    port: 2809,
+                    priority: 5,
+                },
+                LaneEndpoint {
+                    host: "nav.ship".to_owned(),
+                    port: 2810,
+                    priority: -1,
+                },
+            ])
+            .unwrap(),
             TaggedComponent {
                 tag: 77,
                 data: vec![1, 2],
@@ -228,6 +316,8 @@ mod tests {
              profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
              code sets: UTF-8 (converts ISO 8859-1) for char, UTF-16 for wchar\n  also at backup port 99\n  \
              also at the unix socket /run/nav of nav\n  \
+             policies: the caller's priority, 5 for callers without one, bands 0 to 9, 23 (1 octets)\n  \
+             lanes: priority 5 at nav.ship port 2809, nav.ship port 2810\n  \
              component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\
              profile 2: of an unknown kind, tag 0x00000009\n  3 octets: \"abc\"\n\
              profile 3: IIOP\n  malformed: the octets end before the value does (at octet 2)\n"

@@ -3,12 +3,16 @@
 pub mod code_sets;
 mod explain;
 mod iiop;
+mod lanes;
+pub mod policies;
 mod text;
 mod view;
 
 pub use iiop::{IiopProfile, alternate_address, unix_address};
+pub use lanes::LaneEndpoint;
 pub(crate) use text::scheme;
 pub use text::{ReferenceError, ReferenceFact};
+pub(crate) use view::encapsulated;
 pub use view::{IiopProfileRef, IorRef};
 
 use crate::limits::PROFILES_MAX;
@@ -34,6 +38,8 @@ pub mod component_tag {
     pub const ALTERNATE_IIOP_ADDRESS: u32 = 3;
     /// SSL port and what it asks for.
     pub const SSL_SEC_TRANS: u32 = 20;
+    /// The endpoints of a server's lanes, as TAO writes them.
+    pub const TAO_ENDPOINTS: u32 = 0x5441_4F02;
     /// A unix socket of a host, as omniORB writes it.
     pub const OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 }

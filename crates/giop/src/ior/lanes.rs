@@ -1,0 +1,96 @@
+//! TAO's endpoints component: where each lane of a server listens.
+
+use super::iiop::encapsulation;
+use super::policies::list;
+use super::view::encapsulated;
+use super::{TaggedComponent, component_tag};
+use crate::limits::LANE_ENDPOINTS_MAX;
+use deckwatch_cdr::{DecodeError, EncodeError, Parse, Write};
+
+/// An endpoint of a lane. The first of a profile is that of its own host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LaneEndpoint {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The CORBA priority of the lane; negative where it has none.
+    pub priority: i16,
+}
+
+impl LaneEndpoint {
+    /// Reads the component.
+    ///
+    /// # Errors
+    /// What is wrong with its octets; `ReferenceMalformed` above [`LANE_ENDPOINTS_MAX`] endpoints.
+    pub fn list_from_octets(data: &[u8]) -> Result<Vec<Self>, DecodeError> {
+        list(&mut encapsulated(data)?, 9, LANE_ENDPOINTS_MAX, |r| {
+            Ok(Self {
+                host: String::parse(r)?,
+                port: u16::parse(r)?,
+                priority: i16::parse(r)?,
+            })
+        })
+    }
+
+    /// The component for a profile.
+    ///
+    /// # Errors
+    /// [`EncodeError::StringHoldsNull`], [`EncodeError::LengthTooLarge`].
+    pub fn list_to_component(endpoints: &[Self]) -> Result<TaggedComponent, EncodeError> {
+        let data = encapsulation(|w| {
+            w.write_count(endpoints.len())?;
+            endpoints.iter().try_for_each(|endpoint| {
+                endpoint.host.write(w)?;
+                endpoint.port.write(w)?;
+                endpoint.priority.write(w)
+            })
+        })?;
+        Ok(TaggedComponent {
+            tag: component_tag::TAO_ENDPOINTS,
+            data,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_as_tao_writes_them_and_written_so() {
+        let octets = [
+            1, 0, 0, 0, 2, 0, 0, 0, //
+            3, 0, 0, 0, b'a', b'b', 0, 0, 0x5A, 0xF4, 5, 0, //
+            2, 0, 0, 0, b'a', 0, 1, 0, 0xFF, 0xFF,
+        ];
+        let endpoint = |host: &str, port, priority| LaneEndpoint {
+            host: host.to_owned(),
+            port,
+            priority,
+        };
+        let expected = [endpoint("ab", 62_554, 5), endpoint("a", 1, -1)];
+        let read = LaneEndpoint::list_from_octets(&octets);
+        assert_eq!(read.as_deref(), Ok(&expected[..]));
+        let written = LaneEndpoint::list_to_component(&expected).expect("short");
+        assert_eq!(written.tag, 0x5441_4F02);
+        let again = LaneEndpoint::list_from_octets(&written.data);
+        assert_eq!(again.as_deref(), Ok(&expected[..]));
+        if cfg!(target_endian = "little") {
+            assert_eq!(written.data, octets);
+        }
+    }
+
+    #[test]
+    fn more_endpoints_than_any_server_has_lanes_are_refused() {
+        let one = LaneEndpoint {
+            host: "a".to_owned(),
+            port: 1,
+            priority: 0,
+        };
+        let many = vec![one; LANE_ENDPOINTS_MAX + 1];
+        let written = LaneEndpoint::list_to_component(&many).expect("short");
+        assert!(LaneEndpoint::list_from_octets(&written.data).is_err());
+        assert!(LaneEndpoint::list_from_octets(&[1, 0, 0, 0, 9, 0, 0, 0]).is_err());
+    }
+}

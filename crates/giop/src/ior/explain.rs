@@ -168,14 +168,7 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
         }
         component_tag::TAO_ENDPOINTS => {
             let lanes = LaneEndpoint::list_from_octets(&component.data).ok()?;
-            let lane = |lane: &LaneEndpoint| {
-                let (host, port) = (lane.host.escape_debug(), lane.port);
-                match lane.priority {
-                    ..0 => format!("{host} port {port}"),
-                    priority => format!("priority {priority} at {host} port {port}"),
-                }
-            };
-            let words: Vec<_> = lanes.iter().map(lane).collect();
+            let words: Vec<_> = lanes.iter().map(explain_lane).collect();
             format!("lanes: {}", words.join(", "))
         }
         component_tag::SSL_SEC_TRANS => {
@@ -188,6 +181,14 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn explain_lane(lane: &LaneEndpoint) -> String {
+    let (host, port) = (lane.host.escape_debug(), lane.port);
+    match lane.priority {
+        ..0 => format!("{host} port {port}"),
+        priority => format!("priority {priority} at {host} port {port}"),
+    }
 }
 
 /// What a policy says, or its number and size.

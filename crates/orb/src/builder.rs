@@ -35,6 +35,7 @@ pub struct OrbBuilder {
     pub(crate) mapping: MappingChoice,
     pub(crate) thread_start: Option<ThreadStart>,
     pub(crate) trace: Option<Sink>,
+    pub(crate) collocation: bool,
 }
 
 /// Why an ORB could not be made.
@@ -122,6 +123,7 @@ impl Default for OrbBuilder {
             mapping: MappingChoice::default(),
             thread_start: None,
             trace: None,
+            collocation: true,
         }
     }
 }
@@ -310,6 +312,13 @@ impl OrbBuilder {
 
     pub(crate) fn trace_into(mut self, sink: Sink) -> Self {
         self.trace = Some(sink);
+        self
+    }
+
+    /// Whether calls of objects that this ORB serves itself are dispatched by the calling thread, without the network; they are
+    /// unless this says otherwise.
+    pub fn collocation(mut self, is_on: bool) -> Self {
+        self.collocation = is_on;
         self
     }
 

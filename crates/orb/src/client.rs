@@ -3,6 +3,7 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod collocated;
 mod deferred;
 mod exchange;
 mod forward;
@@ -47,6 +48,8 @@ pub(crate) struct Client {
     idle_due: AtomicU64,
     /// Calls whose replies are fetched later.
     deferred: AtomicU32,
+    /// The number of the last request that was not sent but served by its caller.
+    collocated: AtomicU32,
 }
 
 /// An endpoint, and the code sets service context announced there.
@@ -110,6 +113,7 @@ impl Client {
             idle_timeout,
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
+            collocated: AtomicU32::new(0),
         }
     }
 
@@ -145,6 +149,12 @@ impl Client {
             while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;
         }
+    }
+
+    fn next_collocated(&self) -> u32 {
+        self.collocated
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
     }
 
     fn connect(
@@ -254,6 +264,13 @@ impl Client {
                 *oneway = None;
             }
         }
+    }
+}
+
+impl Binding {
+    /// Whether one-ways have gone out, or are about to, that may not have been served yet.
+    fn has_oneways(&self) -> bool {
+        self.oneway.lock("client.collocated").is_some() || self.has_letters()
     }
 }
 

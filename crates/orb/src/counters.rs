@@ -93,6 +93,8 @@ counters! {
     ConnectFailures => "connect_failures",
     /// Requests sent.
     RequestsSent => "requests_sent",
+    /// Calls of objects of this very ORB, served by the thread that made them.
+    CollocatedCalls => "collocated_calls",
     /// One-ways sent.
     OnewaysSent => "oneways_sent",
     /// One-ways with SYNC_NONE that could not be sent, or had no room to wait in.

@@ -8,6 +8,7 @@ mod chores;
 mod close;
 mod dispatch;
 mod follow;
+mod here;
 mod outbound;
 mod serve;
 mod upcall;
@@ -268,6 +269,7 @@ impl Lane {
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
             let seat_taken = SeatTaken(&lane.seats[seat].taken);
+            here::note_lane_thread();
             if let Some(start) = &lane.thread_start {
                 start();
             }

@@ -11,6 +11,7 @@ use deckwatch_cdr::{Codec, EncodeError, Version, Writer};
 use deckwatch_giop::Response;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
+use super::collocated::may_be_collocated;
 use super::exchange::{Call, CallKind, Deadlines, Failure};
 use super::forward::tell;
 use super::oneway::send_oneway_unasked;
@@ -62,6 +63,9 @@ pub(crate) fn post_oneway(
         Some(targets) => targets,
         None => Arc::clone(current.targets()?),
     };
+    if may_be_collocated(&targets[0], call).is_some() {
+        return send_oneway_unasked(client, origin, call);
+    }
     let (binding, codec) = (&targets[0].binding, targets[0].profile.codec());
     let outbox = (codec.version == Version::V1_2 && !orb.is_turned_by_hand())
         .then(|| binding.outbox())
@@ -198,6 +202,11 @@ impl Binding {
             let sent = letter.send(kept);
             letter.settle(sent, false);
         }
+    }
+
+    /// Whether anything lies in the box.
+    pub(super) fn has_letters(&self) -> bool {
+        matches!(self.outbox.get(), Some(Some(outbox)) if outbox.len() != 0)
     }
 
     /// Ends the thread.

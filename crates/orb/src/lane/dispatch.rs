@@ -1,6 +1,7 @@
 //! From a whole message to its reply: request and locate request.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use deckwatch_cdr::{CharSet, Divided};
@@ -150,11 +151,12 @@ impl Lane {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
         let (request, contexts) = (upcall.request, upcall.contexts);
-        let outcome = agreed.and_then(|()| {
+        let outcome = match agreed {
             // What the application has given ends here too, and its end can panic.
-            self.guard(|| self.upcall(upcall))
-        });
-        let outcome = outcome.unwrap_or_else(Outcome::Raise);
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
+                .unwrap_or_else(|_| Outcome::Raise(self.count_panic())),
+            Err(exception) => Outcome::Raise(exception),
+        };
         let is_answered = matches!(outcome, Outcome::Receipted);
         let (reply, sizes) = (&mut *upcall.reply, self.shape.sizes);
         match outcome {

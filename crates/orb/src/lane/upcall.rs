@@ -298,10 +298,12 @@ impl Lane {
 
     /// Calls the application's code; its panic is UNKNOWN.
     pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
-        catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
-            self.counters.count(Counter::ServantPanics);
-            raise::unknown(0, Completion::Maybe)
-        })
+        catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
+    }
+
+    pub(super) fn count_panic(&self) -> SystemException {
+        self.counters.count(Counter::ServantPanics);
+        raise::unknown(0, Completion::Maybe)
     }
 
     pub(super) fn refuse(&self, exception: SystemException) -> Outcome {

@@ -1,10 +1,8 @@
-//! Generates the interfaces that the bench and the experiments call from their IDL.
+//! Generates the echo interface that the bench calls from its IDL.
 
 fn main() {
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/deckwatch");
     deckwatch_idl::build::Builder::new()
-        .include(idl)
         .file(format!("{idl}/echo.idl"))
-        .file(format!("{idl}/experiment.idl"))
         .compile();
 }

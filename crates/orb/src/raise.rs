@@ -19,7 +19,6 @@ raises! {
     data_conversion => DataConversion;
     imp_limit => ImpLimit;
     initialize => Initialize;
-    internal => Internal;
     intf_repos => IntfRepos;
     inv_objref => InvObjref;
     inv_policy => InvPolicy;

@@ -6,13 +6,12 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use super::holds::{Patience, permit};
-use crate::{Completion, SystemException, minor, raise, raise::own};
+use crate::{Completion, SystemException, minor, raise};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -43,14 +42,13 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl MainThread {
-    /// Has the main thread serve a request and waits for what comes of it, at most `within`.
+    /// Has the main thread serve a request and waits for what comes of it.
     ///
     /// # Errors
-    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more; TIMEOUT where it comes too late.
+    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         patience: Patience<'_>,
-        within: Option<Duration>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SystemException> {
         let _hold = permit(patience)?;
@@ -66,13 +64,7 @@ impl MainThread {
         work.requests.push_back(job);
         drop(work);
         self.changed.notify_all();
-        let Some(within) = within else {
-            return answered.recv().map_err(|_| gone);
-        };
-        answered.recv_timeout(within).map_err(|error| match error {
-            RecvTimeoutError::Timeout => raise::timeout(own::TIMED_OUT_WAITING, Completion::Maybe),
-            RecvTimeoutError::Disconnected => gone,
-        })
+        answered.recv().map_err(|_| gone)
     }
 
     /// Has the main thread do `job` when it comes to it.
@@ -87,7 +79,7 @@ impl MainThread {
     }
 
     /// Whether the calling thread is the main thread.
-    pub(crate) fn is_main(&self) -> bool {
+    pub(super) fn is_main(&self) -> bool {
         self.work().is_mine()
     }
 

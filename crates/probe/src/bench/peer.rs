@@ -16,14 +16,14 @@ use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE};
 
 /// Where an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) processor: Option<u32>,
-    pub(crate) fifo: Option<u8>,
+pub(super) struct Place {
+    pub(super) processor: Option<u32>,
+    pub(super) fifo: Option<u8>,
 }
 
 /// How an end of a peer is started.
 #[derive(Clone, Debug)]
-pub(crate) enum Program {
+pub(super) enum Program {
     /// This program in a hidden role.
     Own {
         path: PathBuf,
@@ -76,13 +76,13 @@ impl Program {
 }
 
 /// What an end says.
-pub(crate) enum Said {
+enum Said {
     Line(String),
     Samples(Vec<u32>),
 }
 
 /// One process.
-pub(crate) struct End {
+struct End {
     what: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -90,7 +90,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    pub(crate) fn start(what: String, mut command: Command) -> Result<Self, BenchError> {
+    fn start(what: String, mut command: Command) -> Result<Self, BenchError> {
         let cannot = |source| BenchError::CannotStart {
             what: what.clone(),
             source,
@@ -135,7 +135,7 @@ impl End {
     }
 
     /// What it says next, within `patience`; `None` where the user wants to end.
-    pub(crate) fn hear(&mut self, patience: Duration) -> Result<Option<Said>, BenchError> {
+    fn hear(&mut self, patience: Duration) -> Result<Option<Said>, BenchError> {
         let until = Instant::now() + patience;
         loop {
             match self.said.recv_timeout(LOOK) {
@@ -153,7 +153,7 @@ impl End {
         }
     }
 
-    pub(crate) fn failed(&self, reason: &str) -> BenchError {
+    fn failed(&self, reason: &str) -> BenchError {
         BenchError::EndFailed {
             what: self.what.clone(),
             reason: reason.to_owned(),
@@ -161,7 +161,7 @@ impl End {
     }
 
     /// Its first words: whether it is in the real-time class, and its reference.
-    pub(crate) fn greeting(&mut self) -> Result<(bool, String), BenchError> {
+    fn greeting(&mut self) -> Result<(bool, String), BenchError> {
         match self.hear(END_PATIENCE)? {
             Some(Said::Line(line)) => match line.split_once(' ') {
                 Some((class @ ("fifo" | "other"), reference)) => {
@@ -176,7 +176,7 @@ impl End {
         }
     }
 
-    pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
         use std::io::Write as _;
         let told = self
             .input
@@ -185,44 +185,6 @@ impl End {
         match told {
             Some(Ok(())) => Ok(()),
             _ => Err(self.failed("it no longer listens")),
-        }
-    }
-
-    /// One run of a client; `None` where the user wants to end.
-    pub(crate) fn run(
-        &mut self,
-        kind: &str,
-        (there, back): (usize, usize),
-        limits: RunLimits,
-    ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.begin_run(kind, (there, back), limits)?;
-        self.finish_run(limits)
-    }
-
-    /// Tells a client to run.
-    pub(crate) fn begin_run(
-        &mut self,
-        kind: &str,
-        (there, back): (usize, usize),
-        limits: RunLimits,
-    ) -> Result<(), BenchError> {
-        let RunLimits { count, budget } = limits;
-        let budget_ns = budget.as_nanos();
-        self.tell(&format!("{kind} {there} {back} {count} {budget_ns}\n"))
-    }
-
-    /// What a client that was told to run has measured; `None` where the user wants to end.
-    pub(crate) fn finish_run(&mut self, limits: RunLimits) -> Result<Option<Vec<u32>>, BenchError> {
-        match self.hear(limits.budget + END_PATIENCE)? {
-            Some(Said::Line(line)) if line.starts_with("ok ") => {}
-            Some(Said::Line(line)) => return Err(self.failed(&line)),
-            Some(Said::Samples(_)) => return Err(self.failed("it answered twice")),
-            None => return Ok(None),
-        }
-        match self.hear(END_PATIENCE)? {
-            Some(Said::Samples(samples)) => Ok(Some(samples)),
-            Some(Said::Line(line)) => Err(self.failed(&line)),
-            None => Ok(None),
         }
     }
 }
@@ -250,20 +212,20 @@ const EXIT_LOOKS: usize = 100;
 const EXIT_LOOK: Duration = Duration::from_millis(20);
 
 /// A server and its client.
-pub(crate) struct Peer {
+pub(super) struct Peer {
     /// Its name in tables.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Both ends got the class that was asked for.
-    pub(crate) is_placed: bool,
+    pub(super) is_placed: bool,
     /// What its server gave.
-    pub(crate) reference: String,
+    pub(super) reference: String,
     client: End,
     _server: End,
 }
 
 impl Peer {
     /// Starts both ends.
-    pub(crate) fn start(
+    pub(super) fn start(
         name: &'static str,
         program: &Program,
         roles: (Role, Role),
@@ -290,29 +252,52 @@ impl Peer {
     }
 
     /// One run of calls; `None` where the user wants to end.
-    pub(crate) fn call(
+    pub(super) fn call(
         &mut self,
         case: Case,
         limits: RunLimits,
     ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.client.run(case.word(), (case.count(), 0), limits)
+        self.run(case.word(), (case.count(), 0), limits)
     }
 
     /// One run of plain messages of so many octets there and back.
-    pub(crate) fn exchange(
+    pub(super) fn exchange(
         &mut self,
         sizes: (usize, usize),
         limits: RunLimits,
     ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.client.run("raw", sizes, limits)
+        self.run("raw", sizes, limits)
+    }
+
+    fn run(
+        &mut self,
+        kind: &str,
+        (there, back): (usize, usize),
+        limits: RunLimits,
+    ) -> Result<Option<Vec<u32>>, BenchError> {
+        let RunLimits { count, budget } = limits;
+        let budget_ns = budget.as_nanos();
+        self.client
+            .tell(&format!("{kind} {there} {back} {count} {budget_ns}\n"))?;
+        match self.client.hear(budget + END_PATIENCE)? {
+            Some(Said::Line(line)) if line.starts_with("ok ") => {}
+            Some(Said::Line(line)) => return Err(self.client.failed(&line)),
+            Some(Said::Samples(_)) => return Err(self.client.failed("it answered twice")),
+            None => return Ok(None),
+        }
+        match self.client.hear(END_PATIENCE)? {
+            Some(Said::Samples(samples)) => Ok(Some(samples)),
+            Some(Said::Line(line)) => Err(self.client.failed(&line)),
+            None => Ok(None),
+        }
     }
 }
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunLimits {
+pub(super) struct RunLimits {
     /// Round trips.
-    pub(crate) count: usize,
+    pub(super) count: usize,
     /// Time.
-    pub(crate) budget: Duration,
+    pub(super) budget: Duration,
 }

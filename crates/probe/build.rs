@@ -1,8 +1,10 @@
-//! Generates the echo interface that the bench calls from its IDL.
+//! Generates the interfaces that the bench and the experiments call from their IDL.
 
 fn main() {
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/deckwatch");
     deckwatch_idl::build::Builder::new()
+        .include(idl)
         .file(format!("{idl}/echo.idl"))
+        .file(format!("{idl}/experiment.idl"))
         .compile();
 }

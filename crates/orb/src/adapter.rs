@@ -222,6 +222,16 @@ impl Adapter {
         }
     }
 
+    /// The active object of a key, or its adapter where it is not active; nobody is waited for, and no activator is asked.
+    pub(crate) fn find_at_once<'a>(self: &'a Arc<Self>, key: &'a [u8]) -> Option<Found<'a>> {
+        static NONE: Holds = Holds::new(0);
+        if let ObjectKey::Persistent { path, id } = ObjectKey::parse(key) {
+            let adapter = self.known_at(path)?;
+            return self.find_in(adapter, key, id, Some(&NONE)).ok();
+        }
+        self.find(key, Some(&NONE)).ok()
+    }
+
     /// Where the object of a key would be served: for a question where it is. Servant managers are not asked.
     pub(crate) fn locate(self: &Arc<Self>, key: &[u8], patience: Patience<'_>) -> Whereabouts {
         let is_here = match self.find(key, patience) {

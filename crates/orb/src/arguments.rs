@@ -122,6 +122,18 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
+        names: &["-ORBCollocation"],
+        value: "yes or no",
+        obey: |builder, value| {
+            let is_on = match value {
+                "yes" | "per-orb" => true,
+                "no" => false,
+                _ => return None,
+            };
+            Some(builder.collocation(is_on))
+        },
+    },
+    Known {
         names: &["-ORBTrace"],
         value: TRACE_PLACE,
         obey: |builder, value| {
@@ -155,6 +167,7 @@ impl OrbBuilder {
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
     /// * `-ORBPriorityMapping linear|direct|continuous`: from CORBA priorities to native ones;
     /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the class in which they are meant;
+    /// * `-ORBCollocation yes|no`: whether calls of the ORB's own objects stay in the calling thread; TAO's `per-orb` is yes;
     /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
     ///
     /// # Errors

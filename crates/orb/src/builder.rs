@@ -35,6 +35,7 @@ pub struct OrbBuilder {
     pub(crate) mapping: MappingChoice,
     pub(crate) thread_start: Option<ThreadStart>,
     pub(crate) trace: Option<Sink>,
+    pub(crate) collocation: bool,
 }
 
 /// Why an ORB could not be made.
@@ -115,7 +116,6 @@ impl Default for OrbBuilder {
                 outbound_size_max: OUTBOUND_SIZE_MAX,
                 reply_timeout: REPLY_TIMEOUT,
                 idle_timeout: None,
-                clock_bound: None,
             },
             client_idle_timeout: CLIENT_IDLE_TIMEOUT,
             policies: Overrides::default(),
@@ -123,6 +123,7 @@ impl Default for OrbBuilder {
             mapping: MappingChoice::default(),
             thread_start: None,
             trace: None,
+            collocation: true,
         }
     }
 }
@@ -252,14 +253,6 @@ impl OrbBuilder {
         self
     }
 
-    /// How far the clock of this host (CLOCK_REALTIME) may be off UTC at most; not known without this word. Where it is known, requests that
-    /// come after the end time that travelled with them are dropped, those that come before their start time wait for it, and the
-    /// relative timeouts of calls travel as end times.
-    pub fn clock_bound(mut self, bound: Duration) -> Self {
-        self.shape.clock_bound = Some(bound);
-        self
-    }
-
     /// Closes connections to servers that no call has used for this long; the ORB looks for them while it makes calls.
     pub fn client_idle_timeout(mut self, limit: Duration) -> Self {
         self.client_idle_timeout = limit;
@@ -319,6 +312,13 @@ impl OrbBuilder {
 
     pub(crate) fn trace_into(mut self, sink: Sink) -> Self {
         self.trace = Some(sink);
+        self
+    }
+
+    /// Whether calls of objects that this ORB serves itself are dispatched by the calling thread, without the network; they are
+    /// unless this says otherwise.
+    pub fn collocation(mut self, is_on: bool) -> Self {
+        self.collocation = is_on;
         self
     }
 

@@ -3,13 +3,13 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod collocated;
 mod deferred;
 mod exchange;
 mod forward;
 mod late;
 mod oneway;
 mod outbox;
-mod times;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,7 +32,6 @@ use late::Late;
 pub(crate) use oneway::send_oneway;
 use outbox::Outbox;
 pub(crate) use outbox::post_oneway;
-pub(crate) use times::Deadlines;
 
 /// Everything that goes out of one ORB.
 pub(crate) struct Client {
@@ -43,14 +42,14 @@ pub(crate) struct Client {
     pub(crate) sizes: Sizes,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
-    /// How far our clock may be off UTC, where that is known.
-    clock_bound: Option<Duration>,
     /// How long a connection may be unused before it is closed.
     idle_timeout: Duration,
     /// When connections are next looked at for that.
     idle_due: AtomicU64,
     /// Calls whose replies are fetched later.
     deferred: AtomicU32,
+    /// The number of the last request that was not sent but served by its caller.
+    collocated: AtomicU32,
 }
 
 /// An endpoint, and the code sets service context announced there.
@@ -103,7 +102,6 @@ impl Client {
         sizes: Sizes,
         buffer_size: usize,
         idle_timeout: Duration,
-        clock_bound: Option<Duration>,
     ) -> Self {
         Self {
             transport,
@@ -112,10 +110,10 @@ impl Client {
             slab: Slab::new(buffer_size),
             sizes,
             bindings: PiMutex::default(),
-            clock_bound,
             idle_timeout,
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
+            collocated: AtomicU32::new(0),
         }
     }
 
@@ -151,6 +149,12 @@ impl Client {
             while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;
         }
+    }
+
+    fn next_collocated(&self) -> u32 {
+        self.collocated
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
     }
 
     fn connect(
@@ -260,6 +264,13 @@ impl Client {
                 *oneway = None;
             }
         }
+    }
+}
+
+impl Binding {
+    /// Whether one-ways have gone out, or are about to, that may not have been served yet.
+    fn has_oneways(&self) -> bool {
+        self.oneway.lock("client.collocated").is_some() || self.has_letters()
     }
 }
 

@@ -131,6 +131,15 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
+    /// A message that fills its buffer.
+    pub(crate) fn whole(buffer: Vec<u8>) -> Self {
+        Self {
+            place: 0..buffer.len(),
+            buffer,
+            ends: Vec::new(),
+        }
+    }
+
     pub(crate) fn message(&self) -> Divided<'_> {
         Divided::new(&self.buffer[self.place.clone()], &self.ends)
     }

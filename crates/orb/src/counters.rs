@@ -49,10 +49,6 @@ counters! {
     ObjectsNotExist => "objects_not_exist",
     /// Requests that an adapter's manager turned away.
     RequestsDiscarded => "requests_discarded",
-    /// Requests not given to a servant because their end time, or that of their reply, had passed when they came.
-    RequestsDropped => "requests_dropped",
-    /// Requests whose start and end times were not looked at because the bound of this host's clock is not known.
-    TimesIgnored => "times_ignored",
     /// Servants that panicked.
     ServantPanics => "servant_panics",
     /// Messages that broke GIOP: bad magic, header, type or direction.
@@ -97,14 +93,14 @@ counters! {
     ConnectFailures => "connect_failures",
     /// Requests sent.
     RequestsSent => "requests_sent",
+    /// Calls of objects of this very ORB, served by the thread that made them.
+    CollocatedCalls => "collocated_calls",
     /// One-ways sent.
     OnewaysSent => "oneways_sent",
     /// One-ways with SYNC_NONE that could not be sent, or had no room to wait in.
     OnewaysLost => "oneways_lost",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",
-    /// Requests not sent because their end time had passed.
-    RequestsPastEnd => "requests_past_end",
     /// Cancel requests sent for calls that were given up.
     CancelsSent => "cancels_sent",
     /// Replies to calls that had been given up.

@@ -8,9 +8,9 @@ mod chores;
 mod close;
 mod dispatch;
 mod follow;
+mod here;
 mod outbound;
 mod serve;
-mod times;
 mod upcall;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
@@ -54,8 +54,6 @@ pub(crate) struct LaneShape {
     pub(crate) reply_timeout: Duration,
     /// How long a connection may bring nothing before it is closed; none: for ever.
     pub(crate) idle_timeout: Option<Duration>,
-    /// How far our clock may be off UTC, where that is known.
-    pub(crate) clock_bound: Option<Duration>,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
@@ -271,6 +269,7 @@ impl Lane {
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
             let seat_taken = SeatTaken(&lane.seats[seat].taken);
+            here::note_lane_thread();
             if let Some(start) = &lane.thread_start {
                 start();
             }

@@ -53,6 +53,7 @@ struct Settings {
     default_initial: Option<String>,
     shape: LaneShape,
     thread_start: Option<ThreadStart>,
+    collocation: bool,
 }
 
 /// What is found under the name of an initial reference.
@@ -81,7 +82,6 @@ impl OrbCore {
                 builder.shape.sizes,
                 builder.shape.buffer_size,
                 builder.client_idle_timeout,
-                builder.shape.clock_bound,
             ),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),
@@ -100,6 +100,7 @@ impl OrbCore {
                 default_initial: builder.default_initial,
                 shape: builder.shape,
                 thread_start: builder.thread_start,
+                collocation: builder.collocation,
             },
             published: OnceLock::new(),
             starting: Mutex::new(()),
@@ -163,6 +164,12 @@ impl OrbCore {
     pub(crate) fn publishes(&self, endpoint: &Endpoint) -> bool {
         let listened = self.lane.get().map(|lane| lane.endpoints());
         self.published().contains(endpoint) || listened.is_some_and(|at| at.contains(endpoint))
+    }
+
+    /// The lane that serves calls which this ORB makes to one of its own endpoints, where they need not go over the network.
+    pub(crate) fn collocated_lane(&self, endpoint: &Endpoint) -> Option<&Arc<Lane>> {
+        let may_be = self.settings.collocation && self.publishes(endpoint);
+        self.lane.get().filter(|_| may_be)
     }
 
     pub(crate) fn make_reference(

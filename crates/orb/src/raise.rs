@@ -19,6 +19,7 @@ raises! {
     data_conversion => DataConversion;
     imp_limit => ImpLimit;
     initialize => Initialize;
+    internal => Internal;
     intf_repos => IntfRepos;
     inv_objref => InvObjref;
     inv_policy => InvPolicy;

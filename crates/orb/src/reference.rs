@@ -4,7 +4,7 @@ mod questions;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::{
@@ -17,6 +17,7 @@ use deckwatch_sync::PiMutex;
 use crate::client::{
     Binding, Call, CallKind, Deferred, Reply, follow_forwards, post_oneway, send_oneway,
 };
+use crate::lane::Lane;
 use crate::limits::{PERMANENT_FORWARDS_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
 pub(crate) struct Target {
     pub(crate) binding: Arc<Binding>,
     pub(crate) profile: Profile,
+    /// The lane of this ORB that it leads to.
+    pub(crate) here: Option<Weak<Lane>>,
 }
 
 impl ObjectRef {
@@ -266,14 +269,12 @@ impl ObjectRef {
         operation: &'c str,
         arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Call<'c> {
-        let policies = self.in_force(orb);
         Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            times: orb.client.times(&policies),
-            policies,
+            policies: self.in_force(orb),
             number: orb.client.trace.next_call(),
         }
     }
@@ -389,6 +390,7 @@ impl Inner {
         let targets: Arc<[Target]> = wire::profiles(ior, &orb.client.transport.host_name())
             .take(TARGETS_MAX)
             .map(|(endpoint, profile)| Target {
+                here: orb.collocated_lane(&endpoint).map(Arc::downgrade),
                 binding: orb.client.binding(endpoint, profile.code_sets),
                 profile,
             })

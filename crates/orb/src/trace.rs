@@ -39,6 +39,9 @@ pub(crate) enum Side {
     Server,
 }
 
+/// What stands for a connection's number where a message goes from this ORB to itself.
+pub(crate) const NO_CONNECTION: u32 = 0;
+
 /// A call of ours, to tell its records from others'; 0 while the trace is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CallNumber(u32);

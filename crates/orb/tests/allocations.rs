@@ -207,6 +207,28 @@ fn objects_of_every_adapter_take_no_memory() {
     }
 }
 
+/// Of the server's own ORB: no network, one marshalling each way.
+fn collocated_calls_take_no_memory() {
+    let own = |server: &Server, _: &Orb, _: &ObjectRef| {
+        server.orb.string_to_object(&server.text).unwrap().unwrap()
+    };
+    let octets = vec![7; 60_000];
+    let plain = allocations_with(
+        own,
+        |_, _| {},
+        |bench| {
+            call(bench, "ping").unwrap();
+            octets_borrowed(bench, &octets);
+            assert!(call(bench, "fail").is_err());
+        },
+    );
+    assert_eq!(plain, 0);
+    let reserve =
+        |server: &Server, _: &ObjectRef| server.bench.order.lock().unwrap().reserve(CALLS * 2);
+    let sent = allocations_with(own, reserve, |bench| note(bench, 1).unwrap());
+    assert_eq!(sent, 0);
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -222,5 +244,6 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     policies_take_no_memory();
     posted_oneways_take_no_memory();
     objects_of_every_adapter_take_no_memory();
+    collocated_calls_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

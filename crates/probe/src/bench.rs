@@ -4,15 +4,15 @@
 //! pair works at a time. A round lets every peer run once, each directly behind a run of raw TCP with the octets that our GIOP messages have on
 //! the wire; what is reported is the median of the ratios of those pairs, so that whatever else the machine does falls on both.
 
-mod case;
+pub(crate) mod case;
 mod document;
-mod end;
+pub(crate) mod end;
 mod error;
 mod mirror;
-mod omniorb;
-mod peer;
+pub(crate) mod omniorb;
+pub(crate) mod peer;
 mod run;
-mod sockperf;
+pub(crate) mod sockperf;
 
 pub use case::{Case, CaseKind};
 pub use document::{BaselineCheck, CallBench, CaseResult, Pair, PeerResult, Ratio, Skip};
@@ -20,7 +20,7 @@ pub use end::{EndPlan, Role, run_end};
 pub use error::BenchError;
 pub use run::{Condition, Progress, Settings, run};
 
-/// The interface that is called.
+/// The interfaces that are called.
 #[allow(
     clippy::redundant_closure,
     dead_code,
@@ -28,6 +28,7 @@ pub use run::{Condition, Progress, Settings, run};
     unreachable_pub,
     reason = "generated: what the first suggests is not general enough over lifetimes, and the bench calls two operations of many"
 )]
-mod idl {
+pub(crate) mod idl {
     include!(concat!(env!("OUT_DIR"), "/echo.rs"));
+    include!(concat!(env!("OUT_DIR"), "/experiment.rs"));
 }

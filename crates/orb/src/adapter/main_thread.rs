@@ -6,12 +6,13 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use super::holds::{Patience, permit};
-use crate::{Completion, SystemException, minor, raise};
+use crate::{Completion, SystemException, minor, raise, raise::own};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -42,13 +43,14 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl MainThread {
-    /// Has the main thread serve a request and waits for what comes of it.
+    /// Has the main thread serve a request and waits for what comes of it, at most `within`.
     ///
     /// # Errors
-    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more.
+    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more; TIMEOUT where it comes too late.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         patience: Patience<'_>,
+        within: Option<Duration>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SystemException> {
         let _hold = permit(patience)?;
@@ -64,7 +66,13 @@ impl MainThread {
         work.requests.push_back(job);
         drop(work);
         self.changed.notify_all();
-        answered.recv().map_err(|_| gone)
+        let Some(within) = within else {
+            return answered.recv().map_err(|_| gone);
+        };
+        answered.recv_timeout(within).map_err(|error| match error {
+            RecvTimeoutError::Timeout => raise::timeout(own::TIMED_OUT_WAITING, Completion::Maybe),
+            RecvTimeoutError::Disconnected => gone,
+        })
     }
 
     /// Has the main thread do `job` when it comes to it.
@@ -79,7 +87,7 @@ impl MainThread {
     }
 
     /// Whether the calling thread is the main thread.
-    pub(super) fn is_main(&self) -> bool {
+    pub(crate) fn is_main(&self) -> bool {
         self.work().is_mine()
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{PoaState, frames};
 use crate::limits::HELD_REQUESTS_MAX;
-use crate::{Completion, SystemException, minor, raise};
+use crate::{Completion, SystemException, minor, raise, raise::own};
 
 /// What becomes of the requests of the adapters under one manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +150,12 @@ impl PoaManager {
         self.0.state.load(Ordering::Acquire) == ManagerState::Active as u8
     }
 
-    /// Lets a request through, after waiting where requests are held.
-    pub(crate) fn admit(&self, may_wait: bool) -> Result<(), SystemException> {
+    /// Lets a request through, after waiting where requests are held: where it may, and at most `within`.
+    pub(crate) fn admit(
+        &self,
+        may_wait: bool,
+        within: Option<Duration>,
+    ) -> Result<(), SystemException> {
         loop {
             match self.state() {
                 ManagerState::Active => return Ok(()),
@@ -162,7 +166,7 @@ impl PoaManager {
                         Completion::No,
                     ));
                 }
-                ManagerState::Holding => self.hold(may_wait)?,
+                ManagerState::Holding => self.hold(may_wait, within)?,
             }
         }
     }
@@ -192,7 +196,7 @@ impl PoaManager {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hold(&self, may_wait: bool) -> Result<(), SystemException> {
+    fn hold(&self, may_wait: bool, within: Option<Duration>) -> Result<(), SystemException> {
         let inner = &self.0;
         if !may_wait || inner.held.fetch_add(1, Ordering::Relaxed) >= HELD_REQUESTS_MAX {
             if may_wait {
@@ -205,13 +209,23 @@ impl PoaManager {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let held = |(): &mut ()| self.state() == ManagerState::Holding;
-        drop(
-            inner
-                .changed
-                .wait_while(guard, held)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let is_late = match within {
+            None => {
+                let waited = inner.changed.wait_while(guard, held);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                false
+            }
+            Some(within) => {
+                let waited = inner.changed.wait_timeout_while(guard, within, held);
+                let (guard, timer) = waited.unwrap_or_else(PoisonError::into_inner);
+                drop(guard);
+                timer.timed_out()
+            }
+        };
         inner.held.fetch_sub(1, Ordering::Relaxed);
+        if is_late {
+            return Err(raise::timeout(own::TIMED_OUT_WAITING, Completion::No));
+        }
         Ok(())
     }
 

@@ -124,7 +124,7 @@ impl PoaState {
         self.policies.thread == ThreadPolicy::MainThreadModel
     }
 
-    pub(super) fn is_serial(&self) -> bool {
+    pub(crate) fn is_serial(&self) -> bool {
         self.policies.thread == ThreadPolicy::SingleThreadModel
     }
 

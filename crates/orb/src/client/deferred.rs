@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{EncodeError, Writer};
 use deckwatch_giop::{ReplyStatus, Response};
 
-use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
+use super::exchange::{Attempt, Call, CallKind, Deadlines, Failure, Reply};
 use super::forward::{follow_forwards, tell};
-use super::{Client, ClientConnection, Deadlines};
+use super::{Client, ClientConnection};
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::DEFERRED_MAX;
@@ -63,9 +63,7 @@ impl Deferred {
             Some(targets) => targets,
             None => Arc::clone(current.targets()?),
         };
-        let now = client.transport.now();
-        let deadlines = Deadlines::of(client, call, now);
-        client.start(call, now, deadlines)?;
+        let deadlines = Deadlines::of(&call.policies, client.transport.now());
         let may_reconnect =
             !current.is_bound() || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
@@ -115,14 +113,12 @@ impl Deferred {
             self.give_up();
         }
         let client = &self.orb.client;
-        let policies = self.policies_left();
         let call = Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            policies,
-            times: client.times(&policies),
+            policies: self.policies_left(),
             number: self.number,
         };
         let ended = match self.ended.take() {
@@ -137,7 +133,6 @@ impl Deferred {
         match ended {
             Ok(Attempt::Replied(reply)) => {
                 origin.current().bind();
-                client.wait_for_reply_start(&call);
                 Ok(reply)
             }
             Ok(Attempt::Forwarded(..)) => follow_forwards(client, origin, &call),

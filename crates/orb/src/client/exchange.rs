@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
-use deckwatch_giop::invocation::{TIMES_SIZE_MAX, Times};
 use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response, context_id};
 
-use super::{Binding, Client, ClientConnection, Deadlines};
+use super::collocated::may_be_collocated;
+use super::{Binding, Client, ClientConnection};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
@@ -27,8 +27,6 @@ pub(crate) struct Call<'c> {
     pub(crate) kind: CallKind,
     /// The policies in force.
     pub(crate) policies: Overrides,
-    /// The times that go out with it.
-    pub(crate) times: Option<Times>,
     /// Its number in the trace.
     pub(crate) number: CallNumber,
 }
@@ -43,13 +41,57 @@ pub(crate) enum CallKind {
     Locate,
 }
 
+/// Until when a call may take, and until when its request must have gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadlines {
+    pub(crate) reply: Option<Instant64>,
+    pub(crate) request: Option<Instant64>,
+}
+
+impl Deadlines {
+    pub(crate) fn of(policies: &Overrides, now: Instant64) -> Self {
+        let reply = policies.round_trip().map(|wait| now.after(wait));
+        let sent = policies.request().map(|wait| now.after(wait));
+        Self {
+            reply,
+            request: earlier(reply, sent),
+        }
+    }
+}
+
+fn earlier(one: Option<Instant64>, other: Option<Instant64>) -> Option<Instant64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
 pub(crate) struct Reply {
     arrived: Arrived,
     head: ReplyHead,
+    /// It was not read but written, in a buffer for that.
+    is_written_here: bool,
 }
 
 impl Reply {
+    fn read(arrived: Arrived, head: ReplyHead) -> Self {
+        Self {
+            arrived,
+            head,
+            is_written_here: false,
+        }
+    }
+
+    /// The reply to a call that this process has served itself.
+    pub(super) fn written_here(arrived: Arrived, head: ReplyHead) -> Self {
+        Self {
+            arrived,
+            head,
+            is_written_here: true,
+        }
+    }
+
     pub(crate) fn status(&self) -> ReplyStatus {
         self.head.status
     }
@@ -64,7 +106,11 @@ impl Reply {
     }
 
     pub(crate) fn give_back(self, client: &Client) {
-        client.slab.take_back(self.arrived.buffer);
+        if self.is_written_here {
+            client.slab.take_back_written(self.arrived.buffer);
+        } else {
+            client.slab.take_back(self.arrived.buffer);
+        }
     }
 }
 
@@ -116,7 +162,9 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            let attempt = if call.kind == CallKind::Oneway {
+            let attempt = if let Some(lane) = may_be_collocated(target, call) {
+                self.call_here(&lane, target, call, deadlines)
+            } else if call.kind == CallKind::Oneway {
                 self.call_in_order(target, call, may_reconnect, now, deadlines)
             } else {
                 self.call_target(target, call, may_reconnect, now, deadlines)
@@ -274,31 +322,10 @@ impl Client {
         call: &Call<'_>,
         deadline: Option<Instant64>,
     ) -> Result<u32, Failure> {
-        self.require_time(call, deadline)?;
         let id = connection.next_request_id();
         let mut buffer = self.slab.lend_empty();
-        let profile = &target.profile;
-        let mut contexts = Contexts::new();
-        let mut octets = None;
-        if let Some(times) = &call.times {
-            let octets = octets.insert([0; TIMES_SIZE_MAX]);
-            contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
-        }
-        if let Some(data) = &profile.code_sets
-            && !connection.code_sets_said
-        {
-            contexts.push(context_id::CODE_SETS, data);
-        }
-        let head = wire::RequestHead {
-            id,
-            response: call.response,
-            operation: call.operation,
-            contexts: contexts.as_slice(),
-        };
-        let written = match call.kind {
-            CallKind::Locate => wire::write_locate_request(&mut buffer, profile, id, self.sizes),
-            _ => wire::write_request(&mut buffer, profile, &head, self.sizes, call.arguments),
-        };
+        let says_code_sets = !connection.code_sets_said;
+        let written = self.write_request(&mut buffer, target, call, id, says_code_sets);
         let sent = match written {
             Ok(()) => {
                 let write = |octets: &[u8]| {
@@ -327,6 +354,34 @@ impl Client {
             );
         }
         sent.map(|()| id)
+    }
+
+    /// Writes the whole message of a request, with the service contexts that go with it.
+    pub(super) fn write_request(
+        &self,
+        buffer: &mut Vec<u8>,
+        target: &Target,
+        call: &Call<'_>,
+        id: u32,
+        says_code_sets: bool,
+    ) -> Result<(), EncodeError> {
+        let profile = &target.profile;
+        let mut contexts = Contexts::new();
+        if let Some(data) = &profile.code_sets
+            && says_code_sets
+        {
+            contexts.push(context_id::CODE_SETS, data);
+        }
+        let head = wire::RequestHead {
+            id,
+            response: call.response,
+            operation: call.operation,
+            contexts: contexts.as_slice(),
+        };
+        match call.kind {
+            CallKind::Locate => wire::write_locate_request(buffer, profile, id, self.sizes),
+            _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
+        }
     }
 
     /// A message that was not written whole has not been served.
@@ -387,14 +442,14 @@ impl Client {
                         continue;
                     };
                     if let Some(head) = self.reply_head(connection, &arrived.message(), asked)? {
-                        return Ok(Some(Reply { arrived, head }));
+                        return Ok(Some(Reply::read(arrived, head)));
                     }
                     continue;
                 }
                 let whole = Divided::new(inbound.message(place.clone()), &[]);
                 if let Some(head) = self.reply_head(connection, &whole, asked)? {
                     let arrived = inbound.detach(place, &self.slab);
-                    return Ok(Some(Reply { arrived, head }));
+                    return Ok(Some(Reply::read(arrived, head)));
                 }
             }
             // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked

@@ -1,8 +1,9 @@
 //! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
 
-use super::exchange::{Attempt, Call, Failure, Reply};
+use super::collocated::may_be_collocated;
+use super::exchange::{Attempt, Call, Deadlines, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
-use super::{Binding, Client, ClientConnection, Deadlines};
+use super::{Binding, Client, ClientConnection};
 use crate::counters::Counter;
 use crate::limits::ONEWAY_WRITE_TIMEOUT;
 use crate::policy::RebindMode;
@@ -70,7 +71,11 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            match self.send_in_order(target, call, may_reconnect) {
+            let sent = match may_be_collocated(target, call) {
+                Some(lane) => self.post_here(&lane, target, call),
+                None => self.send_in_order(target, call, may_reconnect),
+            };
+            match sent {
                 Ok(()) => return Ok(()),
                 Err(failure) if failure.may_retry => last = failure.exception,
                 Err(failure) => return Err(failure.exception),
@@ -86,9 +91,7 @@ impl Client {
         may_reconnect: bool,
     ) -> Result<(), Failure> {
         let now = self.transport.now();
-        let deadlines = Deadlines::of(self, call, now);
-        let now = self.start(call, now, deadlines).map_err(Failure::last)?;
-        let limit = deadlines.request;
+        let limit = Deadlines::of(&call.policies, now).request;
         let mut kept = self.turn(&target.binding, limit)?;
         self.send_over(&mut kept, target, call, may_reconnect, (now, limit))
     }

@@ -61,13 +61,14 @@ impl Lane {
 
     /// Takes no new request, lets those in progress finish, tells every client that the connection closes.
     pub(crate) fn shutdown(&self) {
-        if self.closing.swap(true, Ordering::AcqRel) {
+        // SYNC: pairs with `serve_here`: who has looked before is counted.
+        if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
         self.poller.close();
         self.listeners.lock("lane.close").clear();
         let deadline = self.transport.now().after(DRAIN_TIMEOUT);
-        self.wait_until(deadline, || self.in_progress.load(Ordering::Acquire) == 0);
+        self.wait_until(deadline, || self.in_progress.load(Ordering::SeqCst) == 0);
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.
         fence(Ordering::SeqCst);

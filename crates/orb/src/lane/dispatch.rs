@@ -1,12 +1,13 @@
 //! From a whole message to its reply: request and locate request.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use deckwatch_cdr::{CharSet, Divided};
 use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
-use super::upcall::Upcall;
+use super::upcall::{Caller, Upcall};
 use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
 use crate::counters::Counter;
@@ -123,26 +124,41 @@ impl Lane {
         let agreed = self.agree_on_code_sets(connection, &mut request);
         let request = &request;
         self.in_progress.fetch_add(1, Ordering::AcqRel);
-        // A simulated world turns lanes within a call.
-        let served = self.note_served_here();
         let mut reply = self.slab.lend_empty();
         let contexts = Contexts::new();
-        let contexts = contexts.as_slice();
-        let in_time = agreed.and_then(|()| self.require_time(request));
-        let outcome = in_time.and_then(|()| {
-            let mut upcall = Upcall {
-                connection: Some(connection),
-                message,
-                request,
-                reply: &mut reply,
-                contexts,
-            };
+        let mut upcall = Upcall {
+            connection: Some(connection),
+            caller: Caller::Remote,
+            message,
+            request,
+            reply: &mut reply,
+            contexts: contexts.as_slice(),
+        };
+        let is_answered = self.answer(&mut upcall, agreed);
+        if request.response.is_expected() && !is_answered {
+            self.write(connection, &reply);
+        }
+        self.slab.take_back_written(reply);
+        self.in_progress.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Serves a request, whoever has made it; its whole reply stands in the buffer. True: the caller has been answered already.
+    pub(super) fn answer(
+        &self,
+        upcall: &mut Upcall<'_>,
+        agreed: Result<(), SystemException>,
+    ) -> bool {
+        // A simulated world turns lanes within a call.
+        let served = self.note_served_here();
+        let (request, contexts) = (upcall.request, upcall.contexts);
+        let outcome = match agreed {
             // What the application has given ends here too, and its end can panic.
-            self.guard(|| self.upcall(&mut upcall))
-        });
-        let outcome = outcome.unwrap_or_else(Outcome::Raise);
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
+                .unwrap_or_else(|_| Outcome::Raise(self.count_panic())),
+            Err(exception) => Outcome::Raise(exception),
+        };
         let is_answered = matches!(outcome, Outcome::Receipted);
-        let sizes = self.shape.sizes;
+        let (reply, sizes) = (&mut *upcall.reply, self.shape.sizes);
         match outcome {
             Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
@@ -150,12 +166,12 @@ impl Lane {
                 if is_of_octets(exception) {
                     self.counters.count(Counter::MalformedRequests);
                 }
-                wire::exception_reply(&mut reply, request, exception, contexts, sizes);
+                wire::exception_reply(reply, request, exception, contexts, sizes);
             }
             Outcome::Forward(target) => {
                 let ior = target.ior();
-                if let Err(error) = wire::forward_reply(&mut reply, request, ior, contexts, sizes) {
-                    wire::exception_reply(&mut reply, request, error.into(), contexts, sizes);
+                if let Err(error) = wire::forward_reply(reply, request, ior, contexts, sizes) {
+                    wire::exception_reply(reply, request, error.into(), contexts, sizes);
                 }
             }
         }
@@ -163,12 +179,8 @@ impl Lane {
             Response::Outcome => Counter::Requests,
             _ => Counter::Oneways,
         });
-        if request.response.is_expected() && !is_answered {
-            self.write(connection, &reply);
-        }
-        self.slab.take_back_written(reply);
         drop(served);
-        self.in_progress.fetch_sub(1, Ordering::AcqRel);
+        is_answered
     }
 
     /// The calling thread serves a request of this lane.

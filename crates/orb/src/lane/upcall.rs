@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deckwatch_cdr::{Codec, Divided, Reader, Write};
 use deckwatch_giop::{Ior, Message, ReplyStatus, Request, Response, ServiceContext};
@@ -10,12 +11,13 @@ use deckwatch_giop::{Ior, Message, ReplyStatus, Request, Response, ServiceContex
 use super::dispatch::Outcome;
 use super::{Lane, ServerConnection};
 use crate::adapter::{
-    self, Elsewhere, Found, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
-    RequestProcessing, ServantLocator, ServantManager, ServantRetention,
+    self, Elsewhere, Found, Holds, ManagerState, ObjectKey, Patience, Poa, PoaManager, PoaState,
+    Refusal, RequestProcessing, ServantLocator, ServantManager, ServantRetention,
 };
 use crate::counters::Counter;
 use crate::raise;
 use crate::servant::ServerRequest;
+use crate::transport::Instant64;
 use crate::wire::{self, Contexts};
 use crate::{Completion, Servant, SystemException, current, minor};
 
@@ -23,6 +25,7 @@ use crate::{Completion, Servant, SystemException, current, minor};
 pub(super) struct Upcall<'u> {
     /// None on the main thread, which has the request from another.
     pub(super) connection: Option<&'u ServerConnection>,
+    pub(super) caller: Caller<'u>,
     pub(super) message: &'u Divided<'u>,
     pub(super) request: &'u Request<'u>,
     pub(super) reply: &'u mut Vec<u8>,
@@ -30,13 +33,49 @@ pub(super) struct Upcall<'u> {
     pub(super) contexts: &'u [ServiceContext<'u>],
 }
 
+/// Who has made a request: how it may wait.
+#[derive(Clone, Copy)]
+pub(super) enum Caller<'u> {
+    /// Somebody whose message a thread of the lane has read.
+    Remote,
+    /// The calling thread itself.
+    Here {
+        patience: Patience<'u>,
+        /// When it gives up waiting.
+        until: Option<Instant64>,
+    },
+}
+
+impl Upcall<'_> {
+    fn is_here(&self) -> bool {
+        matches!(self.caller, Caller::Here { .. })
+    }
+}
+
 impl Lane {
+    fn patience<'u>(&'u self, upcall: &Upcall<'u>) -> Patience<'u> {
+        match upcall.caller {
+            Caller::Remote => Some(&self.holds),
+            Caller::Here { patience, .. } => patience,
+        }
+    }
+
+    /// How long a request may wait; none: as long as it takes.
+    fn time_left(&self, upcall: &Upcall<'_>) -> Option<Duration> {
+        match upcall.caller {
+            Caller::Here {
+                until: Some(until), ..
+            } => Some(until.since(self.transport.now())),
+            _ => None,
+        }
+    }
+
     pub(super) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
             Err(error) => return self.refuse(error.into()),
         };
-        match self.adapter.find(key, Some(&self.holds)) {
+        match self.adapter.find(key, self.patience(upcall)) {
             Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
             Ok(Found::Active(slot, object))
                 if object.adapter.manager.is_active() && !object.adapter.is_for_main() =>
@@ -56,7 +95,7 @@ impl Lane {
             elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
         });
         let outcome = own.map(|key| {
-            let found = self.adapter.find(key, Some(&self.holds));
+            let found = self.adapter.find(key, self.patience(upcall));
             self.upcall_with_detours(upcall, key, found)
         });
         outcome.unwrap_or(Outcome::Forward(elsewhere.target))
@@ -80,6 +119,7 @@ impl Lane {
             };
             let is_elsewhere = way.adapter().is_some_and(|adapter| adapter.is_for_main())
                 && !adapter::is_main_here()
+                && !(upcall.is_here() && self.adapter.main.is_main())
                 && self.shape.threads != 0;
             if manager.is_active() && is_elsewhere {
                 drop(way);
@@ -101,16 +141,12 @@ impl Lane {
             } else {
                 // What has been found is let go: who waits for requests to end does not wait for those that are held.
                 drop(way);
-                if let Err(exception) = self.let_through(&manager) {
+                if let Err(exception) = self.let_through(upcall, &manager) {
                     self.counters.count(Counter::RequestsDiscarded);
                     return Outcome::Raise(exception);
                 }
-                // It may have been held too long.
-                if let Err(exception) = self.require_time(upcall.request) {
-                    return Outcome::Raise(exception);
-                }
             }
-            found = self.adapter.find(key, Some(&self.holds));
+            found = self.adapter.find(key, self.patience(upcall));
         }
     }
 
@@ -134,7 +170,8 @@ impl Lane {
             let outcome = lane.upcall_here(&message, codec, &mut reply, contexts.as_slice());
             (outcome, reply)
         };
-        let outcome = match self.adapter.main.ask(Some(&self.holds), job) {
+        let (patience, left) = (self.patience(upcall), self.time_left(upcall));
+        let outcome = match self.adapter.main.ask(patience, left, job) {
             Ok((outcome, reply)) => {
                 *upcall.reply = reply;
                 outcome
@@ -167,12 +204,10 @@ impl Lane {
             return self.refuse(no_object());
         };
         request.body = request.body.with_codec(codec);
-        if let Err(exception) = self.require_time(&request) {
-            return Outcome::Raise(exception);
-        }
         let _served = self.note_served_here();
         self.upcall(&mut Upcall {
             connection: None,
+            caller: Caller::Remote,
             message,
             request: &request,
             reply,
@@ -206,7 +241,7 @@ impl Lane {
             RequestProcessing::UseServantManager
                 if adapter.policies.servant_retention == ServantRetention::Retain =>
             {
-                match adapter.incarnate(id, Some(&self.holds)) {
+                match adapter.incarnate(id, self.patience(upcall)) {
                     Ok(()) => None,
                     Err(Refusal::Raise(exception)) => Some(Outcome::Raise(exception)),
                     Err(Refusal::Forward(target)) => Some(Outcome::Forward(target)),
@@ -263,10 +298,12 @@ impl Lane {
 
     /// Calls the application's code; its panic is UNKNOWN.
     pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
-        catch_unwind(AssertUnwindSafe(call)).map_err(|_| {
-            self.counters.count(Counter::ServantPanics);
-            raise::unknown(0, Completion::Maybe)
-        })
+        catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
+    }
+
+    pub(super) fn count_panic(&self) -> SystemException {
+        self.counters.count(Counter::ServantPanics);
+        raise::unknown(0, Completion::Maybe)
     }
 
     pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
@@ -286,6 +323,7 @@ impl Lane {
         if let Some(connection) = receipt {
             self.say_receipt(connection, upcall);
         }
+        let is_receipt_here = upcall.is_here() && request.response == Response::Receipt;
         let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
         let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
@@ -294,6 +332,10 @@ impl Lane {
         }
         match served {
             _ if receipt.is_some() => Outcome::Receipted,
+            // Its caller is told what came of the request until here, whatever the servant has said.
+            _ if is_receipt_here => ServerRequest::new(request, id, upcall.reply, contexts, sizes)
+                .finish()
+                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
             Ok(Ok(())) => serving
                 .finish()
                 .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
@@ -303,12 +345,18 @@ impl Lane {
     }
 
     /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.
-    fn let_through(&self, manager: &PoaManager) -> Result<(), SystemException> {
+    fn let_through(
+        &self,
+        upcall: &Upcall<'_>,
+        manager: &PoaManager,
+    ) -> Result<(), SystemException> {
         if manager.state() == ManagerState::Active {
             return Ok(());
         }
-        let hold = self.holds.take();
-        manager.admit(hold.is_some())
+        let patience = self.patience(upcall);
+        let hold = patience.and_then(Holds::take);
+        let may_wait = patience.is_none() || hold.is_some();
+        manager.admit(may_wait, self.time_left(upcall))
     }
 
     /// `_is_a`, `_non_existent` and the others that no servant implements.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use deckwatch_giop::{LocateStatus, MessageKind, ReplyStatus, Response};
 
 use super::record::{Body, Fact, MessageFact, Name, Peer, Record, Text};
-use super::{CallNumber, Direction, Side};
+use super::{CallNumber, Direction, NO_CONNECTION, Side};
 use crate::SystemException;
 use crate::limits::TRACE_OPEN_MAX;
 use crate::transport::Instant64;
@@ -122,6 +122,9 @@ impl Narrator {
     }
 
     fn peer(&self, connection: u32) -> Peer {
+        if connection == NO_CONNECTION {
+            return Text::of_octets(b"this ORB");
+        }
         self.peers.get(&connection).copied().unwrap_or_default()
     }
 

@@ -101,6 +101,11 @@ impl Profile {
         named.unwrap_or(Target::Key(&self.object_key))
     }
 
+    /// The object's key.
+    pub(crate) fn object_key(&self) -> &[u8] {
+        &self.object_key
+    }
+
     /// What its requests are written in.
     pub(crate) const fn codec(&self) -> Codec {
         self.codec

@@ -19,10 +19,10 @@ pub enum CaseKind {
 }
 
 /// Octets of one [`STRUCT`] on the wire, in a sequence.
-pub(super) const STRUCT_SIZE: usize = 40;
+pub(crate) const STRUCT_SIZE: usize = 40;
 
 /// The element that is sent, as often as the size asks for.
-pub(super) fn element() -> ComplexStruct {
+pub(crate) fn element() -> ComplexStruct {
     ComplexStruct {
         s: 12,
         l: 34_567,
@@ -83,43 +83,57 @@ impl Case {
     /// # Errors
     /// [`BenchError::Reference`] where `reference` is none of our own.
     pub fn message_sizes(self, reference: &str) -> Result<(usize, usize), BenchError> {
-        let unusable = |reason: &dyn std::fmt::Display| BenchError::Reference(reason.to_string());
-        let ior: Ior = reference.parse().map_err(|error| unusable(&error))?;
-        let profile: Option<IiopProfile> = ior.iiop_profiles().flatten().next();
-        let key = profile
-            .ok_or_else(|| unusable(&"it has no IIOP profile"))?
-            .object_key;
-        let format = Format {
-            size_max: usize::MAX,
-            ..Format::default()
-        };
-        let request = || {
-            let mut buffer = Vec::new();
-            let open = RequestHeader {
-                id: 1,
-                response: Response::Outcome,
-                target: Target::Key(&key),
-                operation: self.operation(),
-                contexts: &[],
-            }
-            .begin(&mut buffer, format)?;
-            self.write(&mut open.writer(&mut buffer))?;
-            open.finish(&mut buffer).map(|_| buffer.len())
-        };
-        let reply = || {
-            let mut buffer = Vec::new();
-            let open = ReplyHeader {
-                id: 1,
-                status: ReplyStatus::NoException,
-                contexts: &[],
-            }
-            .begin(&mut buffer, format)?;
-            self.write(&mut open.writer(&mut buffer))?;
-            open.finish(&mut buffer).map(|_| buffer.len())
-        };
-        let of = |error: EncodeError| unusable(&error);
-        Ok((request().map_err(of)?, reply().map_err(of)?))
+        let write = |w: &mut Writer<'_>| self.write(w);
+        message_sizes(reference, self.operation(), write, write)
     }
+}
+
+/// Octets on the wire of our request of `operation` with the arguments that `there` writes and of our reply with what `back` writes.
+///
+/// # Errors
+/// [`BenchError::Reference`] where `reference` is none of our own.
+pub(crate) fn message_sizes(
+    reference: &str,
+    operation: &str,
+    there: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    back: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+) -> Result<(usize, usize), BenchError> {
+    let unusable = |reason: &dyn std::fmt::Display| BenchError::Reference(reason.to_string());
+    let ior: Ior = reference.parse().map_err(|error| unusable(&error))?;
+    let profile: Option<IiopProfile> = ior.iiop_profiles().flatten().next();
+    let key = profile
+        .ok_or_else(|| unusable(&"it has no IIOP profile"))?
+        .object_key;
+    let format = Format {
+        size_max: usize::MAX,
+        ..Format::default()
+    };
+    let request = || {
+        let mut buffer = Vec::new();
+        let open = RequestHeader {
+            id: 1,
+            response: Response::Outcome,
+            target: Target::Key(&key),
+            operation,
+            contexts: &[],
+        }
+        .begin(&mut buffer, format)?;
+        there(&mut open.writer(&mut buffer))?;
+        open.finish(&mut buffer).map(|_| buffer.len())
+    };
+    let reply = || {
+        let mut buffer = Vec::new();
+        let open = ReplyHeader {
+            id: 1,
+            status: ReplyStatus::NoException,
+            contexts: &[],
+        }
+        .begin(&mut buffer, format)?;
+        back(&mut open.writer(&mut buffer))?;
+        open.finish(&mut buffer).map(|_| buffer.len())
+    };
+    let of = |error: EncodeError| unusable(&error);
+    Ok((request().map_err(of)?, reply().map_err(of)?))
 }
 
 #[cfg(test)]

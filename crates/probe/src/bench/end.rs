@@ -98,11 +98,11 @@ pub fn run_end(plan: &EndPlan) -> Result<(), BenchError> {
     }
 }
 
-fn system(doing: &'static str) -> impl Fn(std::io::Error) -> BenchError {
+pub(crate) fn system(doing: &'static str) -> impl Fn(std::io::Error) -> BenchError {
     move |source| BenchError::System { doing, source }
 }
 
-fn refused<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> BenchError {
+pub(crate) fn refused<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> BenchError {
     move |error| BenchError::EndFailed {
         what: what.to_owned(),
         reason: error.to_string(),
@@ -110,7 +110,7 @@ fn refused<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> BenchError {
 }
 
 /// Puts the calling thread into its class. What it got is told by [`greet`].
-fn place(fifo: Option<u8>) {
+pub(crate) fn place(fifo: Option<u8>) {
     if let Some(priority) = fifo {
         let _kept_as_it_is = limit_real_time(REAL_TIME_UNBLOCKED_MAX);
         let _told_by_greet = set_class(Class::Fifo(priority));
@@ -118,7 +118,7 @@ fn place(fifo: Option<u8>) {
 }
 
 /// Says the calling thread's class, and what to call.
-fn greet(reference: &str) -> Result<(), BenchError> {
+pub(crate) fn greet(reference: &str) -> Result<(), BenchError> {
     let word = match class() {
         Ok(Class::Fifo(_)) => "fifo",
         _ => "other",
@@ -130,7 +130,7 @@ fn greet(reference: &str) -> Result<(), BenchError> {
 }
 
 /// Waits for the end of the standard input.
-fn await_end() {
+pub(crate) fn await_end() {
     let _whatever_came = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
 }
 
@@ -200,12 +200,12 @@ fn orb_server(plan: &EndPlan) -> Result<(), BenchError> {
 }
 
 /// One run that a client is told to make.
-struct Command {
-    kind: String,
-    there: usize,
-    back: usize,
-    count: usize,
-    budget_ns: i64,
+pub(crate) struct Command {
+    pub(crate) kind: String,
+    pub(crate) there: usize,
+    pub(crate) back: usize,
+    pub(crate) count: usize,
+    pub(crate) budget_ns: i64,
 }
 
 impl Command {
@@ -224,7 +224,7 @@ impl Command {
 }
 
 /// Obeys commands until there are no more.
-fn commands(
+pub(crate) fn commands(
     mut run: impl FnMut(&Command, &mut Samples) -> Result<(), String>,
 ) -> Result<(), BenchError> {
     greet("ready")?;
@@ -257,7 +257,7 @@ fn answer(outcome: Result<&[u32], String>) -> std::io::Result<()> {
 
 /// Round trips of one run, in memory that has been touched before.
 #[derive(Default)]
-struct Samples {
+pub(crate) struct Samples {
     round_trips_ns: Vec<u32>,
     count: usize,
     count_max: usize,
@@ -278,7 +278,10 @@ impl Samples {
     }
 
     /// Makes round trips, first some that are not measured, until the count or the time is reached. The end of one is the start of the next.
-    fn take(&mut self, mut one: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    pub(crate) fn take(
+        &mut self,
+        mut one: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
         for _ in 0..WARM_UP {
             one()?;
         }

@@ -20,7 +20,7 @@ const SOURCES: [(&str, &str); 3] = [
 const HEADER: &str = "/usr/include/omniORB4/CORBA.h";
 
 /// What is missing here for the omniORB ends, in words.
-pub(super) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let absent: Vec<&str> = ["omniidl", "g++"]
         .into_iter()
         .filter(|program| super::sockperf::find(program).is_none())

@@ -16,14 +16,14 @@ use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE};
 
 /// Where an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) processor: Option<u32>,
-    pub(super) fifo: Option<u8>,
+pub(crate) struct Place {
+    pub(crate) processor: Option<u32>,
+    pub(crate) fifo: Option<u8>,
 }
 
 /// How an end of a peer is started.
 #[derive(Clone, Debug)]
-pub(super) enum Program {
+pub(crate) enum Program {
     /// This program in a hidden role.
     Own {
         path: PathBuf,
@@ -76,13 +76,13 @@ impl Program {
 }
 
 /// What an end says.
-enum Said {
+pub(crate) enum Said {
     Line(String),
     Samples(Vec<u32>),
 }
 
 /// One process.
-struct End {
+pub(crate) struct End {
     what: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -90,7 +90,7 @@ struct End {
 }
 
 impl End {
-    fn start(what: String, mut command: Command) -> Result<Self, BenchError> {
+    pub(crate) fn start(what: String, mut command: Command) -> Result<Self, BenchError> {
         let cannot = |source| BenchError::CannotStart {
             what: what.clone(),
             source,
@@ -135,7 +135,7 @@ impl End {
     }
 
     /// What it says next, within `patience`; `None` where the user wants to end.
-    fn hear(&mut self, patience: Duration) -> Result<Option<Said>, BenchError> {
+    pub(crate) fn hear(&mut self, patience: Duration) -> Result<Option<Said>, BenchError> {
         let until = Instant::now() + patience;
         loop {
             match self.said.recv_timeout(LOOK) {
@@ -153,7 +153,7 @@ impl End {
         }
     }
 
-    fn failed(&self, reason: &str) -> BenchError {
+    pub(crate) fn failed(&self, reason: &str) -> BenchError {
         BenchError::EndFailed {
             what: self.what.clone(),
             reason: reason.to_owned(),
@@ -161,7 +161,7 @@ impl End {
     }
 
     /// Its first words: whether it is in the real-time class, and its reference.
-    fn greeting(&mut self) -> Result<(bool, String), BenchError> {
+    pub(crate) fn greeting(&mut self) -> Result<(bool, String), BenchError> {
         match self.hear(END_PATIENCE)? {
             Some(Said::Line(line)) => match line.split_once(' ') {
                 Some((class @ ("fifo" | "other"), reference)) => {
@@ -176,7 +176,7 @@ impl End {
         }
     }
 
-    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+    pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
         use std::io::Write as _;
         let told = self
             .input
@@ -185,6 +185,44 @@ impl End {
         match told {
             Some(Ok(())) => Ok(()),
             _ => Err(self.failed("it no longer listens")),
+        }
+    }
+
+    /// One run of a client; `None` where the user wants to end.
+    pub(crate) fn run(
+        &mut self,
+        kind: &str,
+        (there, back): (usize, usize),
+        limits: RunLimits,
+    ) -> Result<Option<Vec<u32>>, BenchError> {
+        self.begin_run(kind, (there, back), limits)?;
+        self.finish_run(limits)
+    }
+
+    /// Tells a client to run.
+    pub(crate) fn begin_run(
+        &mut self,
+        kind: &str,
+        (there, back): (usize, usize),
+        limits: RunLimits,
+    ) -> Result<(), BenchError> {
+        let RunLimits { count, budget } = limits;
+        let budget_ns = budget.as_nanos();
+        self.tell(&format!("{kind} {there} {back} {count} {budget_ns}\n"))
+    }
+
+    /// What a client that was told to run has measured; `None` where the user wants to end.
+    pub(crate) fn finish_run(&mut self, limits: RunLimits) -> Result<Option<Vec<u32>>, BenchError> {
+        match self.hear(limits.budget + END_PATIENCE)? {
+            Some(Said::Line(line)) if line.starts_with("ok ") => {}
+            Some(Said::Line(line)) => return Err(self.failed(&line)),
+            Some(Said::Samples(_)) => return Err(self.failed("it answered twice")),
+            None => return Ok(None),
+        }
+        match self.hear(END_PATIENCE)? {
+            Some(Said::Samples(samples)) => Ok(Some(samples)),
+            Some(Said::Line(line)) => Err(self.failed(&line)),
+            None => Ok(None),
         }
     }
 }
@@ -212,20 +250,20 @@ const EXIT_LOOKS: usize = 100;
 const EXIT_LOOK: Duration = Duration::from_millis(20);
 
 /// A server and its client.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Its name in tables.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Both ends got the class that was asked for.
-    pub(super) is_placed: bool,
+    pub(crate) is_placed: bool,
     /// What its server gave.
-    pub(super) reference: String,
+    pub(crate) reference: String,
     client: End,
     _server: End,
 }
 
 impl Peer {
     /// Starts both ends.
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &'static str,
         program: &Program,
         roles: (Role, Role),
@@ -252,52 +290,29 @@ impl Peer {
     }
 
     /// One run of calls; `None` where the user wants to end.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         case: Case,
         limits: RunLimits,
     ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.run(case.word(), (case.count(), 0), limits)
+        self.client.run(case.word(), (case.count(), 0), limits)
     }
 
     /// One run of plain messages of so many octets there and back.
-    pub(super) fn exchange(
+    pub(crate) fn exchange(
         &mut self,
         sizes: (usize, usize),
         limits: RunLimits,
     ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.run("raw", sizes, limits)
-    }
-
-    fn run(
-        &mut self,
-        kind: &str,
-        (there, back): (usize, usize),
-        limits: RunLimits,
-    ) -> Result<Option<Vec<u32>>, BenchError> {
-        let RunLimits { count, budget } = limits;
-        let budget_ns = budget.as_nanos();
-        self.client
-            .tell(&format!("{kind} {there} {back} {count} {budget_ns}\n"))?;
-        match self.client.hear(budget + END_PATIENCE)? {
-            Some(Said::Line(line)) if line.starts_with("ok ") => {}
-            Some(Said::Line(line)) => return Err(self.client.failed(&line)),
-            Some(Said::Samples(_)) => return Err(self.client.failed("it answered twice")),
-            None => return Ok(None),
-        }
-        match self.client.hear(END_PATIENCE)? {
-            Some(Said::Samples(samples)) => Ok(Some(samples)),
-            Some(Said::Line(line)) => Err(self.client.failed(&line)),
-            None => Ok(None),
-        }
+        self.client.run("raw", sizes, limits)
     }
 }
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RunLimits {
+pub(crate) struct RunLimits {
     /// Round trips.
-    pub(super) count: usize,
+    pub(crate) count: usize,
     /// Time.
-    pub(super) budget: Duration,
+    pub(crate) budget: Duration,
 }

@@ -9,7 +9,7 @@ use super::error::BenchError;
 use super::peer::Place;
 
 /// Where a program is on PATH.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))

@@ -466,6 +466,18 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "the time allowed had passed before the reply had come",
         "the server may still serve the request; allow more time, or look what keeps it",
     ),
+    (
+        Kind::Timeout,
+        own::END_TIME_PASSED,
+        "the end time of the request or its reply had passed, so that it was not served",
+        "allow more time, look what keeps the request, or compare the clocks of both hosts",
+    ),
+    (
+        Kind::ImpLimit,
+        own::START_TOO_FAR,
+        "the start time of the request or its reply lies further ahead than a call waits",
+        "make the call when its time is near",
+    ),
 ];
 
 /// What a kind says where the minor code says no more.

@@ -4,6 +4,7 @@ mod fragments;
 
 pub use fragments::fragments;
 
+use crate::invocation::Times;
 use crate::ior::code_sets::CodeSetContext;
 use crate::ior::policies::{BandValue, PriorityModelValue, ProtocolValue, parse_policies};
 use crate::ior::{IiopProfileRef, LaneEndpoint, profile_tag};
@@ -54,6 +55,9 @@ fn look_at(message: &Divided<'_>) {
             );
             if let Some(data) = request.contexts.find(context_id::CODE_SETS) {
                 let _ = CodeSetContext::from_octets(data).map(CodeSetContext::char_set);
+            }
+            if let Some(data) = request.contexts.find(context_id::INVOCATION_POLICIES) {
+                let _ = Times::parse(data);
             }
             if let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY) {
                 let _ = parse_priority_context(data);

@@ -44,6 +44,10 @@ pub const TIMED_OUT_SENDING: u32 = code(18);
 pub const TIMED_OUT_WAITING: u32 = code(19);
 /// COMM_FAILURE: the server wants the object named in a way that does not exist, or that it has already been named in.
 pub const ADDRESSING_REFUSED: u32 = code(20);
+/// TIMEOUT: the end time of the request or its reply had passed before the request was sent, or when it came to the server.
+pub const END_TIME_PASSED: u32 = code(21);
+/// IMP_LIMIT: the start time of the request or its reply lies further ahead than a caller waits.
+pub const START_TOO_FAR: u32 = code(22);
 /// NO_PERMISSION: the host does not let the thread have the native priority of its CORBA priority.
 pub const PRIORITY_DENIED: u32 = code(48);
 /// NO_PERMISSION: the host does not let the connection have the network priority of its CORBA priority.

@@ -116,6 +116,7 @@ impl Default for OrbBuilder {
                 outbound_size_max: OUTBOUND_SIZE_MAX,
                 reply_timeout: REPLY_TIMEOUT,
                 idle_timeout: None,
+                clock_bound: None,
             },
             client_idle_timeout: CLIENT_IDLE_TIMEOUT,
             policies: Overrides::default(),
@@ -250,6 +251,14 @@ impl OrbBuilder {
     /// at its next call; without it they stay, so that no rare call pays for a connect.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.shape.idle_timeout = Some(limit);
+        self
+    }
+
+    /// How far the clock of this host (CLOCK_REALTIME) may be off UTC at most; not known without this word. Where it is known, requests that
+    /// come after the end time that travelled with them are dropped, those that come before their start time wait for it, and the
+    /// relative timeouts of calls travel as end times.
+    pub fn clock_bound(mut self, bound: Duration) -> Self {
+        self.shape.clock_bound = Some(bound);
         self
     }
 

@@ -10,6 +10,7 @@ mod forward;
 mod late;
 mod oneway;
 mod outbox;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,6 +33,7 @@ use late::Late;
 pub(crate) use oneway::send_oneway;
 use outbox::Outbox;
 pub(crate) use outbox::post_oneway;
+pub(crate) use times::Deadlines;
 
 /// Everything that goes out of one ORB.
 pub(crate) struct Client {
@@ -42,6 +44,8 @@ pub(crate) struct Client {
     pub(crate) sizes: Sizes,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
+    /// How far our clock may be off UTC, where that is known.
+    clock_bound: Option<Duration>,
     /// How long a connection may be unused before it is closed.
     idle_timeout: Duration,
     /// When connections are next looked at for that.
@@ -102,6 +106,7 @@ impl Client {
         sizes: Sizes,
         buffer_size: usize,
         idle_timeout: Duration,
+        clock_bound: Option<Duration>,
     ) -> Self {
         Self {
             transport,
@@ -110,6 +115,7 @@ impl Client {
             slab: Slab::new(buffer_size),
             sizes,
             bindings: PiMutex::default(),
+            clock_bound,
             idle_timeout,
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),

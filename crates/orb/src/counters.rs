@@ -49,6 +49,10 @@ counters! {
     ObjectsNotExist => "objects_not_exist",
     /// Requests that an adapter's manager turned away.
     RequestsDiscarded => "requests_discarded",
+    /// Requests not given to a servant because their end time, or that of their reply, had passed when they came.
+    RequestsDropped => "requests_dropped",
+    /// Requests whose start and end times were not looked at because the bound of this host's clock is not known.
+    TimesIgnored => "times_ignored",
     /// Servants that panicked.
     ServantPanics => "servant_panics",
     /// Messages that broke GIOP: bad magic, header, type or direction.
@@ -101,6 +105,8 @@ counters! {
     OnewaysLost => "oneways_lost",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",
+    /// Requests not sent because their end time had passed.
+    RequestsPastEnd => "requests_past_end",
     /// Cancel requests sent for calls that were given up.
     CancelsSent => "cancels_sent",
     /// Replies to calls that had been given up.

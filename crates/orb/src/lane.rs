@@ -11,6 +11,7 @@ mod follow;
 mod here;
 mod outbound;
 mod serve;
+mod times;
 mod upcall;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
@@ -54,6 +55,8 @@ pub(crate) struct LaneShape {
     pub(crate) reply_timeout: Duration,
     /// How long a connection may bring nothing before it is closed; none: for ever.
     pub(crate) idle_timeout: Option<Duration>,
+    /// How far our clock may be off UTC, where that is known.
+    pub(crate) clock_bound: Option<Duration>,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.

@@ -68,7 +68,7 @@ pub use builder::{BuildError, OrbBuilder};
 pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{
     Completion, Explanation, Ior, ServiceContext, ServiceContexts, SystemException,
-    SystemExceptionKind, context_id, minor, own_minor,
+    SystemExceptionKind, UtcT, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
 pub use dynamic::{

@@ -179,3 +179,6 @@ pub const MAPPINGS_MAX: usize = 8;
 /// Different lists of bands, and of protocols, that the policies of a process may have: each stays, so that a call reads its own without
 /// a lock. A program writes some of them; a thousand would be made of what peers send.
 pub const POLICY_LISTS_MAX: usize = 256;
+
+/// How far ahead the start time of a request or reply may lie: whoever waits for it is a thread, the caller's or one of the lane's.
+pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);

@@ -82,6 +82,7 @@ impl OrbCore {
                 builder.shape.sizes,
                 builder.shape.buffer_size,
                 builder.client_idle_timeout,
+                builder.shape.clock_bound,
             ),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),

@@ -1,13 +1,15 @@
 //! Policies that a client sets for its calls (CORBA 3.3 part 1, clauses 8.9 and 17.2: module Messaging).
 //!
 //! They are set for the whole ORB, for the calls of a thread, or for a reference; what is set closer to the call wins.
-//! Putting them together takes no memory and no lock: a call reads one word a policy from each of the three levels.
+//! Putting them together takes no memory and no lock, and where a level has none one look at it.
 
 mod level;
 
 use std::time::Duration;
 
 use deckwatch_cdr::Any;
+use deckwatch_giop::UtcT;
+use deckwatch_giop::invocation::Times;
 
 use crate::rt::{PriorityBands, Protocols};
 use crate::{Completion, SystemException, minor, raise};
@@ -29,6 +31,16 @@ pub enum Policy {
     /// Messaging::RelativeRoundtripTimeoutPolicy: within this the reply has come, or TIMEOUT is raised.
     /// [`Duration::MAX`]: no limit.
     RelativeRoundtripTimeout(Duration),
+    /// Messaging::RequestStartTimePolicy: the request is not given to the servant before this. The caller waits for it, at most
+    /// [`crate::limits::START_AHEAD_MAX`].
+    RequestStartTime(UtcT),
+    /// Messaging::RequestEndTimePolicy: the request is not given to the servant after this; TIMEOUT is raised.
+    RequestEndTime(UtcT),
+    /// Messaging::ReplyStartTimePolicy: the reply is not given to the caller before this, who waits for it, at most
+    /// [`crate::limits::START_AHEAD_MAX`].
+    ReplyStartTime(UtcT),
+    /// Messaging::ReplyEndTimePolicy: the reply is not given to the caller after this; TIMEOUT is raised.
+    ReplyEndTime(UtcT),
     /// The longest that one address is tried; then the next one, or TRANSIENT. Not the standard's: TAO's by number.
     ConnectionTimeout(Duration),
     /// RTCORBA::ClientProtocolPolicy: by which protocols an object is asked, most preferred first, and how connections are made.
@@ -99,6 +111,14 @@ impl PolicyType {
     pub const REBIND: Self = Self(23);
     /// Messaging::SYNC_SCOPE_POLICY_TYPE.
     pub const SYNC_SCOPE: Self = Self(24);
+    /// Messaging::REQUEST_START_TIME_POLICY_TYPE.
+    pub const REQUEST_START_TIME: Self = Self(27);
+    /// Messaging::REQUEST_END_TIME_POLICY_TYPE.
+    pub const REQUEST_END_TIME: Self = Self(28);
+    /// Messaging::REPLY_START_TIME_POLICY_TYPE.
+    pub const REPLY_START_TIME: Self = Self(29);
+    /// Messaging::REPLY_END_TIME_POLICY_TYPE.
+    pub const REPLY_END_TIME: Self = Self(30);
     /// Messaging::RELATIVE_REQ_TIMEOUT_POLICY_TYPE.
     pub const RELATIVE_REQ_TIMEOUT: Self = Self(31);
     /// Messaging::RELATIVE_RT_TIMEOUT_POLICY_TYPE.
@@ -114,7 +134,7 @@ impl PolicyType {
     pub const PRIORITY_BANDED_CONNECTION: Self = Self(45);
 
     /// The other policies of the module Messaging, and those of real-time CORBA that only RTORB makes.
-    const UNSUPPORTED: [u32; 14] = [25, 26, 27, 28, 29, 30, 33, 34, 35, 40, 41, 42, 43, 45];
+    const UNSUPPORTED: [u32; 10] = [25, 26, 33, 34, 35, 40, 41, 42, 43, 45];
 }
 
 /// Nanoseconds in one unit of TimeBase::TimeT.
@@ -122,7 +142,7 @@ const TIME_T_NS: u64 = 100;
 
 impl Policy {
     /// A policy from its number and its value as the standard has it (what `ORB::create_policy` takes): a short for rebind mode
-    /// and sync scope, a TimeBase::TimeT (100 ns) for the timeouts.
+    /// and sync scope, a TimeBase::TimeT (100 ns) for the timeouts, a TimeBase::UtcT for start and end times.
     ///
     /// # Errors
     /// [`PolicyErrorCode`].
@@ -140,7 +160,16 @@ impl Policy {
                 .checked_mul(TIME_T_NS)
                 .map_or(Duration::MAX, Duration::from_nanos))
         };
+        let utc = || {
+            value
+                .extract::<UtcT>()
+                .map_err(|_| PolicyErrorCode::BadPolicyType)
+        };
         match policy_type {
+            PolicyType::REQUEST_START_TIME => utc().map(Self::RequestStartTime),
+            PolicyType::REQUEST_END_TIME => utc().map(Self::RequestEndTime),
+            PolicyType::REPLY_START_TIME => utc().map(Self::ReplyStartTime),
+            PolicyType::REPLY_END_TIME => utc().map(Self::ReplyEndTime),
             PolicyType::REBIND => rebind_mode(short()?).map(Self::Rebind),
             PolicyType::SYNC_SCOPE => sync_scope(short()?).map(Self::SyncScope),
             PolicyType::RELATIVE_REQ_TIMEOUT => time().map(Self::RelativeRequestTimeout),
@@ -170,22 +199,39 @@ impl Policy {
             Self::ClientProtocol(_) => PROTOCOLS,
             Self::PrivateConnection => PRIVATE,
             Self::PriorityBandedConnection(_) => BANDS,
+            Self::RequestStartTime(_) => REQUEST_START,
+            Self::RequestEndTime(_) => REQUEST_END,
+            Self::ReplyStartTime(_) => REPLY_START,
+            Self::ReplyEndTime(_) => REPLY_END,
         }
     }
 
-    /// Its value as a word that is never 0.
+    /// Its value as a word.
     fn word(self) -> u64 {
         match self {
-            Self::Rebind(mode) => mode as u64 + 1,
-            Self::SyncScope(scope) => scope as u64 + 1,
-            Self::ClientProtocol(protocols) => u64::from(protocols.number()) + 1,
+            Self::Rebind(mode) => mode as u64,
+            Self::SyncScope(scope) => scope as u64,
+            Self::ClientProtocol(protocols) => u64::from(protocols.number()),
             Self::PrivateConnection => 1,
-            Self::PriorityBandedConnection(bands) => u64::from(bands.number()) + 1,
+            Self::PriorityBandedConnection(bands) => u64::from(bands.number()),
             Self::RelativeRequestTimeout(limit)
             | Self::RelativeRoundtripTimeout(limit)
-            | Self::ConnectionTimeout(limit) => {
-                u64::try_from(limit.as_nanos()).map_or(u64::MAX, |ns| ns.saturating_add(1))
-            }
+            | Self::ConnectionTimeout(limit) => u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+            Self::RequestStartTime(at)
+            | Self::RequestEndTime(at)
+            | Self::ReplyStartTime(at)
+            | Self::ReplyEndTime(at) => at.time,
+        }
+    }
+
+    /// What of its value its word does not hold: inaccuracy and time zone of a point in time.
+    const fn detail(self) -> u64 {
+        match self {
+            Self::RequestStartTime(at)
+            | Self::RequestEndTime(at)
+            | Self::ReplyStartTime(at)
+            | Self::ReplyEndTime(at) => at.detail(),
+            _ => 0,
         }
     }
 }
@@ -217,7 +263,11 @@ const CONNECTION: usize = 4;
 const PROTOCOLS: usize = 5;
 const PRIVATE: usize = 6;
 const BANDS: usize = 7;
-const COUNT: usize = 8;
+const REQUEST_START: usize = 8;
+const REQUEST_END: usize = 9;
+const REPLY_START: usize = 10;
+const REPLY_END: usize = 11;
+const COUNT: usize = 12;
 
 /// The kinds of policies in the order of their words.
 const PLACES: [PolicyType; COUNT] = [
@@ -229,18 +279,49 @@ const PLACES: [PolicyType; COUNT] = [
     PolicyType::CLIENT_PROTOCOL,
     PolicyType::PRIVATE_CONNECTION,
     PolicyType::PRIORITY_BANDED_CONNECTION,
+    PolicyType::REQUEST_START_TIME,
+    PolicyType::REQUEST_END_TIME,
+    PolicyType::REPLY_START_TIME,
+    PolicyType::REPLY_END_TIME,
 ];
 
-/// The overrides of one level, or those in force: a word a policy, 0 where it is not set.
+/// The first of the kinds whose values take a second word, and how many there are.
+const DETAILED: usize = REQUEST_START;
+const DETAILS: usize = COUNT - DETAILED;
+
+/// Those that say from when or until when a request or its reply may be delivered, by a bit each.
+const TIMED: u64 = 1 << REQUEST_START | 1 << REQUEST_END | 1 << REPLY_START | 1 << REPLY_END;
+
+/// The overrides of one level, or those in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Overrides([u64; COUNT]);
+pub(crate) struct Overrides {
+    /// Which are set: a bit a place.
+    set: u64,
+    /// A word a policy, 0 where it is not set.
+    words: [u64; COUNT],
+    /// The second word of those that have two.
+    details: [u64; DETAILS],
+}
 
 impl Overrides {
     /// One override.
     pub(crate) fn one(policy: Policy) -> Self {
-        let mut set = Self::default();
-        set.0[policy.place()] = policy.word();
-        set
+        let mut one = Self::default();
+        one.put(policy);
+        one
+    }
+
+    fn put(&mut self, policy: Policy) {
+        let place = policy.place();
+        self.set |= 1 << place;
+        self.words[place] = policy.word();
+        if let Some(detail) = place.checked_sub(DETAILED) {
+            self.details[detail] = policy.detail();
+        }
+    }
+
+    const fn has(&self, place: usize) -> bool {
+        self.set & 1 << place != 0
     }
 
     /// These policies on top of those that are set, or in their place.
@@ -254,11 +335,10 @@ impl Overrides {
     ) -> Result<Self, SystemException> {
         let mut given = Self::default();
         for policy in policies {
-            let word = &mut given.0[policy.place()];
-            if *word != 0 {
+            if given.has(policy.place()) {
                 return Err(raise::bad_param(minor::POLICY_TWICE, Completion::No));
             }
-            *word = policy.word();
+            given.put(*policy);
         }
         Ok(match how {
             SetOverrideType::SetOverride => given,
@@ -267,26 +347,63 @@ impl Overrides {
     }
 
     /// These where they are set, else those of the level below.
+    #[inline]
     pub(crate) fn over(self, below: Self) -> Self {
+        match (self.set, below.set) {
+            (0, _) => below,
+            (_, 0) => self,
+            _ => self.merged(below),
+        }
+    }
+
+    fn merged(self, below: Self) -> Self {
         let mut both = below;
-        for (place, word) in self.0.into_iter().enumerate() {
-            if word != 0 {
-                both.0[place] = word;
+        both.set |= self.set;
+        for place in (0..COUNT).filter(|place| self.has(*place)) {
+            both.words[place] = self.words[place];
+            if let Some(detail) = place.checked_sub(DETAILED) {
+                both.details[detail] = self.details[detail];
             }
         }
         both
     }
 
     fn limit(&self, place: usize) -> Option<Duration> {
-        match self.0[place] {
-            0 | u64::MAX => None,
-            word => Some(Duration::from_nanos(word - 1)),
+        let is_limited = self.has(place) && self.words[place] != u64::MAX;
+        is_limited.then(|| Duration::from_nanos(self.words[place]))
+    }
+
+    fn time(&self, place: usize) -> Option<UtcT> {
+        let detail = self.details[place - DETAILED];
+        self.has(place)
+            .then(|| UtcT::with_detail(self.words[place], detail))
+    }
+
+    /// The absolute times.
+    pub(crate) fn times(&self) -> Times {
+        Times {
+            request_start: self.time(REQUEST_START),
+            request_end: self.time(REQUEST_END),
+            reply_start: self.time(REPLY_START),
+            reply_end: self.time(REPLY_END),
         }
+    }
+
+    /// Whether any absolute time is set.
+    #[inline]
+    pub(crate) const fn has_times(&self) -> bool {
+        self.set & TIMED != 0
+    }
+
+    /// Whether the request has an end of its own, be it relative.
+    #[inline]
+    pub(crate) const fn has_request_end(&self) -> bool {
+        self.set & (1 << REQUEST | 1 << REQUEST_END) != 0
     }
 
     /// The number of the list that is set.
     fn number(&self, place: usize) -> u16 {
-        u16::try_from(self.0[place].wrapping_sub(1)).unwrap_or(u16::MAX)
+        u16::try_from(self.words[place]).unwrap_or(u16::MAX)
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {
@@ -302,18 +419,21 @@ impl Overrides {
     }
 
     pub(crate) fn rebind(&self) -> RebindMode {
-        match self.0[REBIND] {
-            0 | 1 => RebindMode::Transparent,
-            2 => RebindMode::NoRebind,
+        match self.words[REBIND] {
+            0 => RebindMode::Transparent,
+            1 => RebindMode::NoRebind,
             _ => RebindMode::NoReconnect,
         }
     }
 
     pub(crate) fn sync_scope(&self) -> SyncScope {
-        match self.0[SYNC_SCOPE] {
-            0 | 2 => SyncScope::WithTransport,
-            1 => SyncScope::None,
-            3 => SyncScope::WithServer,
+        if !self.has(SYNC_SCOPE) {
+            return SyncScope::default();
+        }
+        match self.words[SYNC_SCOPE] {
+            0 => SyncScope::None,
+            1 => SyncScope::WithTransport,
+            2 => SyncScope::WithServer,
             _ => SyncScope::WithTarget,
         }
     }
@@ -341,19 +461,24 @@ impl Overrides {
     }
 
     fn policy(&self, place: usize) -> Option<Policy> {
-        if self.0[place] == 0 {
+        if !self.has(place) {
             return None;
         }
         let limit = self.limit(place).unwrap_or(Duration::MAX);
+        let time = || self.time(place).unwrap_or_default();
         Some(match place {
             REBIND => Policy::Rebind(self.rebind()),
             SYNC_SCOPE => Policy::SyncScope(self.sync_scope()),
             REQUEST => Policy::RelativeRequestTimeout(limit),
             ROUND_TRIP => Policy::RelativeRoundtripTimeout(limit),
+            CONNECTION => Policy::ConnectionTimeout(limit),
             PROTOCOLS => Policy::ClientProtocol(Protocols::of(self.number(place))),
             PRIVATE => Policy::PrivateConnection,
             BANDS => Policy::PriorityBandedConnection(PriorityBands::of(self.number(place))),
-            _ => Policy::ConnectionTimeout(limit),
+            REQUEST_START => Policy::RequestStartTime(time()),
+            REQUEST_END => Policy::RequestEndTime(time()),
+            REPLY_START => Policy::ReplyStartTime(time()),
+            _ => Policy::ReplyEndTime(time()),
         })
     }
 }
@@ -371,6 +496,10 @@ mod tests {
         Policy::ClientProtocol(Protocols::of(3)),
         Policy::PrivateConnection,
         Policy::PriorityBandedConnection(PriorityBands::of(0)),
+        Policy::RequestStartTime(UtcT::new(1, 2, 3)),
+        Policy::RequestEndTime(UtcT::new(u64::MAX, UtcT::INACCURACY_MAX, -1)),
+        Policy::ReplyStartTime(UtcT::new(0, 0, 0)),
+        Policy::ReplyEndTime(UtcT::new(4, 5, 6)),
     ];
 
     #[test]
@@ -433,7 +562,8 @@ mod tests {
             (24, any(-1), PolicyErrorCode::BadPolicyValue),
             (24, time.clone(), PolicyErrorCode::BadPolicyType),
             (32, any(1), PolicyErrorCode::BadPolicyType),
-            (28, time.clone(), PolicyErrorCode::UnsupportedPolicy),
+            (28, time.clone(), PolicyErrorCode::BadPolicyType),
+            (25, time.clone(), PolicyErrorCode::UnsupportedPolicy),
             (4_711, time, PolicyErrorCode::BadPolicy),
         ] {
             assert_eq!(Policy::create(PolicyType(number), &value), Err(code));

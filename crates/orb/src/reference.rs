@@ -269,12 +269,14 @@ impl ObjectRef {
         operation: &'c str,
         arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Call<'c> {
+        let policies = self.in_force(orb);
         Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            policies: self.in_force(orb),
+            times: orb.client.times(&policies),
+            policies,
             number: orb.client.trace.next_call(),
         }
     }

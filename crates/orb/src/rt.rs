@@ -1,6 +1,7 @@
 //! Real-time CORBA (RTCORBA 1.x, formal/05-01-04): priorities from caller to servant.
 
 pub(crate) mod current;
+pub(crate) mod deadline;
 mod policy;
 mod priority;
 

@@ -95,6 +95,16 @@ pub trait Transport: Send + Sync + 'static {
         self.now()
     }
 
+    /// UTC as this host has it: nanoseconds since 1970, by a clock that may be set and that may be wrong.
+    fn utc_ns(&self) -> u64 {
+        u64::try_from(deckwatch_os::clock::realtime_ns()).unwrap_or(0)
+    }
+
+    /// Returns when the clock shows `at`, at once where it does already.
+    fn sleep_until(&self, at: Instant64) {
+        deckwatch_os::clock::sleep_until(i64::try_from(at.0).unwrap_or(i64::MAX));
+    }
+
     /// Connects to `endpoint`.
     ///
     /// # Errors

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Divided;
 
-use super::Client;
-use super::exchange::{Attempt, Call, CallKind, Deadlines, Failure, Reply};
+use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
+use super::{Client, Deadlines};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -84,6 +84,11 @@ impl Client {
         target: &Target,
         call: &Call<'_>,
     ) -> Result<(), Failure> {
+        if call.is_timed() {
+            let now = self.transport.now();
+            self.start(call, now, Deadlines::of(self, call, now))
+                .map_err(Failure::last)?;
+        }
         let request = self.marshal_here(target, call)?;
         let mut answer = self.slab.lend_empty();
         let _for_nobody = lane.serve_here(&request, target.profile.codec(), None, &mut answer);

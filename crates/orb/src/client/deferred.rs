@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{EncodeError, Writer};
 use deckwatch_giop::{ReplyStatus, Response};
 
-use super::exchange::{Attempt, Call, CallKind, Deadlines, Failure, Reply};
+use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
 use super::forward::{follow_forwards, tell};
-use super::{Client, ClientConnection};
+use super::{Client, ClientConnection, Deadlines};
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::DEFERRED_MAX;
@@ -63,7 +63,9 @@ impl Deferred {
             Some(targets) => targets,
             None => Arc::clone(current.targets()?),
         };
-        let deadlines = Deadlines::of(&call.policies, client.transport.now());
+        let now = client.transport.now();
+        let deadlines = Deadlines::of(client, call, now);
+        client.start(call, now, deadlines)?;
         let may_reconnect =
             !current.is_bound() || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
@@ -113,12 +115,14 @@ impl Deferred {
             self.give_up();
         }
         let client = &self.orb.client;
+        let policies = self.policies_left();
         let call = Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            policies: self.policies_left(),
+            policies,
+            times: client.times(&policies),
             number: self.number,
         };
         let ended = match self.ended.take() {
@@ -133,6 +137,7 @@ impl Deferred {
         match ended {
             Ok(Attempt::Replied(reply)) => {
                 origin.current().bind();
+                client.wait_for_reply_start(&call);
                 Ok(reply)
             }
             Ok(Attempt::Forwarded(..)) => follow_forwards(client, origin, &call),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
+use deckwatch_giop::invocation::{TIMES_SIZE_MAX, Times};
 use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response, context_id};
 
 use super::collocated::may_be_collocated;
-use super::{Binding, Client, ClientConnection};
+use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
@@ -27,6 +28,8 @@ pub(crate) struct Call<'c> {
     pub(crate) kind: CallKind,
     /// The policies in force.
     pub(crate) policies: Overrides,
+    /// The times that go out with it.
+    pub(crate) times: Option<Times>,
     /// Its number in the trace.
     pub(crate) number: CallNumber,
 }
@@ -39,31 +42,6 @@ pub(crate) enum CallKind {
     Oneway,
     /// Only asks where the object is.
     Locate,
-}
-
-/// Until when a call may take, and until when its request must have gone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadlines {
-    pub(crate) reply: Option<Instant64>,
-    pub(crate) request: Option<Instant64>,
-}
-
-impl Deadlines {
-    pub(crate) fn of(policies: &Overrides, now: Instant64) -> Self {
-        let reply = policies.round_trip().map(|wait| now.after(wait));
-        let sent = policies.request().map(|wait| now.after(wait));
-        Self {
-            reply,
-            request: earlier(reply, sent),
-        }
-    }
-}
-
-fn earlier(one: Option<Instant64>, other: Option<Instant64>) -> Option<Instant64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
 }
 
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
@@ -322,6 +300,7 @@ impl Client {
         call: &Call<'_>,
         deadline: Option<Instant64>,
     ) -> Result<u32, Failure> {
+        self.require_end(call, deadline)?;
         let id = connection.next_request_id();
         let mut buffer = self.slab.lend_empty();
         let says_code_sets = !connection.code_sets_said;
@@ -367,6 +346,11 @@ impl Client {
     ) -> Result<(), EncodeError> {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
+        let mut octets = None;
+        if let Some(times) = &call.times {
+            let octets = octets.insert([0; TIMES_SIZE_MAX]);
+            contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
+        }
         if let Some(data) = &profile.code_sets
             && says_code_sets
         {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Client;
-use super::exchange::{Attempt, Call, Deadlines, Reply};
+use super::exchange::{Attempt, Call, Reply};
+use super::{Client, Deadlines};
 use crate::limits::FORWARDS_MAX;
 use crate::policy::RebindMode;
 use crate::reference::{Inner, Target};
@@ -32,7 +32,8 @@ pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: 
 fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
     let mut origin = origin.current();
     let now = client.transport.now();
-    let deadlines = Deadlines::of(&call.policies, now);
+    let deadlines = Deadlines::of(client, call, now);
+    let now = client.start(call, now, deadlines)?;
     let is_bound = origin.is_bound();
     let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
     let mut forwarded: Option<Arc<[Target]>> = origin.forwarded();
@@ -44,6 +45,7 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
         match client.call(targets, call, is_bound, now, deadlines) {
             Ok(Attempt::Replied(reply)) => {
                 origin.bind();
+                client.wait_for_reply_start(call);
                 return Ok(reply);
             }
             Ok(Attempt::Forwarded(..)) if !may_rebind => {

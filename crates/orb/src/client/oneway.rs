@@ -1,9 +1,9 @@
 //! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
 
 use super::collocated::may_be_collocated;
-use super::exchange::{Attempt, Call, Deadlines, Failure, Reply};
+use super::exchange::{Attempt, Call, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
-use super::{Binding, Client, ClientConnection};
+use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
 use crate::limits::ONEWAY_WRITE_TIMEOUT;
 use crate::policy::RebindMode;
@@ -91,7 +91,9 @@ impl Client {
         may_reconnect: bool,
     ) -> Result<(), Failure> {
         let now = self.transport.now();
-        let limit = Deadlines::of(&call.policies, now).request;
+        let deadlines = Deadlines::of(self, call, now);
+        let now = self.start(call, now, deadlines).map_err(Failure::last)?;
+        let limit = deadlines.request;
         let mut kept = self.turn(&target.binding, limit)?;
         self.send_over(&mut kept, target, call, may_reconnect, (now, limit))
     }
@@ -105,6 +107,8 @@ impl Client {
         may_reconnect: bool,
         (now, limit): (Instant64, Option<Instant64>),
     ) -> Result<(), Failure> {
+        // Before the connection is taken: nothing goes over it.
+        self.require_end(call, limit)?;
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
         self.counters.count(Counter::OnewaysSent);
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));

@@ -9,13 +9,14 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::{Codec, EncodeError, Version, Writer};
 use deckwatch_giop::Response;
+use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
 use super::collocated::may_be_collocated;
-use super::exchange::{Call, CallKind, Deadlines, Failure};
+use super::exchange::{Call, CallKind, Failure};
 use super::forward::tell;
 use super::oneway::send_oneway_unasked;
-use super::{Binding, Client, ClientConnection};
+use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
 use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
 use crate::orb::OrbCore;
@@ -40,6 +41,7 @@ struct Letter {
     /// The first of them is where it goes.
     targets: Arc<[Target]>,
     policies: Overrides,
+    times: Option<Times>,
     number: CallNumber,
     codec: Codec,
     /// The arguments, then the operation's name.
@@ -48,7 +50,7 @@ struct Letter {
 }
 
 /// Leaves a one-way to be sent. Where that cannot be, it is sent at once: before GIOP 1.2 arguments cannot be marshalled apart
-/// from their message, and an ORB that is turned by hand has no threads.
+/// from their message, an ORB that is turned by hand has no threads, and nothing in the box may wait for its start.
 ///
 /// # Errors
 /// What the caller has done wrong; TRANSIENT where [`LETTERS_MAX`] or [`LETTERS_SIZE_MAX`] are waiting.
@@ -67,7 +69,8 @@ pub(crate) fn post_oneway(
         return send_oneway_unasked(client, origin, call);
     }
     let (binding, codec) = (&targets[0].binding, targets[0].profile.codec());
-    let outbox = (codec.version == Version::V1_2 && !orb.is_turned_by_hand())
+    let is_due = call.times.is_none_or(|times| times.request_start.is_none());
+    let outbox = (codec.version == Version::V1_2 && is_due && !orb.is_turned_by_hand())
         .then(|| binding.outbox())
         .flatten();
     let Some(outbox) = outbox else {
@@ -88,6 +91,7 @@ pub(crate) fn post_oneway(
         object: Arc::clone(origin),
         targets: Arc::clone(&targets),
         policies: call.policies,
+        times: call.times,
         number: call.number,
         codec,
         buffer,
@@ -234,6 +238,7 @@ impl Letter {
             response: Response::Nothing,
             kind: CallKind::Oneway,
             policies: self.policies,
+            times: self.times,
             number: self.number,
         })
     }
@@ -243,9 +248,11 @@ impl Letter {
         let may_reconnect =
             self.policies.rebind() != RebindMode::NoReconnect || !self.object.current().is_bound();
         let now = client.transport.now();
-        let limit = Deadlines::of(&self.policies, now).request;
         let target = &self.targets[0];
-        self.with_call(|call| client.send_over(kept, target, call, may_reconnect, (now, limit)))
+        self.with_call(|call| {
+            let limit = Deadlines::of(client, call, now).request;
+            client.send_over(kept, target, call, may_reconnect, (now, limit))
+        })
     }
 
     fn settle(self, sent: Result<(), Failure>, may_go_elsewhere: bool) {

@@ -151,7 +151,7 @@ impl Lane {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
         let (request, contexts) = (upcall.request, upcall.contexts);
-        let outcome = match agreed {
+        let outcome = match agreed.and_then(|()| self.require_time(request)) {
             // What the application has given ends here too, and its end can panic.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
                 .unwrap_or_else(|_| Outcome::Raise(self.count_panic())),

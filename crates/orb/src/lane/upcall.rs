@@ -145,6 +145,10 @@ impl Lane {
                     self.counters.count(Counter::RequestsDiscarded);
                     return Outcome::Raise(exception);
                 }
+                // It may have been held too long.
+                if let Err(exception) = self.require_time(upcall.request) {
+                    return Outcome::Raise(exception);
+                }
             }
             found = self.adapter.find(key, self.patience(upcall));
         }
@@ -204,6 +208,9 @@ impl Lane {
             return self.refuse(no_object());
         };
         request.body = request.body.with_codec(codec);
+        if let Err(exception) = self.require_time(&request) {
+            return Outcome::Raise(exception);
+        }
         let _served = self.note_served_here();
         self.upcall(&mut Upcall {
             connection: None,

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use deckwatch_sync::PiMutex;
 
-use super::{COUNT, Overrides, Policy, PolicyType, SetOverrideType};
+use super::{COUNT, DETAILS, Overrides, Policy, PolicyType, SetOverrideType};
 use crate::SystemException;
 use crate::orb::OrbCore;
 
@@ -95,31 +95,72 @@ pub(crate) fn at_thread(orb: *const OrbCore) -> Overrides {
 
 /// The ORB's overrides: written rarely, read by every call.
 pub(crate) struct AtOrb {
+    /// Which are set; 0: a call looks no further.
+    set: AtomicU64,
+    /// Even while none is being changed, and another after each change.
+    version: AtomicU64,
     words: [AtomicU64; COUNT],
+    details: [AtomicU64; DETAILS],
     changing: PiMutex<()>,
 }
 
 impl AtOrb {
-    pub(crate) fn new(set: Overrides) -> Self {
+    pub(crate) fn new(overrides: Overrides) -> Self {
         Self {
-            words: set.0.map(AtomicU64::new),
+            set: AtomicU64::new(overrides.set),
+            version: AtomicU64::new(0),
+            words: overrides.words.map(AtomicU64::new),
+            details: overrides.details.map(AtomicU64::new),
             changing: PiMutex::new(()),
         }
     }
 
-    /// Each word is whole; a call that begins while several are changed may see some of them.
+    /// As they were before or after a change that is under way, none of them torn.
+    #[inline]
     pub(crate) fn read(&self) -> Overrides {
-        Overrides(std::array::from_fn(|place| {
-            self.words[place].load(Ordering::Relaxed)
-        }))
+        if self.set.load(Ordering::Relaxed) == 0 {
+            return Overrides::default();
+        }
+        self.read_set()
+    }
+
+    fn read_set(&self) -> Overrides {
+        // SYNC: pairs with the release of `version` in `change`.
+        let before = self.version.load(Ordering::Acquire);
+        let seen = self.read_words();
+        // SYNC: pairs with the release fence in `change`: who has seen a word of it sees its odd version too.
+        fence(Ordering::Acquire);
+        if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
+            return seen;
+        }
+        let _until_changed = self.changing.lock("policy.read");
+        self.read_words()
+    }
+
+    fn read_words(&self) -> Overrides {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        Overrides {
+            set: load(&self.set),
+            words: std::array::from_fn(|place| load(&self.words[place])),
+            details: std::array::from_fn(|place| load(&self.details[place])),
+        }
     }
 
     fn change(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), SystemException> {
         let _one_at_a_time = self.changing.lock("policy.change");
-        let changed = self.read().changed(policies, how)?;
-        for (word, value) in self.words.iter().zip(changed.0) {
+        let changed = self.read_words().changed(policies, how)?;
+        let version = self.version.load(Ordering::Relaxed);
+        self.version
+            .store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.set.store(changed.set, Ordering::Relaxed);
+        let words = self.words.iter().zip(changed.words);
+        let details = self.details.iter().zip(changed.details);
+        for (word, value) in words.chain(details) {
             word.store(value, Ordering::Relaxed);
         }
+        self.version
+            .store(version.wrapping_add(2), Ordering::Release);
         Ok(())
     }
 }

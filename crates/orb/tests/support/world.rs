@@ -13,8 +13,12 @@ use deckwatch_orb::transport::{
 };
 use deckwatch_orb::{Orb, OrbBuilder};
 
+/// What is shared, and by how many nanoseconds the clock of UTC is ahead that is seen through this handle.
 #[derive(Clone)]
-pub struct World(Arc<Mutex<State>>);
+pub struct World(Arc<Mutex<State>>, i64);
+
+/// When the world began by its clocks of UTC: nanoseconds since 1970.
+pub const BEGUN_UTC_NS: u64 = 1_800_000_000_000_000_000;
 
 struct State {
     now: u64,
@@ -81,18 +85,26 @@ impl State {
 
 impl World {
     pub fn new(seed: u64, latency_ns: (u64, u64)) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            now: 1,
-            latency_ns,
-            random: seed,
-            is_cut: false,
-            window: usize::MAX,
-            next: 0,
-            ends: BTreeMap::new(),
-            listeners: BTreeMap::new(),
-            orbs: Vec::new(),
-            trace: Vec::new(),
-        })))
+        Self(
+            Arc::new(Mutex::new(State {
+                now: 1,
+                latency_ns,
+                random: seed,
+                is_cut: false,
+                window: usize::MAX,
+                next: 0,
+                ends: BTreeMap::new(),
+                listeners: BTreeMap::new(),
+                orbs: Vec::new(),
+                trace: Vec::new(),
+            })),
+            0,
+        )
+    }
+
+    /// The same world for hosts whose clock of UTC is ahead by so much, or behind.
+    pub fn with_clock_ahead(&self, ahead_ns: i64) -> Self {
+        Self(Arc::clone(&self.0), ahead_ns)
     }
 
     /// An ORB of this world at a host of its own.
@@ -184,6 +196,17 @@ impl World {
 impl Transport for World {
     fn now(&self) -> Instant64 {
         Instant64(self.state().now)
+    }
+
+    fn utc_ns(&self) -> u64 {
+        let utc_ns = BEGUN_UTC_NS + self.state().now;
+        utc_ns.saturating_add_signed(self.1)
+    }
+
+    fn sleep_until(&self, at: Instant64) {
+        while self.now() < at {
+            self.step(Some(at.0));
+        }
     }
 
     fn connect(

@@ -12,6 +12,7 @@
 )]
 
 pub(crate) mod ior;
+pub(crate) mod lanes;
 pub(crate) mod message;
 pub(crate) mod octets;
 pub(crate) mod servant;

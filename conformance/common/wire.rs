@@ -44,6 +44,12 @@ impl Wire {
         Self(Box::new(stream))
     }
 
+    /// To a host and port.
+    pub(crate) fn at(address: &(String, u16)) -> Self {
+        let (host, port) = address;
+        Self::of_tcp(TcpStream::connect((host.as_str(), *port)).expect("it listens"))
+    }
+
     /// To the first endpoint of a server of ours.
     pub(crate) fn to(orb: &Orb) -> Self {
         match &orb.endpoints()[0] {

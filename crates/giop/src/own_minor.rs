@@ -64,3 +64,17 @@ pub const LANES_MISSED: u32 = code(53);
 pub const BANDS_WITHOUT_MODEL: u32 = code(54);
 /// INV_POLICY: the object cannot be asked by any of the protocols that the caller or the server wants.
 pub const PROTOCOLS_MISSED: u32 = code(55);
+/// NO_RESOURCES: a thread could not be started.
+pub const THREAD_REFUSED: u32 = code(64);
+/// NO_RESOURCES: a lane cannot listen where it is to.
+pub const LANE_CANNOT_LISTEN: u32 = code(65);
+/// BAD_PARAM: a threadpool without lanes, a lane without static threads, or two lanes of one priority.
+pub const LANES_MALFORMED: u32 = code(66);
+/// BAD_INV_ORDER: adapters are served by the threadpool, or it serves the caller.
+pub const THREADPOOL_IN_USE: u32 = code(67);
+/// BAD_INV_ORDER: the object has another priority already.
+pub const OBJECT_PRIORITY_CHANGED: u32 = code(68);
+/// BAD_PARAM: no lane of the adapter's threadpool has the priority.
+pub const PRIORITY_WITHOUT_LANE: u32 = code(69);
+/// TRANSIENT: all threads of the lane serve, and its buffers are full.
+pub const LANE_FULL: u32 = code(70);

@@ -64,4 +64,52 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "the object cannot be asked by any of the protocols of the client protocol policy",
         "",
     ),
+    (
+        Kind::NoResources,
+        own::PRIORITY_DENIED,
+        "the host does not let the threads of the ORB have the priority of their lane or request",
+        "grant CAP_SYS_NICE or a higher RLIMIT_RTPRIO, give -ORBSchedPolicy SCHED_OTHER, or allow the fallback",
+    ),
+    (
+        Kind::NoResources,
+        own::THREAD_REFUSED,
+        "a thread could not be started",
+        "",
+    ),
+    (
+        Kind::NoResources,
+        own::LANE_CANNOT_LISTEN,
+        "a lane cannot listen where it is to",
+        "see that nobody else listens at the endpoints of -ORBLaneListenEndpoints",
+    ),
+    (
+        Kind::BadParam,
+        own::LANES_MALFORMED,
+        "a threadpool has no lanes, a lane no static threads, or two lanes have one priority",
+        "",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::THREADPOOL_IN_USE,
+        "adapters are served by the threadpool, or it serves the caller",
+        "destroy the adapters first",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::OBJECT_PRIORITY_CHANGED,
+        "the object has another priority already",
+        "",
+    ),
+    (
+        Kind::BadParam,
+        own::PRIORITY_WITHOUT_LANE,
+        "no lane of the adapter's threadpool has the priority",
+        "",
+    ),
+    (
+        Kind::Transient,
+        own::LANE_FULL,
+        "all threads of the server's lane serve, and its buffers are full",
+        "try again later",
+    ),
 ];

@@ -17,6 +17,7 @@ mod objects;
 mod poa;
 mod poa_current;
 mod policies;
+mod realtime;
 mod recent;
 mod servant_manager;
 mod state;
@@ -55,6 +56,7 @@ pub(crate) use state::{Phase, PoaState};
 use crate::counters::Counter;
 use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
 use crate::orb::OrbCore;
+use crate::rt::Priority;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -88,6 +90,8 @@ pub(crate) struct ActiveObject {
     pub(crate) servant: Arc<dyn Servant>,
     pub(crate) id: ObjectId,
     pub(crate) adapter: Arc<PoaState>,
+    /// Its own, where it has one.
+    pub(crate) priority: Option<Priority>,
 }
 
 impl Drop for ActiveObject {

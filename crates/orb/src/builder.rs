@@ -9,12 +9,12 @@ use crate::arguments::{KnownOptions, TRACE_PLACE};
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
     ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CLIENT_IDLE_TIMEOUT, CONNECTIONS_MAX,
-    FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, LANE_THREADS, LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX,
-    OUTBOUND_SIZE_MAX, REPLY_TIMEOUT,
+    DYNAMIC_THREAD_IDLE, FRAGMENT_SIZE_MIN, INBOUND_SIZE_MAX, LANE_THREADS,
+    LANE_THREADS_DYNAMIC_MAX, MESSAGE_SIZE_MAX, OUTBOUND_SIZE_MAX, REPLY_TIMEOUT,
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
-use crate::rt::{MappingChoice, PriorityMapping, Scheduling};
+use crate::rt::{LanePlace, MappingChoice, PriorityMapping, Scheduling};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
@@ -25,10 +25,13 @@ pub struct OrbBuilder {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published: Vec<Endpoint>,
+    pub(crate) lane_places: Vec<LanePlace>,
     pub(crate) id: String,
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) default_initial: Option<String>,
     pub(crate) shape: LaneShape,
+    pub(crate) dynamic_thread_idle: Duration,
+    pub(crate) priority_fallback: bool,
     pub(crate) client_idle_timeout: Duration,
     pub(crate) policies: Overrides,
     pub(crate) scheduling: Scheduling,
@@ -99,6 +102,7 @@ impl Default for OrbBuilder {
             transport: Arc::new(SocketTransport::default()),
             endpoints: Vec::new(),
             published: Vec::new(),
+            lane_places: Vec::new(),
             id: String::new(),
             initial: Vec::new(),
             default_initial: None,
@@ -118,6 +122,8 @@ impl Default for OrbBuilder {
                 idle_timeout: None,
                 clock_bound: None,
             },
+            dynamic_thread_idle: DYNAMIC_THREAD_IDLE,
+            priority_fallback: false,
             client_idle_timeout: CLIENT_IDLE_TIMEOUT,
             policies: Overrides::default(),
             scheduling: Scheduling::default(),
@@ -193,6 +199,37 @@ impl OrbBuilder {
     /// Threads that the lane may add while all others serve.
     pub fn dynamic_threads(mut self, count: usize) -> Self {
         self.shape.threads_dynamic = count;
+        self
+    }
+
+    /// How long a thread that was added waits for work before it ends.
+    pub fn dynamic_thread_idle(mut self, limit: Duration) -> Self {
+        self.dynamic_thread_idle = limit;
+        self
+    }
+
+    /// Where a lane of a threadpool listens, as `which` says: `pool:lane`, both counted as TAO counts them, pools from 1 and lanes from
+    /// 0, or `*` for all; several endpoints have commas between them. Otherwise lanes listen at the hosts that [`OrbBuilder::listen`] says, at
+    /// ports of their own.
+    ///
+    /// # Errors
+    /// [`BuildError::ValueMalformed`].
+    pub fn lane_listen(mut self, which: &str, endpoints: &str) -> Result<Self, BuildError> {
+        let place =
+            LanePlace::parse(which, endpoints).ok_or_else(|| BuildError::ValueMalformed {
+                option: "The place of a lane".to_owned(),
+                value: format!("{which} {endpoints}"),
+                expected: LANE_PLACE_FORM,
+            })?;
+        self.lane_places.push(place);
+        Ok(self)
+    }
+
+    /// Lets threads work at the priority they begin with where the host does not permit that of their lane, their request or
+    /// their deadline. Each such time is counted, and [`Orb::has_priority_fallback`] tells of it from then on. Without this word a threadpool
+    /// that cannot have its priority is not made.
+    pub fn allow_priority_fallback(mut self) -> Self {
+        self.priority_fallback = true;
         self
     }
 
@@ -373,7 +410,7 @@ impl OrbBuilder {
             .map_err(|_| BuildError::CannotStartThread)?;
         let core = OrbCore::new(self, Arc::new(trace));
         if serves {
-            core.lane()?;
+            core.default_pool()?;
         }
         Ok(Orb::of(core))
     }
@@ -387,6 +424,9 @@ impl fmt::Debug for OrbBuilder {
             .finish_non_exhaustive()
     }
 }
+
+/// How the place of a lane is written.
+pub(crate) const LANE_PLACE_FORM: &str = "pool:lane and the endpoints, such as 1:0 :2810";
 
 /// Where an ORB writes its trace that has not been told.
 const TRACE_VARIABLE: &str = "DECKWATCH_TRACE";

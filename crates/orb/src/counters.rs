@@ -87,6 +87,12 @@ counters! {
     ThreadsAdded => "threads_added",
     /// Threads that could not be added.
     ThreadsRefused => "threads_refused",
+    /// Times a thread took another priority for a request, and its own again after it.
+    PriorityChanges => "priority_changes",
+    /// Times a thread kept the priority it had because the host did not permit the one it should have.
+    PriorityFallbacks => "priority_fallbacks",
+    /// Requests that came by another pool or lane than their object's, and were sent there.
+    LanesMissed => "lanes_missed",
     /// Times a thread adopted a connection.
     Adoptions => "adoptions",
     /// Connections watched again because a request of theirs took long.

@@ -6,17 +6,19 @@
 mod accept;
 mod chores;
 mod close;
+mod crew;
 mod dispatch;
 mod follow;
 mod here;
 mod outbound;
+mod realtime;
 mod serve;
+mod station;
 mod times;
 mod upcall;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,15 +26,14 @@ use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
 use crate::adapter::{Adapter, Holds};
 use crate::connection::{Budget, Inbound, Slab};
-use crate::counters::{Counter, Counters};
-use crate::current;
-use crate::limits::DYNAMIC_THREAD_IDLE;
+use crate::counters::Counters;
 use crate::orb::OrbCore;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 use follow::Seat;
 use outbound::Outbound;
+pub(crate) use station::Station;
 
 /// What a lane may use.
 #[derive(Clone, Debug)]
@@ -69,6 +70,7 @@ pub(crate) struct Lane {
     trace: Arc<Trace>,
     transport: Arc<dyn Transport>,
     shape: LaneShape,
+    pub(crate) station: Station,
     /// Held by whoever closes an idle connection for another.
     making_room: PiMutex<()>,
     /// Empty once the lane has closed.
@@ -107,15 +109,6 @@ pub(crate) struct Lane {
     closing: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
-}
-
-/// Gives a seat back when its thread ends, in whatever way.
-struct SeatTaken<'s>(&'s AtomicBool);
-
-impl Drop for SeatTaken<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
 }
 
 /// One accepted connection.
@@ -171,15 +164,12 @@ pub(crate) enum Turned {
 impl Lane {
     /// Listens, and watches its listeners; threads come with [`Lane::start`].
     pub(crate) fn new(
-        orb: Weak<OrbCore>,
-        adapter: Arc<Adapter>,
-        counters: Arc<Counters>,
-        trace: Arc<Trace>,
-        transport: Arc<dyn Transport>,
+        orb: &OrbCore,
         shape: LaneShape,
+        station: Station,
         endpoints: &[Endpoint],
-        thread_start: Option<ThreadStart>,
     ) -> Result<Self, (Endpoint, TransportError)> {
+        let transport = Arc::clone(&orb.client.transport);
         let listen = |at: &Endpoint| transport.listen(at).map_err(|error| (at.clone(), error));
         let listeners = endpoints
             .iter()
@@ -205,12 +195,13 @@ impl Lane {
         let threads_max = shape.threads + shape.threads_dynamic;
         let holds = Holds::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
         let lane = Self {
-            orb,
-            adapter,
-            counters,
-            trace,
+            orb: orb.this.clone(),
+            adapter: Arc::clone(&orb.adapter),
+            counters: Arc::clone(&orb.client.counters),
+            trace: Arc::clone(&orb.client.trace),
             transport,
             shape,
+            station,
             making_room: PiMutex::new(()),
             listeners: PiMutex::new(listeners),
             endpoints: listened,
@@ -233,7 +224,7 @@ impl Lane {
             idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             threads: Mutex::default(),
-            thread_start,
+            thread_start: orb.settings.thread_start.clone(),
         };
         lane.watch_listeners().map_err(|error| (first(), error))?;
         Ok(lane)
@@ -244,110 +235,9 @@ impl Lane {
         &self.endpoints
     }
 
-    /// Starts the static threads, and returns when each of them is there.
-    pub(crate) fn start(self: &Arc<Self>) -> std::io::Result<()> {
-        let (here, arrivals) = sync_channel(self.shape.threads);
-        for seat in 0..self.shape.threads {
-            self.add_thread(seat, None, Some(here.clone()))?;
-        }
-        drop(here);
-        // Ends when every thread has let go of its end.
-        arrivals.iter().for_each(drop);
-        Ok(())
-    }
-
     /// Takes the memory that serving needs.
     pub(crate) fn seal(&self) {
         self.slab.fill(2 * self.seats.len().max(1));
-    }
-
-    fn add_thread(
-        self: &Arc<Self>,
-        seat: usize,
-        idle: Option<Duration>,
-        here: Option<SyncSender<()>>,
-    ) -> std::io::Result<()> {
-        let lane = Arc::clone(self);
-        let name = format!("orb-lane-{seat}");
-        self.seats[seat].taken.store(true, Ordering::Release);
-        let run = move || {
-            let seat_taken = SeatTaken(&lane.seats[seat].taken);
-            here::note_lane_thread();
-            if let Some(start) = &lane.thread_start {
-                start();
-            }
-            // What a thread keeps for itself is taken now, not by its first request.
-            current::enter(&lane.orb);
-            crate::adapter::prepare();
-            if let Some(here) = here {
-                let _starter_gave_up = here.send(());
-            }
-            lane.run(seat, idle);
-            drop(seat_taken);
-            // SYNC: pairs with the fence in `keep_watch`: who was the last to leave the poller has found this seat free, or we
-            // see that nobody is there.
-            fence(Ordering::SeqCst);
-            lane.keep_watch();
-        };
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(run)
-            .inspect_err(|_| {
-                self.seats[seat].taken.store(false, Ordering::Release);
-                self.counters.count(Counter::ThreadsRefused);
-            })?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|thread| !thread.is_finished());
-        threads.push(thread);
-        Ok(())
-    }
-
-    /// Keeps a thread in the poller where the last one has left it to serve.
-    fn keep_watch(self: &Arc<Self>) {
-        if self.shape.threads_dynamic == 0 || self.waiting.load(Ordering::Acquire) != 0 {
-            return;
-        }
-        // SYNC: pairs with the fence at the end of a thread.
-        fence(Ordering::SeqCst);
-        if self.closing.load(Ordering::Acquire) {
-            return;
-        }
-        let free = |seat: &Seat| {
-            seat.taken
-                .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        };
-        if let Some(seat) = self.seats.iter().position(free)
-            && self
-                .add_thread(seat, Some(DYNAMIC_THREAD_IDLE), None)
-                .is_ok()
-        {
-            self.counters.count(Counter::ThreadsAdded);
-        }
-    }
-
-    fn run(self: &Arc<Self>, seat: usize, idle: Option<Duration>) {
-        let mut idle_since = None;
-        loop {
-            if idle.is_some() {
-                idle_since.get_or_insert_with(|| self.transport.now());
-            }
-            match self.turn(Some(seat), idle) {
-                Turned::Served => idle_since = None,
-                Turned::Closed => return,
-                // Many short waits are a long one.
-                Turned::Kept | Turned::Idle => {
-                    let (Some(idle), Some(since)) = (idle, idle_since) else {
-                        continue;
-                    };
-                    let waited = self.transport.now().since(since) + TIMER_STEP;
-                    if waited >= idle && self.waiting.load(Ordering::Acquire) != 0 {
-                        // It may have been the one that keeps the lane.
-                        return self.poller.wake();
-                    }
-                }
-            }
-        }
     }
 
     /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.
@@ -393,9 +283,6 @@ impl Lane {
         self.shape.threads == 0 && self.poller.is_pending()
     }
 }
-
-/// A wait may end so much too early.
-const TIMER_STEP: Duration = Duration::from_millis(1);
 
 fn token_of(key: SlotKey) -> u64 {
     u64::from(key.slot) << 32 | u64::from(key.generation)

@@ -84,7 +84,8 @@ pub use reference::ObjectRef;
 pub use rt::{
     Continuous, Direct, Linear, NativePriority, Priority, PriorityBand, PriorityBands,
     PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
-    ProtocolProperties, Protocols, RtCurrent, Scheduling, SharedMemoryProtocolProperties,
-    TcpProtocolProperties, ThreadpoolId, UnixDomainProtocolProperties, protocol_type,
+    ProtocolProperties, Protocols, RtCurrent, RtOrb, Scheduling, SharedMemoryProtocolProperties,
+    TcpProtocolProperties, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
+    UnixDomainProtocolProperties, protocol_type,
 };
 pub use servant::{Servant, ServerRequest};

@@ -4,8 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use crate::lane::Lane;
+use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::{Orb, OrbCore};
 use crate::raise;
+use crate::transport::Transport;
 use crate::{Completion, SystemException, minor};
 
 /// How far an ORB has come.
@@ -46,7 +49,7 @@ impl Orb {
         self.0.require_life()?;
         let main = &self.0.adapter.main;
         main.claim();
-        Ok(main.is_pending() || self.0.lane_made().is_some_and(|lane| lane.is_pending()))
+        Ok(main.is_pending() || self.0.pools.find_lane(|lane| lane.is_pending()).is_some())
     }
 
     /// Does what is pending, if anything, for one event.
@@ -117,8 +120,19 @@ impl OrbCore {
         })
     }
 
+    fn lanes(&self) -> Vec<Arc<Lane>> {
+        let pools = self.pools.all();
+        let lanes = pools.iter().flat_map(|pool| pool.lanes.iter());
+        lanes.map(|at| Arc::clone(&at.lane)).collect()
+    }
+
+    /// Has every lane come to its end.
+    pub(crate) fn shut_lanes(&self) {
+        shut(&self.lanes(), self.client.transport.as_ref());
+    }
+
     fn check_not_serving(&self) -> Result<(), SystemException> {
-        if self.lane_made().is_some_and(|lane| lane.is_served_here()) {
+        if self.lane_served_here().is_some() {
             return Err(raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No));
         }
         Ok(())
@@ -149,14 +163,22 @@ impl OrbCore {
     }
 }
 
+/// None takes new requests while another still lets its own finish.
+fn shut(lanes: &[Arc<Lane>], transport: &dyn Transport) {
+    let open: Vec<_> = lanes.iter().filter(|lane| lane.close_entrance()).collect();
+    let deadline = transport.now().after(DRAIN_TIMEOUT);
+    open.iter().for_each(|lane| lane.drain(deadline));
+}
+
 impl Drop for OrbCore {
     fn drop(&mut self) {
-        let lane = self.lane_made().filter(|lane| lane.is_served_here());
-        let Some(lane) = lane.cloned() else {
+        if self.lane_served_here().is_none() {
             return self.shutdown();
-        };
+        }
         // The last handle went with a servant, whose request the drain waits for.
         let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
-        let _draining = drain.spawn(move || lane.shutdown());
+        let lanes = self.lanes();
+        let transport = Arc::clone(&self.client.transport);
+        let _draining = drain.spawn(move || shut(&lanes, transport.as_ref()));
     }
 }

@@ -182,3 +182,15 @@ pub const POLICY_LISTS_MAX: usize = 256;
 
 /// How far ahead the start time of a request or reply may lie: whoever waits for it is a thread, the caller's or one of the lane's.
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
+
+/// Threadpools of one ORB beside the one that it begins with.
+pub const THREADPOOLS_MAX: usize = 64;
+
+/// Lanes of one threadpool: the scheduler has 99 priorities.
+pub const LANES_MAX: usize = 99;
+
+/// Threads that one lane of a threadpool may have, static and dynamic: each takes a stack.
+pub const POOL_THREADS_MAX: usize = 1_024;
+
+/// Objects of one adapter that references were made for at priorities of their own before they were activated: a megabyte or two.
+pub const OBJECT_PRIORITIES_MAX: usize = 16_384;

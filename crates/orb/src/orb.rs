@@ -12,33 +12,33 @@ use deckwatch_giop::Ior;
 use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
-use crate::counters::{Counters, Snapshot};
+use crate::counters::{Counter, Counters, Snapshot};
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
+use crate::rt::{LanePlace, PoolLane, Threadpools};
 use crate::rt::{Mappings, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
-use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
-use crate::{Completion, ObjectRef, SystemException, wire};
+use crate::transport::{Endpoint, Transport};
+use crate::wire::{self, Reach};
+use crate::{Completion, ObjectRef, SystemException};
 
 /// An Object Request Broker; a handle that is cheap to clone.
 #[derive(Clone)]
 pub struct Orb(pub(crate) Arc<OrbCore>);
 
 pub(crate) struct OrbCore {
-    this: Weak<Self>,
+    pub(crate) this: Weak<Self>,
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
     pub(crate) policies: AtOrb,
     pub(crate) mappings: Mappings,
     pub(crate) adapter: Arc<Adapter>,
-    lane: OnceLock<Arc<Lane>>,
+    pub(crate) pools: Threadpools,
     root: OnceLock<Poa>,
-    settings: Settings,
-    published: OnceLock<Vec<Endpoint>>,
-    starting: Mutex<()>,
+    pub(crate) settings: Settings,
     pub(crate) life: Mutex<Life>,
     /// Told of every step of it.
     pub(crate) ended: Condvar,
@@ -46,13 +46,17 @@ pub(crate) struct OrbCore {
     pub(crate) has_ended: AtomicBool,
 }
 
-struct Settings {
-    endpoints: Vec<Endpoint>,
-    published: Vec<Endpoint>,
+/// What the builder said that is needed later.
+pub(crate) struct Settings {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) published: Vec<Endpoint>,
+    pub(crate) lane_places: Vec<LanePlace>,
     id: String,
     default_initial: Option<String>,
-    shape: LaneShape,
-    thread_start: Option<ThreadStart>,
+    pub(crate) shape: LaneShape,
+    pub(crate) dynamic_thread_idle: Duration,
+    pub(crate) priority_fallback: bool,
+    pub(crate) thread_start: Option<ThreadStart>,
     collocation: bool,
 }
 
@@ -92,19 +96,20 @@ impl OrbCore {
                 RandomState::new().hash_one(std::process::id()),
                 this.clone(),
             )),
-            lane: OnceLock::new(),
+            pools: Threadpools::default(),
             root: OnceLock::new(),
             settings: Settings {
                 endpoints: builder.endpoints,
                 published: builder.published,
+                lane_places: builder.lane_places,
                 id: builder.id,
                 default_initial: builder.default_initial,
                 shape: builder.shape,
+                dynamic_thread_idle: builder.dynamic_thread_idle,
+                priority_fallback: builder.priority_fallback,
                 thread_start: builder.thread_start,
                 collocation: builder.collocation,
             },
-            published: OnceLock::new(),
-            starting: Mutex::new(()),
             life: Mutex::default(),
             ended: Condvar::new(),
             has_ended: AtomicBool::new(false),
@@ -117,35 +122,6 @@ impl OrbCore {
         Some(format!("{url}/{name}"))
     }
 
-    /// The lane, made and started when first asked for.
-    pub(crate) fn lane(&self) -> Result<&Arc<Lane>, BuildError> {
-        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = self.lane.get() {
-            return Ok(lane);
-        }
-        let anywhere = [Endpoint::tcp(ANY_ADDRESS, 0)];
-        let settings = &self.settings;
-        let endpoints = if settings.endpoints.is_empty() {
-            &anywhere[..]
-        } else {
-            &settings.endpoints
-        };
-        let lane = Lane::new(
-            self.this.clone(),
-            Arc::clone(&self.adapter),
-            Arc::clone(&self.client.counters),
-            Arc::clone(&self.client.trace),
-            Arc::clone(&self.client.transport),
-            settings.shape.clone(),
-            endpoints,
-            settings.thread_start.clone(),
-        )
-        .map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
-        let lane = Arc::new(lane);
-        lane.start().map_err(|_| BuildError::CannotStartThread)?;
-        Ok(self.lane.get_or_init(|| lane))
-    }
-
     /// Whether it has no threads of its own.
     pub(crate) fn is_turned_by_hand(&self) -> bool {
         self.settings.shape.threads == 0
@@ -153,49 +129,56 @@ impl OrbCore {
 
     /// Where others reach us, most preferred first; nothing before it listens.
     fn published(&self) -> &[Endpoint] {
-        let Some(lane) = self.lane.get() else {
-            return &[];
-        };
-        self.published.get_or_init(|| {
-            let (listened, published) = (lane.endpoints(), &self.settings.published);
-            publish(listened, published, self.client.transport.as_ref())
-        })
+        let pool = self.pools.default_made();
+        pool.map_or(&[], |pool| &pool.lanes[0].published)
     }
 
+    /// Whether a lane of ours is reached there.
     pub(crate) fn publishes(&self, endpoint: &Endpoint) -> bool {
-        let listened = self.lane.get().map(|lane| lane.endpoints());
-        self.published().contains(endpoint) || listened.is_some_and(|at| at.contains(endpoint))
+        self.published().contains(endpoint)
+            || self.pools.all().iter().any(|pool| {
+                let is_at = |at: &PoolLane| {
+                    at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint)
+                };
+                pool.lanes.iter().any(is_at)
+            })
     }
 
-    /// The lane that serves calls which this ORB makes to one of its own endpoints, where they need not go over the network.
+    /// The lane that the calling thread serves a request of.
+    pub(crate) fn lane_served_here(&self) -> Option<Arc<Lane>> {
+        self.pools.find_lane(|lane| lane.is_served_here())
+    }
+
+    /// The lane that serves calls which this ORB makes to one of its own endpoints, where they need not go over the network: to objects of
+    /// other pools they do, whose threads have their priorities.
     pub(crate) fn collocated_lane(&self, endpoint: &Endpoint) -> Option<&Arc<Lane>> {
-        let may_be = self.settings.collocation && self.publishes(endpoint);
-        self.lane.get().filter(|_| may_be)
+        let at = &self
+            .pools
+            .default_made()
+            .filter(|_| self.settings.collocation)?
+            .lanes[0];
+        let is_it = at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint);
+        is_it.then_some(&at.lane)
     }
 
     pub(crate) fn make_reference(
         &self,
-        key: Vec<u8>,
+        key: &[u8],
         repository_id: &str,
+        reach: &Reach<'_>,
     ) -> Result<ObjectRef, SystemException> {
         let orb = self
             .this
             .upgrade()
             .ok_or(raise::bad_inv_order(0, Completion::No))?;
-        let ior = wire::make_ior(repository_id, self.published(), &key)?;
+        let ior = wire::make_ior(repository_id, reach, key)?;
         Ok(ObjectRef::new(ior, Some(orb)))
-    }
-
-    pub(crate) fn lane_made(&self) -> Option<&Arc<Lane>> {
-        self.lane.get()
     }
 
     /// Lets go of all that it serves and calls with, once no request is in progress any more.
     pub(crate) fn release(&self) {
         self.adapter.release_held();
-        if let Some(lane) = self.lane.get() {
-            lane.shutdown();
-        }
+        self.shut_lanes();
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter
@@ -206,45 +189,6 @@ impl OrbCore {
             .clear();
         self.client.trace.flush();
     }
-}
-
-/// What references carry: what is to be `published` in place of the TCP endpoints `listened` at, or these as others reach them;
-/// and unix sockets, which nobody else reaches anyway.
-fn publish(
-    listened: &[Endpoint],
-    published: &[Endpoint],
-    transport: &dyn Transport,
-) -> Vec<Endpoint> {
-    let ports = || listened.iter().filter_map(Endpoint::port);
-    let mut reached = Vec::new();
-    let mut add = |host: &str, port: u16| {
-        let over_ipv6 = host == ANY_ADDRESS_IPV6;
-        let hosts = match host {
-            ANY_ADDRESS | ANY_ADDRESS_IPV6 => transport.outward_hosts(over_ipv6),
-            host => vec![host.to_owned()],
-        };
-        for host in hosts {
-            let endpoint = Endpoint::Tcp { host, port };
-            if !reached.contains(&endpoint) {
-                reached.push(endpoint);
-            }
-        }
-    };
-    let chosen = if published.is_empty() {
-        listened
-    } else {
-        published
-    };
-    for endpoint in chosen {
-        match endpoint {
-            Endpoint::Tcp { host, port: 0 } => ports().for_each(|port| add(host, port)),
-            Endpoint::Tcp { host, port } => add(host, *port),
-            Endpoint::Unix { .. } => {}
-        }
-    }
-    let is_unix = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Unix { .. });
-    reached.extend(listened.iter().filter(is_unix).cloned());
-    reached
 }
 
 impl Orb {
@@ -272,7 +216,7 @@ impl Orb {
     pub fn root_poa(&self) -> Result<Poa, SystemException> {
         let core = &self.0;
         core.require_life()?;
-        core.lane()
+        core.default_pool()
             .map_err(|_| raise::initialize(0, Completion::No))?;
         let root = core.root.get_or_init(|| {
             let made = core.adapter.make_poa(
@@ -354,6 +298,13 @@ impl Orb {
         &self.0.client.counters
     }
 
+    /// Whether a thread of the ORB has had to work at another priority than it should; always false unless
+    /// [`OrbBuilder::allow_priority_fallback`] was said. A result that was got then is marked by it.
+    #[must_use]
+    pub fn has_priority_fallback(&self) -> bool {
+        self.counters().read(Counter::PriorityFallbacks) != 0
+    }
+
     /// The values of all counters.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -363,17 +314,24 @@ impl Orb {
     /// Takes the memory that serving and calling need now, so that no request has to.
     pub fn seal(&self) {
         self.0.client.slab.fill(crate::limits::SEALED_BUFFERS);
-        if let Some(lane) = self.0.lane.get() {
-            lane.seal();
+        for pool in self.0.pools.all() {
+            pool.lanes.iter().for_each(|at| at.lane.seal());
         }
     }
 
-    /// One cycle of the lane of an ORB that is [`OrbBuilder::turned_by_hand`]; false where there was nothing to do.
+    /// One cycle of the lanes of an ORB that is [`OrbBuilder::turned_by_hand`]; false where there was nothing to do. The lanes of its
+    /// threadpools are looked at first, without waiting.
     pub fn turn(&self, patience: Option<Duration>) -> bool {
-        self.0
-            .lane
-            .get()
-            .is_some_and(|lane| matches!(lane.turn(None, patience), Turned::Served | Turned::Kept))
+        let turned = |lane: &Arc<Lane>, patience| {
+            matches!(lane.turn(None, patience), Turned::Served | Turned::Kept)
+        };
+        let is_by_hand = |lane: &Arc<Lane>| lane.station.pool != 0 && lane.is_pending();
+        let other = self.0.pools.find_lane(is_by_hand);
+        if other.is_some_and(|lane| turned(&lane, Some(Duration::ZERO))) {
+            return true;
+        }
+        let default = self.0.pools.default_made();
+        default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience))
     }
 
     /// The transport, which is also the clock.

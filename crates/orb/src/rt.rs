@@ -1,11 +1,17 @@
 //! Real-time CORBA (RTCORBA 1.x, formal/05-01-04): priorities from caller to servant.
 
+mod components;
 pub(crate) mod current;
 pub(crate) mod deadline;
+mod places;
 mod policy;
 mod priority;
+mod rtorb;
+mod threadpool;
 
+pub(crate) use components::{exposed_policies, lane_endpoints};
 pub use current::RtCurrent;
+pub(crate) use places::LanePlace;
 pub use policy::{
     PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties,
     Protocols, SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,
@@ -16,3 +22,6 @@ pub use priority::{
     Scheduling,
 };
 pub(crate) use priority::{MappingChoice, Mappings};
+pub use rtorb::RtOrb;
+pub(crate) use threadpool::{PoolLane, Threadpool, Threadpools};
+pub use threadpool::{ThreadpoolError, ThreadpoolLane};

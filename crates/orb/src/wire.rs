@@ -1,8 +1,11 @@
 //! What connection, lane and caller say to each other in GIOP, on top of the messages of the crate `giop`.
 
+use std::borrow::Cow;
+
 use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader};
 use deckwatch_giop::ior::{
-    IiopProfile, alternate_address, code_sets::CodeSetContext, code_sets::CodeSetInfo, unix_address,
+    IiopProfile, TaggedComponent, alternate_address, code_sets::CodeSetContext,
+    code_sets::CodeSetInfo, unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReply, LocateReplyHeader, LocateStatus,
@@ -385,15 +388,19 @@ pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
     SystemException::parse(&mut body).unwrap_or_else(SystemException::from)
 }
 
-/// A reference to a key at these endpoints: one profile, the further endpoints as components of it.
-pub(crate) fn make_ior(
-    type_id: &str,
-    endpoints: &[Endpoint],
-    key: &[u8],
-) -> Result<Ior, EncodeError> {
+/// What a reference says of the way to its object.
+pub(crate) struct Reach<'r> {
+    /// Where it is asked, most preferred first.
+    pub(crate) endpoints: &'r [Endpoint],
+    /// What else the profile carries.
+    pub(crate) components: Cow<'static, [TaggedComponent]>,
+}
+
+/// A reference to a key: one profile, the further endpoints as components of it.
+pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<Ior, EncodeError> {
     let mut profile: Option<IiopProfile> = None;
     let mut components = vec![CodeSetInfo::ours().to_component()?];
-    for endpoint in endpoints {
+    for endpoint in reach.endpoints {
         match (endpoint, &mut profile) {
             (Endpoint::Tcp { host, port }, Some(first)) if first.port != 0 => {
                 components.push(alternate_address(host, *port)?);
@@ -411,6 +418,7 @@ pub(crate) fn make_ior(
     let Some(mut profile) = profile else {
         return Ok(Ior::nil());
     };
+    components.extend_from_slice(&reach.components);
     profile.components = components;
     Ior::with_iiop(type_id, &profile)
 }

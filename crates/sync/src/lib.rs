@@ -1,16 +1,18 @@
-//! Bounded structures shared between threads: a priority-inheriting lock, a queue, a pool and a table of slots.
+//! Bounded structures shared between threads: a priority-inheriting lock, queues, a pool and a table of slots.
 //!
 //! None of them allocates after it has been made (the table grows only when something is inserted), and the roads
 //! that a real-time thread takes are one or two atomic operations where nobody contends.
 
 pub mod limits;
 mod lock_count;
+mod ordered_queue;
 mod pi_mutex;
 mod pool;
 mod queue;
 mod slot_table;
 
 pub use lock_count::{count_locks, locks_taken};
+pub use ordered_queue::OrderedQueue;
 pub use pi_mutex::{PiMutex, PiMutexGuard};
 pub use pool::Pool;
 pub use queue::{BoundedQueue, Popped, PushError};

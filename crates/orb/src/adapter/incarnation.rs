@@ -94,7 +94,7 @@ impl Reserved<'_> {
             }
             let inserted = self
                 .state
-                .insert(entries, adapter, self.id, Arc::clone(&servant));
+                .insert(entries, adapter, self.id, Arc::clone(&servant), None);
             inserted.map(|_| Ok(()))
         });
         match settled {

@@ -12,6 +12,7 @@ use super::{
     RequestProcessing, frames, read, unknown_adapter,
 };
 use crate::limits::OBJECT_ID_SIZE_MAX;
+use crate::rt::Priority;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -136,9 +137,8 @@ impl Poa {
     /// # Errors
     /// [`PoaError::WrongPolicy`] unless SYSTEM_ID and RETAIN; [`PoaError::ServantAlreadyActive`] under UNIQUE_ID.
     pub fn activate_object(&self, servant: Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
-        self.require(self.0.policies.id_assignment == IdAssignment::SystemId)?;
-        let id = self.0.new_id();
-        self.insert(&id, servant)?;
+        let id = self.new_reference_id()?;
+        self.insert(&id, servant, None)?;
         Ok(id)
     }
 
@@ -155,7 +155,7 @@ impl Poa {
     ) -> Result<(), PoaError> {
         self.require(self.0.retains())?;
         self.check_id(id)?;
-        self.insert(&ObjectId(id.to_vec()), servant)
+        self.insert(&ObjectId(id.to_vec()), servant, None)
     }
 
     /// Makes the object unreachable; requests in progress finish and then the servant is let go, or given back to the
@@ -174,8 +174,12 @@ impl Poa {
     /// # Errors
     /// [`PoaError::WrongPolicy`] unless SYSTEM_ID.
     pub fn create_reference(&self, repository_id: &str) -> Result<ObjectRef, PoaError> {
+        self.reference(None, &self.new_reference_id()?, repository_id)
+    }
+
+    pub(super) fn new_reference_id(&self) -> Result<ObjectId, PoaError> {
         self.require(self.0.policies.id_assignment == IdAssignment::SystemId)?;
-        self.reference(None, &self.0.new_id(), repository_id)
+        Ok(self.0.new_id())
     }
 
     /// A reference to the object `id`, which need not be active yet.
@@ -337,7 +341,7 @@ impl Poa {
         Ok(Some((id, slot)))
     }
 
-    fn check_id(&self, id: &[u8]) -> Result<(), SystemException> {
+    pub(super) fn check_id(&self, id: &[u8]) -> Result<(), SystemException> {
         if id.len() > OBJECT_ID_SIZE_MAX {
             return Err(raise::bad_param(own::INVALID_ID, Completion::No));
         }
@@ -348,7 +352,12 @@ impl Poa {
         Err(raise::bad_param(minor::OBJECT_ID_INVALID, Completion::No))
     }
 
-    fn insert(&self, id: &ObjectId, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
+    pub(super) fn insert(
+        &self,
+        id: &ObjectId,
+        servant: Arc<dyn Servant>,
+        priority: Option<Priority>,
+    ) -> Result<(), PoaError> {
         self.require(self.0.retains())?;
         let adapter = self.adapter()?;
         loop {
@@ -368,7 +377,7 @@ impl Poa {
                     return Ok(Err(PoaError::ServantAlreadyActive));
                 }
                 let servant = Arc::clone(&servant);
-                let inserted = self.0.insert(entries, &adapter, id, servant);
+                let inserted = self.0.insert(entries, &adapter, id, servant, priority);
                 inserted.map(|_| Ok(true))
             });
             // The object that found no room is dropped here: its end looks into the map.
@@ -434,7 +443,9 @@ impl Poa {
             .to_octets(),
             _ => self.0.key_of(id),
         };
-        Ok(orb.make_reference(key, repository_id)?)
+        let priority = self.0.priority_of(slot, id);
+        let reach = self.0.realtime.reach(policies, priority)?;
+        Ok(orb.make_reference(&key, repository_id, &reach)?)
     }
 }
 

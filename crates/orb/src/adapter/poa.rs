@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::activator::AdapterActivator;
+use super::realtime::{Realtime, THREADPOOL};
 use super::servant_manager::ServantManager;
 use super::{
     Adapter, PATH_SEPARATOR, Phase, PoaError, PoaManager, PoaState, Policies, RequestProcessing,
     ServantRetention, frames, read, unknown_adapter, write,
 };
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
+use crate::rt::Threadpool;
 use crate::{Completion, Servant, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -28,6 +30,8 @@ impl Adapter {
         policies: Policies,
     ) -> Result<Poa, PoaError> {
         policies.check()?;
+        let entered = self.enter_pool(&policies)?;
+        let realtime = Realtime::new(&policies, Arc::clone(&entered.0))?;
         let path = parent.map_or_else(Vec::new, |parent| parent.child_path(name));
         if path.len() > ADAPTER_PATH_SIZE_MAX {
             return Err(raise::imp_limit(0, Completion::No).into());
@@ -59,6 +63,7 @@ impl Adapter {
             name,
             manager,
             policies,
+            realtime,
             phase,
         ));
         let Ok(slot) = self.adapters.insert(Arc::clone(&state)) else {
@@ -74,7 +79,26 @@ impl Adapter {
         paths.insert(path, slot);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
+        // The adapter leaves it at its end.
+        std::mem::forget(entered);
         Ok(Poa(state))
+    }
+
+    /// The pool that the policies name is kept for an adapter that is being made.
+    fn enter_pool(&self, policies: &Policies) -> Result<EnteredPool, PoaError> {
+        let orb = self.orb.upgrade().ok_or_else(unknown_adapter)?;
+        let pool = orb.pools.enter(policies.threadpool.unwrap_or_default());
+        pool.map(EnteredPool)
+            .ok_or(PoaError::InvalidPolicy(THREADPOOL))
+    }
+}
+
+/// A pool is used by an adapter, unless nothing comes of it.
+struct EnteredPool(Arc<Threadpool>);
+
+impl Drop for EnteredPool {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 

@@ -1,6 +1,7 @@
-//! The seven policies of an object adapter (CORBA 3.3 part 1, 15.3.8).
+//! The policies of an object adapter: the standard's seven (CORBA 3.3 part 1, 15.3.8), and those of real-time CORBA.
 
 use super::PoaError;
+use crate::rt::{PriorityBands, PriorityModelPolicy, Protocols, ThreadpoolId};
 
 /// How long references live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,15 @@ pub struct Policies {
     pub servant_retention: ServantRetention,
     /// RequestProcessingPolicy (id 22).
     pub request_processing: RequestProcessing,
+    /// RTCORBA::PriorityModelPolicy (id 40): who says at which priority requests are served. None: nobody, and they are served as their
+    /// threads are.
+    pub priority_model: Option<PriorityModelPolicy>,
+    /// RTCORBA::ThreadpoolPolicy (id 41): whose threads serve. None: those of the pool that the ORB begins with.
+    pub threadpool: Option<ThreadpoolId>,
+    /// RTCORBA::ClientProtocolPolicy (id 43), for callers: by which protocols they may ask.
+    pub client_protocol: Option<Protocols>,
+    /// RTCORBA::PriorityBandedConnectionPolicy (id 45), for callers: which priorities share a connection.
+    pub priority_bands: Option<PriorityBands>,
 }
 
 impl Policies {

@@ -9,16 +9,19 @@ use deckwatch_sync::{PiMutex, PiMutexGuard, TableFull};
 use super::activator::AdapterActivator;
 use super::active_map::{ActiveObjectMap, Entries, Entry};
 use super::frames;
+use super::realtime::Realtime;
 use super::servant_manager::ServantManager;
 use super::turns::{Parting, Turns};
 use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
     ServantRetention, ThreadPolicy, read, write,
 };
+use crate::rt::Priority;
 use crate::{Completion, Servant, SlotKey, SystemException, minor, raise};
 
 pub(crate) struct PoaState {
     pub(crate) policies: Policies,
+    pub(crate) realtime: Realtime,
     pub(crate) manager: PoaManager,
     pub(super) name: String,
     pub(super) path: Vec<u8>,
@@ -69,10 +72,12 @@ impl PoaState {
         name: &str,
         manager: PoaManager,
         policies: Policies,
+        realtime: Realtime,
         phase: Phase,
     ) -> Self {
         Self {
             policies,
+            realtime,
             manager,
             name: name.to_owned(),
             path,
@@ -164,8 +169,10 @@ impl PoaState {
         adapter: &Adapter,
         id: &ObjectId,
         servant: Arc<dyn Servant>,
+        priority: Option<Priority>,
     ) -> Result<SlotKey, ActiveObject> {
         let object = ActiveObject {
+            priority: priority.or_else(|| self.realtime.reserved(id)),
             servant: Arc::clone(&servant),
             id: id.clone(),
             adapter: Arc::clone(self),
@@ -367,6 +374,7 @@ impl PoaState {
             if self.over.swap(true, Ordering::AcqRel) {
                 return;
             }
+            self.realtime.pool.leave();
             self.map.tell();
             if let Some(adapter) = self.adapter.upgrade() {
                 adapter.unfinished.fetch_sub(1, Ordering::AcqRel);

@@ -61,13 +61,24 @@ impl Lane {
 
     /// Takes no new request, lets those in progress finish, tells every client that the connection closes.
     pub(crate) fn shutdown(&self) {
+        if self.close_entrance() {
+            self.drain(self.transport.now().after(DRAIN_TIMEOUT));
+        }
+    }
+
+    /// Takes no new request from here on. False: it takes none already.
+    pub(crate) fn close_entrance(&self) -> bool {
         // SYNC: pairs with `serve_here`: who has looked before is counted.
         if self.closing.swap(true, Ordering::SeqCst) {
-            return;
+            return false;
         }
         self.poller.close();
         self.listeners.lock("lane.close").clear();
-        let deadline = self.transport.now().after(DRAIN_TIMEOUT);
+        true
+    }
+
+    /// Lets the requests in progress finish until `deadline`, and tells every client that the connection closes.
+    pub(crate) fn drain(&self, deadline: Instant64) {
         self.wait_until(deadline, || self.in_progress.load(Ordering::SeqCst) == 0);
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{CharSet, Divided};
 use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
+use super::realtime::echo_priority;
 use super::upcall::{Caller, Upcall};
 use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
@@ -125,7 +126,8 @@ impl Lane {
         let request = &request;
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         let mut reply = self.slab.lend_empty();
-        let contexts = Contexts::new();
+        let mut contexts = Contexts::new();
+        echo_priority(&mut contexts, request);
         let mut upcall = Upcall {
             connection: Some(connection),
             caller: Caller::Remote,

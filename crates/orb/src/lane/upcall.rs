@@ -78,7 +78,9 @@ impl Lane {
         match self.adapter.find(key, self.patience(upcall)) {
             Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
             Ok(Found::Active(slot, object))
-                if object.adapter.manager.is_active() && !object.adapter.is_for_main() =>
+                if object.adapter.manager.is_active()
+                    && !object.adapter.is_for_main()
+                    && object.adapter.realtime.is_plain_at(self.station.pool) =>
             {
                 let _turn = object.adapter.serialise();
                 let _frame = adapter::enter(&object.adapter, slot);
@@ -126,6 +128,10 @@ impl Lane {
                 return self.upcall_on_main(upcall);
             }
             if manager.is_active() {
+                let _at_priority = match self.take_ground(upcall, &way) {
+                    Ok(at_priority) => at_priority,
+                    Err(outcome) => return outcome,
+                };
                 let outcome = match way {
                     Found::Active(slot, object) => {
                         let _turn = object.adapter.serialise();
@@ -156,7 +162,11 @@ impl Lane {
 
     /// Has the main thread serve a request, and waits for that: what the lane has is not the main thread's.
     fn upcall_on_main(&self, upcall: &mut Upcall<'_>) -> Outcome {
-        let lane = self.orb.upgrade().and_then(|orb| orb.lane_made().cloned());
+        let is_this = |lane: &Arc<Self>| std::ptr::eq(&raw const **lane, self);
+        let lane = self
+            .orb
+            .upgrade()
+            .and_then(|orb| orb.pools.find_lane(is_this));
         let Some(lane) = lane else {
             let ended = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
             return Outcome::Raise(ended);

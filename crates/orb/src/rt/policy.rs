@@ -29,8 +29,8 @@ pub struct PriorityModelPolicy {
     pub server_priority: Priority,
 }
 
-/// The number of a threadpool of an ORB: RTCORBA::ThreadpoolPolicy (number 41) of an object adapter names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number of a threadpool of an ORB, 0 for the one that it begins with: RTCORBA::ThreadpoolPolicy (number 41) of an object adapter names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadpoolId(pub u32);
 
 /// Priorities whose requests share a connection.

@@ -1,0 +1,146 @@
+//! Priorities of single objects by clause (RTCORBA 1.x, clause 5.7.4: RTPortableServer).
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::lanes::{LaneWorld, Told, declared, priority, propagated};
+use common::servant::PROBE_ID;
+use common::{Over, over_each};
+use deckwatch_orb::{
+    IdAssignment, PoaError, Policies, Priority, RequestProcessing, SystemExceptionKind as Kind,
+};
+
+fn declaring(world: &LaneWorld, id_assignment: IdAssignment) -> Policies {
+    Policies {
+        threadpool: Some(world.pool(&[5, 90])),
+        priority_model: declared(5),
+        id_assignment,
+        ..Policies::default()
+    }
+}
+
+#[track_caller]
+fn raises<T: std::fmt::Debug>(outcome: Result<T, PoaError>, kind: Kind) {
+    match outcome {
+        Err(PoaError::System(exception)) => assert_eq!(exception.kind, kind),
+        other => panic!("a system exception: {other:?}"),
+    }
+}
+
+#[test]
+fn an_object_activated_with_a_priority_is_served_at_it() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("a", &declaring(&world, IdAssignment::SystemId));
+    let id = poa.activate_object_with_priority(world.servant(), priority(90));
+    let told = Told::of(&poa.id_to_reference(&id.unwrap()).unwrap());
+    assert_eq!((told.model(), told.lanes.len()), ((1, 90), 1));
+    assert_eq!(told.ask_priority(&told.address(), None).0, 90);
+}
+
+#[test]
+fn an_object_activated_with_id_and_priority_is_served_at_it_and_others_at_the_adapters() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        id_uniqueness: deckwatch_orb::IdUniqueness::MultipleId,
+        ..declaring(&world, IdAssignment::UserId)
+    };
+    let poa = world.adapter("a", &policies);
+    poa.activate_object_with_id_and_priority(b"high", world.servant(), priority(90))
+        .unwrap();
+    poa.activate_object_with_id(b"low", world.servant())
+        .unwrap();
+    for (id, served) in [(&b"high"[..], 90), (b"low", 5)] {
+        let told = Told::of(&poa.id_to_reference(id).unwrap());
+        assert_eq!(told.model(), (1, served));
+        assert_eq!(told.ask_priority(&told.address(), None).0, served);
+    }
+}
+
+#[test]
+fn a_reference_made_with_a_priority_leads_to_its_lane_and_its_object_gets_it() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("a", &declaring(&world, IdAssignment::UserId));
+    let made = poa.create_reference_with_id_and_priority(b"later", PROBE_ID, priority(90));
+    let told = Told::of(&made.unwrap());
+    assert_eq!(told.model(), (1, 90));
+    poa.activate_object_with_id(b"later", world.servant())
+        .unwrap();
+    assert_eq!(told.ask_priority(&told.address(), None).0, 90);
+    let again = Told::of(&poa.id_to_reference(b"later").unwrap());
+    assert_eq!(again.address(), told.address());
+}
+
+#[test]
+fn a_reference_made_with_a_priority_and_no_id_leads_to_its_lane() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        request_processing: RequestProcessing::UseDefaultServant,
+        id_uniqueness: deckwatch_orb::IdUniqueness::MultipleId,
+        ..declaring(&world, IdAssignment::SystemId)
+    };
+    let poa = world.adapter("a", &policies);
+    poa.set_servant(world.servant()).unwrap();
+    for number in [5, 90] {
+        let made = poa.create_reference_with_priority(PROBE_ID, priority(number));
+        let told = Told::of(&made.unwrap());
+        assert_eq!(told.ask_priority(&told.address(), None).0, number);
+    }
+}
+
+#[test]
+fn a_priority_without_a_lane_is_bad_param_and_so_is_one_that_is_none() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("a", &declaring(&world, IdAssignment::SystemId));
+    raises(
+        poa.activate_object_with_priority(world.servant(), priority(6)),
+        Kind::BadParam,
+    );
+    raises(
+        poa.create_reference_with_priority(PROBE_ID, priority(6)),
+        Kind::BadParam,
+    );
+    for number in [-1, i16::MIN] {
+        let refused = Priority::try_from(number).map(drop);
+        assert_eq!(refused.unwrap_err().kind, Kind::BadParam);
+    }
+}
+
+#[test]
+fn an_object_keeps_the_priority_that_its_reference_was_made_with() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("a", &declaring(&world, IdAssignment::UserId));
+    let refer = |number| {
+        poa.create_reference_with_id_and_priority(b"one", PROBE_ID, priority(number))
+            .map(drop)
+    };
+    assert_eq!(refer(90), Ok(()));
+    assert_eq!(refer(90), Ok(()));
+    raises(refer(5), Kind::BadInvOrder);
+    let activate = |number| {
+        poa.activate_object_with_id_and_priority(b"one", world.servant(), priority(number))
+    };
+    raises(activate(5), Kind::BadInvOrder);
+    assert_eq!(activate(90), Ok(()));
+    raises(refer(5), Kind::BadInvOrder);
+    assert_eq!(refer(90), Ok(()));
+}
+
+over_each! {
+    fn only_a_server_that_declares_priorities_gives_them_to_objects(over) {
+        let world = LaneWorld::new(over);
+        for (name, priority_model) in [("plain", None), ("propagated", propagated(5))] {
+            let policies = Policies { priority_model, ..Policies::default() };
+            let poa = world.adapter(name, &policies);
+            let wrong = PoaError::WrongPolicy;
+            let five = priority(5);
+            let activated = poa.activate_object_with_priority(world.servant(), five);
+            assert_eq!(activated.map(drop), Err(wrong));
+            let activated = poa.activate_object_with_id_and_priority(b"id", world.servant(), five);
+            assert_eq!(activated, Err(wrong));
+            let made = poa.create_reference_with_priority(PROBE_ID, five);
+            assert_eq!(made.map(drop), Err(wrong));
+            let made = poa.create_reference_with_id_and_priority(b"id", PROBE_ID, five);
+            assert_eq!(made.map(drop), Err(wrong));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Threadpools and priority models by clause (RTCORBA 1.x, clauses 5.7, 5.8 and 5.10): requests made by hand, to the places that
+//! references tell.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::ior::Ior;
+use common::lanes::{
+    LaneWorld, RT_CORBA_PRIORITY, Told, declared, heard_priority, lane, priority, priority_context,
+    propagated,
+};
+use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
+use common::{Over, Wire};
+use deckwatch_orb::{
+    Counter, PoaError, Policies, PriorityBand, PriorityBands, SystemException,
+    SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
+};
+
+fn kind_of<T: std::fmt::Debug>(outcome: Result<T, SystemException>) -> Kind {
+    outcome.expect_err("an exception").kind
+}
+
+fn bands(bands: &[(i16, i16)]) -> Option<PriorityBands> {
+    let band = |&(low, high): &(i16, i16)| PriorityBand {
+        low: priority(low),
+        high: priority(high),
+    };
+    let bands: Vec<_> = bands.iter().map(band).collect();
+    Some(PriorityBands::new(&bands).expect("in order"))
+}
+
+/// A server with lanes, and an object whose callers say their priority.
+fn propagating(priorities: &[i16]) -> (LaneWorld, Told) {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        threadpool: Some(world.pool(priorities)),
+        priority_model: propagated(priorities[0]),
+        ..Policies::default()
+    };
+    let poa = world.adapter("propagated", &policies);
+    let told = world.object(&poa);
+    (world, told)
+}
+
+#[test]
+fn a_reference_tells_the_endpoint_of_each_lane_and_the_priority_model() {
+    let (_world, told) = propagating(&[20, 5, 100]);
+    let priorities: Vec<_> = told
+        .lanes
+        .iter()
+        .map(|(_, _, priority)| *priority)
+        .collect();
+    assert_eq!(priorities, [20, 5, 100]);
+    let ports: std::collections::HashSet<_> = told.lanes.iter().map(|(_, port, _)| port).collect();
+    assert_eq!(ports.len(), 3, "each lane has its own: {:?}", told.lanes);
+    assert_eq!(told.address(), told.lane(20), "the first is the profile's");
+    assert_eq!(told.model(), (0, 20));
+}
+
+#[test]
+fn a_request_is_served_by_the_lane_whose_port_it_comes_to() {
+    let (world, told) = propagating(&[20, 5, 100]);
+    for number in [5, 20, 100] {
+        let (served, thread) = told.ask_priority(&told.lane(number), Some(number));
+        assert_eq!(served, number, "{thread}");
+    }
+    assert_eq!(world.orb.counters().read(Counter::PriorityChanges), 0);
+}
+
+#[test]
+fn a_caller_without_a_priority_is_served_by_the_first_lane() {
+    let (_world, told) = propagating(&[20, 5]);
+    let (served, _) = told.ask_priority(&told.address(), None);
+    assert_eq!(served, 20);
+}
+
+#[test]
+fn the_priority_of_a_request_comes_back_with_its_reply_as_it_was() {
+    let (_world, told) = propagating(&[20]);
+    let data = priority_context(20);
+    let request = told
+        .request("ping")
+        .context(RT_CORBA_PRIORITY, &data)
+        .context(4_711, b"of nobody");
+    let reply = Wire::at(&told.address()).ask(&request.bare()).reply();
+    assert_eq!(reply.status, NO_EXCEPTION);
+    assert_eq!(reply.contexts, [(RT_CORBA_PRIORITY, data)]);
+    let plain = told.request("ping").bare();
+    let reply = Wire::at(&told.address()).ask(&plain).reply();
+    assert_eq!(reply.contexts, []);
+}
+
+#[test]
+fn a_lane_whose_thread_is_kept_busy_holds_up_no_other() {
+    let (world, told) = propagating(&[5, 90]);
+    let mut low = Wire::at(&told.lane(5));
+    low.say(&told.request("meet").bare());
+    world.witness.probe.gate.wait_for_arrivals(1);
+    for _ in 0..100 {
+        assert_eq!(told.ask_priority(&told.lane(90), Some(90)).0, 90);
+    }
+    world.witness.probe.gate.open();
+    assert_eq!(low.hear().expect("a reply").reply().status, NO_EXCEPTION);
+}
+
+#[test]
+fn an_object_of_a_declared_priority_is_told_at_its_lane_alone() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        threadpool: Some(world.pool(&[5, 90])),
+        priority_model: declared(90),
+        ..Policies::default()
+    };
+    let told = world.object(&world.adapter("declared", &policies));
+    assert_eq!(told.model(), (1, 90));
+    let priorities: Vec<_> = told
+        .lanes
+        .iter()
+        .map(|(_, _, priority)| *priority)
+        .collect();
+    assert_eq!(priorities, [90]);
+    // Whatever the caller says.
+    for said in [None, Some(5), Some(90)] {
+        assert_eq!(told.ask_priority(&told.address(), said).0, 90);
+    }
+}
+
+#[test]
+fn a_request_at_the_lane_of_another_priority_or_another_pool_is_sent_to_its_own() {
+    let world = LaneWorld::new(Over::Tcp);
+    let pool = world.pool(&[5, 90]);
+    let of = |priority_model, name| {
+        let policies = Policies {
+            threadpool: Some(pool),
+            priority_model,
+            ..Policies::default()
+        };
+        world.object(&world.adapter(name, &policies))
+    };
+    let (told, open) = (
+        of(declared(90), "declared"),
+        of(propagated(5), "propagated"),
+    );
+    let default = Told::of(
+        &world
+            .root
+            .servant_to_reference(&world.servant())
+            .expect("implicit"),
+    );
+    for (from, asked) in [(&open, &told), (&default, &told), (&told, &default)] {
+        let request = asked.request("ping").bare();
+        let mut reply = Wire::at(&from.address()).ask(&request).reply();
+        assert_eq!(reply.status, LOCATION_FORWARD);
+        let forward = Told::of_ior("", &Ior::read(&mut reply.body));
+        assert_eq!(forward.address(), asked.address());
+        assert_eq!(forward.profile.key, asked.profile.key);
+    }
+    assert_eq!(world.orb.counters().read(Counter::LanesMissed), 3);
+}
+
+#[test]
+fn a_thread_of_a_pool_without_lanes_takes_the_priority_of_each_request_and_gives_it_back() {
+    let world = LaneWorld::new(Over::Tcp);
+    let rt = world.orb.rt_orb();
+    let pool = rt.create_threadpool(0, 1, 0, priority(30));
+    let pool = Some(pool.expect("one thread"));
+    let of = |priority_model, name| {
+        let policies = Policies {
+            threadpool: pool,
+            priority_model,
+            ..Policies::default()
+        };
+        world.object(&world.adapter(name, &policies))
+    };
+    let (plain, said, fixed) = (
+        of(None, "a"),
+        of(propagated(12), "b"),
+        of(declared(44), "c"),
+    );
+    let changes = || world.orb.counters().read(Counter::PriorityChanges);
+    let ask = |told: &Told, number| told.ask_priority(&told.address(), number).0;
+    assert_eq!((ask(&plain, None), changes()), (30, 0));
+    assert_eq!((ask(&said, Some(70)), changes()), (70, 1));
+    assert_eq!((ask(&plain, Some(70)), changes()), (30, 1));
+    assert_eq!((ask(&said, None), changes()), (12, 2));
+    assert_eq!((ask(&said, Some(30)), changes()), (30, 2));
+    assert_eq!((ask(&fixed, Some(70)), changes()), (44, 3));
+    assert!(plain.lanes.is_empty() && said.lanes.is_empty(), "no lanes");
+    assert_eq!((said.model(), fixed.model()), ((0, 12), (1, 44)));
+    assert!(plain.policies.is_empty());
+}
+
+#[test]
+fn the_pool_that_the_orb_begins_with_serves_priorities_too() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        priority_model: propagated(3),
+        ..Policies::default()
+    };
+    let told = world.object(&world.adapter("of the default pool", &policies));
+    let plain = Told::of(
+        &world
+            .root
+            .servant_to_reference(&world.servant())
+            .expect("implicit"),
+    );
+    let mut wire = Wire::at(&told.address());
+    for (said, served) in [(Some(9), 9), (None, 3)] {
+        assert_eq!(told.ask_priority(&told.address(), said).0, served);
+        let reply = wire.ask(&plain.request("the_priority").bare()).reply();
+        assert_eq!(heard_priority(reply).0, -1);
+    }
+}
+
+#[test]
+fn a_priority_that_is_none_is_bad_param() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        priority_model: propagated(3),
+        ..Policies::default()
+    };
+    let told = world.object(&world.adapter("a", &policies));
+    let request = told
+        .request("ping")
+        .context(RT_CORBA_PRIORITY, &priority_context(-1));
+    let raised = Wire::at(&told.address()).ask(&request.bare()).reply();
+    assert_eq!(raised.exception().0, "IDL:omg.org/CORBA/BAD_PARAM:1.0");
+}
+
+#[test]
+fn a_threadpool_that_cannot_be_meant_is_bad_param() {
+    let world = LaneWorld::new(Over::Tcp);
+    let rt = world.orb.rt_orb();
+    let idle = ThreadpoolLane {
+        static_threads: 0,
+        ..lane(5)
+    };
+    for lanes in [&[][..], &[idle], &[lane(5), lane(5)]] {
+        let made = rt.create_threadpool_with_lanes(0, lanes);
+        assert_eq!(kind_of(made), Kind::BadParam, "{lanes:?}");
+    }
+    let made = rt.create_threadpool(0, 0, 5, priority(5));
+    assert_eq!(kind_of(made), Kind::BadParam);
+    let endless = ThreadpoolLane {
+        dynamic_threads: u32::MAX,
+        ..lane(5)
+    };
+    let made = rt.create_threadpool_with_lanes(0, &[endless]);
+    assert_eq!(kind_of(made), Kind::ImpLimit);
+}
+
+#[test]
+fn a_threadpool_is_destroyed_once_and_not_under_an_adapter() {
+    let world = LaneWorld::new(Over::Tcp);
+    let rt = world.orb.rt_orb();
+    let invalid = Err(ThreadpoolError::InvalidThreadpool);
+    assert_eq!(rt.destroy_threadpool(ThreadpoolId(0)), invalid);
+    assert_eq!(rt.destroy_threadpool(ThreadpoolId(4_711)), invalid);
+    let pool = world.pool(&[5]);
+    let policies = Policies {
+        threadpool: Some(pool),
+        priority_model: propagated(5),
+        ..Policies::default()
+    };
+    let poa = world.adapter("a", &policies);
+    let address = world.object(&poa).address();
+    let used = rt.destroy_threadpool(pool);
+    let Err(ThreadpoolError::System(used)) = used else {
+        panic!("an adapter uses it: {used:?}");
+    };
+    assert_eq!(used.kind, Kind::BadInvOrder);
+    poa.destroy(false, true).expect("once");
+    assert_eq!(rt.destroy_threadpool(pool), Ok(()));
+    assert_eq!(rt.destroy_threadpool(pool), invalid);
+    let (host, port) = address;
+    let refused = std::net::TcpStream::connect((host.as_str(), port));
+    assert!(refused.is_err(), "nobody listens there any more");
+    let made = world.root.create_poa("b", None, &policies);
+    assert_eq!(made.map(drop), Err(PoaError::InvalidPolicy(41)));
+}
+
+#[test]
+fn policies_that_contradict_each_other_or_the_pool_make_no_adapter() {
+    let world = LaneWorld::new(Over::Tcp);
+    let lanes = Some(world.pool(&[5, 90]));
+    let rt = world.orb.rt_orb();
+    let pool = rt.create_threadpool(0, 1, 0, priority(30));
+    let laneless = Some(pool.expect("one thread"));
+    let refused = |policies: Policies| {
+        let made = world.root.create_poa("refused", None, &policies);
+        made.map(drop).expect_err("policies that contradict")
+    };
+    let with = |threadpool, priority_model, priority_bands| Policies {
+        threadpool,
+        priority_model,
+        priority_bands,
+        ..Policies::default()
+    };
+    let invalid = PoaError::InvalidPolicy;
+    assert_eq!(refused(with(lanes, None, None)), invalid(41));
+    assert_eq!(refused(with(lanes, declared(6), None)), invalid(40));
+    let main = Policies {
+        thread: ThreadPolicy::MainThreadModel,
+        ..with(lanes, declared(5), None)
+    };
+    assert_eq!(refused(main), invalid(16));
+    for (model, list) in [
+        (propagated(5), &[][..]),
+        (propagated(5), &[(0, 10), (11, 89)]),
+        (declared(5), &[(80, 100)]),
+    ] {
+        assert_eq!(refused(with(lanes, model, bands(list))), invalid(45));
+    }
+    let without_model = refused(with(laneless, None, bands(&[(0, 10)])));
+    let PoaError::System(exception) = without_model else {
+        panic!("a system exception: {without_model:?}");
+    };
+    assert_eq!(exception.kind, Kind::InvPolicy);
+    let together = [
+        with(lanes, propagated(5), bands(&[(0, 10), (11, 90)])),
+        with(lanes, declared(5), bands(&[(0, 10)])),
+        with(laneless, propagated(1), bands(&[(0, 10)])),
+    ];
+    for (number, policies) in together.iter().enumerate() {
+        world.adapter(&number.to_string(), policies);
+    }
+}
+
+#[test]
+fn bands_are_told_in_the_reference() {
+    let world = LaneWorld::new(Over::Tcp);
+    let policies = Policies {
+        threadpool: Some(world.pool(&[5, 90])),
+        priority_model: propagated(5),
+        priority_bands: bands(&[(0, 10), (11, 90)]),
+        ..Policies::default()
+    };
+    let told = world.object(&world.adapter("banded", &policies));
+    let (_, value) = told
+        .policies
+        .iter()
+        .find(|(number, _)| *number == 45)
+        .expect("the bands");
+    let mut value = common::Cursor::encapsulated(value);
+    assert_eq!(value.u32(), 2);
+    let numbers: Vec<_> = (0..4).map(|_| value.u16()).collect();
+    assert_eq!(numbers, [0, 10, 11, 90]);
+}

@@ -1,0 +1,285 @@
+//! What real-time policies make of an adapter: which threadpool serves it, at which priorities, and what its references say of that
+//! (RTCORBA 1.x, clauses 5.7, 5.10 and 5.13: RTPortableServer).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use deckwatch_giop::ior::TaggedComponent;
+
+use super::{ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy, read, write};
+use crate::limits::OBJECT_PRIORITIES_MAX;
+use crate::rt::{self, PoolLane, Priority, PriorityModel, PriorityModelPolicy, Threadpool};
+use crate::wire::Reach;
+use crate::{Completion, ObjectRef, Servant, SystemException, minor};
+use crate::{raise, raise::own};
+
+/// Where an adapter is served, and at which priorities.
+pub(crate) struct Realtime {
+    pub(crate) pool: Arc<Threadpool>,
+    pub(crate) model: Option<PriorityModelPolicy>,
+    /// The number of the pool where a request that came to it needs no second look; else one that no pool has.
+    mark: u32,
+    /// Priorities of objects that references were made for before they were activated.
+    reserved: RwLock<HashMap<ObjectId, Priority>>,
+}
+
+/// No pool has this number.
+const NO_POOL: u32 = u32::MAX;
+
+impl Realtime {
+    /// # Errors
+    /// What `create_poa` raises for policies that do not go together.
+    pub(super) fn new(policies: &Policies, pool: Arc<Threadpool>) -> Result<Self, PoaError> {
+        check(policies, &pool)?;
+        Ok(Self {
+            model: policies.priority_model,
+            mark: policies.priority_model.map_or(pool.id.0, |_| NO_POOL),
+            pool,
+            reserved: RwLock::default(),
+        })
+    }
+
+    /// Whether a request that came by a lane of this pool is served as it came, whatever its priority.
+    #[inline]
+    pub(crate) const fn is_plain_at(&self, pool: u32) -> bool {
+        self.mark == pool
+    }
+
+    /// The priority that the server declares for an object.
+    pub(crate) fn declared(&self, own: Option<Priority>) -> Option<Priority> {
+        let model = self.model?;
+        let is_declared = model.priority_model == PriorityModel::ServerDeclared;
+        is_declared.then(|| own.unwrap_or(model.server_priority))
+    }
+
+    /// The lanes at which an object may be asked, the default one first.
+    fn lanes(&self, own: Option<Priority>) -> &[PoolLane] {
+        let all = &self.pool.lanes;
+        let declared = self.declared(own).filter(|_| self.pool.has_lanes);
+        let is_it = |at: &PoolLane| at.lane.station.priority == declared;
+        match declared.and_then(|_| all.iter().position(is_it)) {
+            Some(only) => &all[only..=only],
+            None => all,
+        }
+    }
+
+    /// What a reference to an object of this priority carries.
+    pub(super) fn reach(
+        &self,
+        policies: &Policies,
+        own: Option<Priority>,
+    ) -> Result<Reach<'_>, SystemException> {
+        let lanes = self.lanes(own);
+        Ok(Reach {
+            endpoints: &lanes[0].published,
+            components: self.components(policies, lanes, own)?,
+        })
+    }
+
+    fn components(
+        &self,
+        policies: &Policies,
+        lanes: &[PoolLane],
+        own: Option<Priority>,
+    ) -> Result<Cow<'static, [TaggedComponent]>, SystemException> {
+        let Some(model) = self.model else {
+            return Ok(Cow::Borrowed(&[]));
+        };
+        let told = PriorityModelPolicy {
+            server_priority: self.declared(own).unwrap_or(model.server_priority),
+            ..model
+        };
+        let mut components = Vec::with_capacity(2);
+        if self.pool.has_lanes {
+            components.extend(rt::lane_endpoints(lanes)?);
+        }
+        components.push(rt::exposed_policies(policies, told)?);
+        Ok(Cow::Owned(components))
+    }
+
+    /// The priority that a reference was made with for an object that was not active.
+    pub(super) fn reserved(&self, id: &[u8]) -> Option<Priority> {
+        self.model?;
+        read(&self.reserved).get(id).copied()
+    }
+
+    /// Keeps the priority that a reference is made with.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER where the object has another already, NO_RESOURCES at [`OBJECT_PRIORITIES_MAX`].
+    fn reserve(&self, id: &[u8], priority: Priority) -> Result<(), SystemException> {
+        let mut reserved = write(&self.reserved);
+        match reserved.get(id) {
+            Some(before) if *before == priority => return Ok(()),
+            Some(_) => return Err(other_priority()),
+            None => {}
+        }
+        if reserved.len() >= OBJECT_PRIORITIES_MAX {
+            return Err(raise::no_resources(minor::NONE, Completion::No));
+        }
+        reserved.insert(ObjectId::new(id), priority);
+        Ok(())
+    }
+}
+
+fn other_priority() -> SystemException {
+    raise::bad_inv_order(own::OBJECT_PRIORITY_CHANGED, Completion::No)
+}
+
+/// Policy type ids, as [`PoaError::InvalidPolicy`] names them.
+const THREAD: u16 = 16;
+const PRIORITY_MODEL: u16 = 40;
+pub(super) const THREADPOOL: u16 = 41;
+const PRIORITY_BANDS: u16 = 45;
+
+/// Refuses policies that contradict each other or the pool.
+fn check(policies: &Policies, pool: &Threadpool) -> Result<(), PoaError> {
+    if pool.has_lanes && policies.thread == ThreadPolicy::MainThreadModel {
+        return Err(PoaError::InvalidPolicy(THREAD));
+    }
+    let Some(model) = policies.priority_model else {
+        if pool.has_lanes {
+            return Err(PoaError::InvalidPolicy(THREADPOOL));
+        }
+        return match policies.priority_bands {
+            Some(_) => Err(raise::inv_policy(own::BANDS_WITHOUT_MODEL, Completion::No).into()),
+            None => Ok(()),
+        };
+    };
+    let is_declared = model.priority_model == PriorityModel::ServerDeclared;
+    if is_declared && pool.has_lanes && pool.lane_at(model.server_priority).is_none() {
+        return Err(PoaError::InvalidPolicy(PRIORITY_MODEL));
+    }
+    let Some(bands) = policies.priority_bands else {
+        return Ok(());
+    };
+    let is_missed = |band: &rt::PriorityBand| {
+        let mut lanes = pool.lanes.iter().filter_map(|at| at.lane.station.priority);
+        pool.has_lanes && !lanes.any(|priority| band.holds(priority))
+    };
+    let mut declared = bands
+        .iter()
+        .filter(|band| band.holds(model.server_priority));
+    if bands.is_empty() || bands.iter().any(is_missed) || (is_declared && declared.next().is_none())
+    {
+        return Err(PoaError::InvalidPolicy(PRIORITY_BANDS));
+    }
+    Ok(())
+}
+
+impl PoaState {
+    /// The priority that an object has been given, if it has one of its own.
+    pub(super) fn priority_of(&self, slot: Option<crate::SlotKey>, id: &[u8]) -> Option<Priority> {
+        self.realtime.model?;
+        let adapter = self.adapter.upgrade()?;
+        let active = slot.and_then(|slot| adapter.objects.pin(slot));
+        match active {
+            Some(object) => object.priority,
+            None => self.realtime.reserved(id),
+        }
+    }
+}
+
+impl PoaState {
+    /// The priority that a reference was made with for an object that was not active.
+    pub(crate) fn reserved_priority(&self, id: &[u8]) -> Option<Priority> {
+        self.realtime.reserved(id)
+    }
+}
+
+/// RTPortableServer::POA.
+impl Poa {
+    /// A reference to an object of this adapter for who has asked at another place.
+    pub(crate) fn own_reference(&self, id: &[u8]) -> Result<ObjectRef, SystemException> {
+        self.reference_to(id, "").map_err(|error| match error {
+            PoaError::System(exception) => exception,
+            _ => super::unknown_adapter(),
+        })
+    }
+
+    /// As [`Poa::create_reference`], to an object of a priority of its own.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED and SYSTEM_ID; BAD_PARAM where no lane has the priority.
+    pub fn create_reference_with_priority(
+        &self,
+        repository_id: &str,
+        priority: Priority,
+    ) -> Result<ObjectRef, PoaError> {
+        self.require_priority(priority)?;
+        let id = self.new_reference_id()?;
+        self.0.realtime.reserve(&id, priority)?;
+        self.reference_to(&id, repository_id)
+    }
+
+    /// As [`Poa::create_reference_with_id`], to an object of a priority of its own.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM where no lane has the priority, and as there; BAD_INV_ORDER
+    /// where the object has another priority.
+    pub fn create_reference_with_id_and_priority(
+        &self,
+        id: &[u8],
+        repository_id: &str,
+        priority: Priority,
+    ) -> Result<ObjectRef, PoaError> {
+        self.require_priority(priority)?;
+        self.check_id(id)?;
+        let slot = self.0.map.slot_of(id);
+        match slot {
+            Some(_) if self.0.priority_of(slot, id) != Some(priority) => {
+                return Err(other_priority().into());
+            }
+            Some(_) => {}
+            None => self.0.realtime.reserve(id, priority)?,
+        }
+        self.reference_to(id, repository_id)
+    }
+
+    /// As [`Poa::activate_object`], at a priority of its own.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM where no lane has the priority.
+    pub fn activate_object_with_priority(
+        &self,
+        servant: Arc<dyn Servant>,
+        priority: Priority,
+    ) -> Result<ObjectId, PoaError> {
+        self.require_priority(priority)?;
+        let id = self.new_reference_id()?;
+        self.insert(&id, servant, Some(priority))?;
+        Ok(id)
+    }
+
+    /// As [`Poa::activate_object_with_id`], at a priority of its own.
+    ///
+    /// # Errors
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM where no lane has the priority; BAD_INV_ORDER
+    /// where a reference to the object was made with another.
+    pub fn activate_object_with_id_and_priority(
+        &self,
+        id: &[u8],
+        servant: Arc<dyn Servant>,
+        priority: Priority,
+    ) -> Result<(), PoaError> {
+        self.require_priority(priority)?;
+        self.require(self.0.retains())?;
+        self.check_id(id)?;
+        let reserved = self.0.realtime.reserved(id);
+        if reserved.is_some_and(|reserved| reserved != priority) {
+            return Err(other_priority().into());
+        }
+        self.insert(&ObjectId::new(id), servant, Some(priority))
+    }
+
+    /// Whether objects of the adapter may have this priority.
+    fn require_priority(&self, priority: Priority) -> Result<(), PoaError> {
+        let realtime = &self.0.realtime;
+        self.require(realtime.declared(None).is_some())?;
+        if realtime.pool.has_lanes && realtime.pool.lane_at(priority).is_none() {
+            return Err(raise::bad_param(own::PRIORITY_WITHOUT_LANE, Completion::No).into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! At which priority a request is served, and whether by this lane (RTCORBA 1.x, clauses 5.7 and 5.10).
+//!
+//! The threads of a lane keep their priority: a request comes to the lane of its priority. Those of a pool without lanes
+//! take the priority of the request while they serve it.
+
+use std::sync::Arc;
+
+use deckwatch_giop::{Request, context_id, parse_priority_context};
+use deckwatch_os::schedule::{self, Class};
+
+use super::Lane;
+use super::dispatch::Outcome;
+use super::upcall::Upcall;
+use crate::adapter::{Found, Poa, PoaState};
+use crate::counters::Counter;
+use crate::orb::OrbCore;
+use crate::rt::{Priority, PriorityModel, current};
+use crate::wire::Contexts;
+use crate::{Completion, SystemException, SystemExceptionKind as Kind};
+use crate::{minor, raise, raise::own};
+
+/// The calling thread has the priority of a request; on drop the one before.
+pub(super) struct AtPriority {
+    before: Option<Priority>,
+    class: Option<Class>,
+}
+
+impl Drop for AtPriority {
+    fn drop(&mut self) {
+        if let Some(class) = self.class {
+            // What the thread has had it may have again.
+            let _restored = schedule::set_class(class);
+        }
+        current::replace(self.before);
+    }
+}
+
+impl OrbCore {
+    /// Puts the calling thread at this priority. Where the host does not permit it and the ORB may do without, it stays where
+    /// it is, which is counted.
+    ///
+    /// # Errors
+    /// NO_RESOURCES where it is not permitted, DATA_CONVERSION where no native priority is mapped to it.
+    pub(crate) fn enter_priority(&self, priority: Priority) -> Result<(), SystemException> {
+        match self.mappings.enter(priority) {
+            Err(denied) if denied.kind == Kind::NoPermission => {
+                if !self.settings.priority_fallback {
+                    return Err(raise::no_resources(own::PRIORITY_DENIED, Completion::No));
+                }
+                self.client.counters.count(Counter::PriorityFallbacks);
+                Ok(())
+            }
+            entered => entered,
+        }
+    }
+}
+
+impl Lane {
+    /// Takes the calling thread to the priority of a request that has been found; or says what the request comes to otherwise.
+    pub(super) fn take_ground(
+        &self,
+        upcall: &Upcall<'_>,
+        found: &Found<'_>,
+    ) -> Result<Option<AtPriority>, Outcome> {
+        let (adapter, id, own) = match found {
+            Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
+            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
+            Found::Elsewhere(_) => return Ok(None),
+        };
+        let realtime = &adapter.realtime;
+        if realtime.is_plain_at(self.station.pool) {
+            return Ok(None);
+        }
+        let declared = realtime.declared(own);
+        let is_here = realtime.pool.id.0 == self.station.pool
+            && (!realtime.pool.has_lanes
+                || declared.is_none()
+                || declared == self.station.priority);
+        if !is_here {
+            return Err(self.send_elsewhere(adapter, id));
+        }
+        let Some(model) = realtime.model.filter(|_| !realtime.pool.has_lanes) else {
+            return Ok(None);
+        };
+        let priority = match (model.priority_model, declared) {
+            (PriorityModel::ServerDeclared, Some(declared)) => declared,
+            _ => match said_priority(upcall.request) {
+                Ok(said) => said.unwrap_or(model.server_priority),
+                Err(exception) => return Err(Outcome::Raise(exception)),
+            },
+        };
+        self.at_priority(priority).map_err(Outcome::Raise)
+    }
+
+    /// The lane or pool is not the object's: the caller is told where it is.
+    fn send_elsewhere(&self, adapter: &Arc<PoaState>, id: &[u8]) -> Outcome {
+        self.counters.count(Counter::LanesMissed);
+        match Poa::of(adapter).own_reference(id) {
+            Ok(target) => Outcome::Forward(target),
+            Err(exception) => Outcome::Raise(exception),
+        }
+    }
+
+    /// None: the thread has this priority already.
+    fn at_priority(&self, priority: Priority) -> Result<Option<AtPriority>, SystemException> {
+        let before = current::priority();
+        if before == Some(priority) {
+            return Ok(None);
+        }
+        let gone = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
+        let orb = self.orb.upgrade().ok_or(gone)?;
+        let class = schedule::class().ok();
+        orb.enter_priority(priority)?;
+        self.counters.count(Counter::PriorityChanges);
+        current::replace(Some(priority));
+        Ok(Some(AtPriority { before, class }))
+    }
+}
+
+/// The priority that a request travels with.
+///
+/// # Errors
+/// MARSHAL where it cannot be read, BAD_PARAM for a negative one.
+pub(super) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, SystemException> {
+    let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY) else {
+        return Ok(None);
+    };
+    Priority::try_from(parse_priority_context(data)?).map(Some)
+}
+
+/// The priority of a request goes back with its reply, as it came.
+pub(super) fn echo_priority<'r>(contexts: &mut Contexts<'r>, request: &Request<'r>) {
+    if !request.contexts.is_empty()
+        && let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY)
+    {
+        contexts.push(context_id::RT_CORBA_PRIORITY, data);
+    }
+}

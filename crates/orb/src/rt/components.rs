@@ -1,0 +1,93 @@
+//! What references to objects of a real-time adapter tell their callers: where each lane takes its requests, as TAO writes it, and
+//! the policies that callers obey.
+
+use deckwatch_cdr::EncodeError;
+use deckwatch_giop::ior::policies::{
+    BandValue, PriorityModelValue, ProtocolValue, policies_component,
+};
+use deckwatch_giop::ior::{LaneEndpoint, TaggedComponent};
+
+use super::{PoolLane, Priority, PriorityModelPolicy, Protocol, ProtocolProperties};
+use crate::Policies;
+use crate::transport::Endpoint;
+
+/// The endpoints of these lanes, each with its priority; those of the first, which are the profile's own, first. None where none is
+/// reached by TCP.
+pub(crate) fn lane_endpoints(lanes: &[PoolLane]) -> Result<Option<TaggedComponent>, EncodeError> {
+    let mut endpoints = Vec::new();
+    for at in lanes {
+        let priority = at.lane.station.priority.map_or(-1, Priority::value);
+        endpoints.extend(at.published.iter().filter_map(|endpoint| match endpoint {
+            Endpoint::Tcp { host, port } => Some(LaneEndpoint {
+                host: host.clone(),
+                port: *port,
+                priority,
+            }),
+            _ => None,
+        }));
+    }
+    if endpoints.is_empty() {
+        return Ok(None);
+    }
+    LaneEndpoint::list_to_component(&endpoints).map(Some)
+}
+
+/// The policies of an adapter that are told to callers.
+pub(crate) fn exposed_policies(
+    policies: &Policies,
+    model: PriorityModelPolicy,
+) -> Result<TaggedComponent, EncodeError> {
+    let model = PriorityModelValue {
+        model: model.priority_model as u32,
+        server_priority: model.server_priority.value(),
+    };
+    let mut values = vec![model.to_policy()?];
+    if let Some(protocols) = policies.client_protocol {
+        let told: Vec<_> = protocols.iter().map(protocol_value).collect();
+        values.push(ProtocolValue::list_to_policy(&told)?);
+    }
+    if let Some(bands) = policies.priority_bands {
+        let told = bands.iter().map(|band| BandValue {
+            low: band.low.value(),
+            high: band.high.value(),
+        });
+        values.push(BandValue::list_to_policy(&told.collect::<Vec<_>>())?);
+    }
+    policies_component(&values)
+}
+
+/// A protocol that is named without properties travels with those that connections have without a policy.
+fn protocol_value(protocol: &Protocol) -> ProtocolValue {
+    let properties = protocol.properties.clone();
+    match properties.or_else(|| ProtocolProperties::usual(protocol.protocol_type)) {
+        None => ProtocolValue::Other(protocol.protocol_type),
+        Some(ProtocolProperties::Tcp(tcp)) => ProtocolValue::Tcp {
+            buffers: [tcp.send_buffer_size, tcp.recv_buffer_size],
+            keep_alive: tcp.keep_alive,
+            dont_route: tcp.dont_route,
+            no_delay: tcp.no_delay,
+        },
+        Some(ProtocolProperties::UnixDomain(unix)) => ProtocolValue::UnixDomain {
+            buffers: [unix.send_buffer_size, unix.recv_buffer_size],
+        },
+        Some(ProtocolProperties::SharedMemory(memory)) => ProtocolValue::SharedMemory {
+            size: memory.preallocate_buffer_size,
+            names: [memory.mmap_filename, memory.mmap_lockname],
+        },
+    }
+}
+
+impl ProtocolProperties {
+    /// Those of a protocol for which nothing is said.
+    fn usual(protocol_type: u32) -> Option<Self> {
+        use super::protocol_type as of;
+        Some(match protocol_type {
+            of::TCP => Self::Tcp(super::TcpProtocolProperties::default()),
+            of::UNIX_DOMAIN => Self::UnixDomain(super::UnixDomainProtocolProperties::default()),
+            of::SHARED_MEMORY => {
+                Self::SharedMemory(super::SharedMemoryProtocolProperties::default())
+            }
+            _ => return None,
+        })
+    }
+}

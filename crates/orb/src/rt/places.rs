@@ -1,0 +1,114 @@
+//! Where lanes listen, and where others reach them.
+
+use crate::orb::Settings;
+use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
+
+/// Endpoints for a lane, as the user has said (`-ORBLaneListenEndpoints`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LanePlace {
+    /// The number of the pool; none: of every one.
+    pub(crate) pool: Option<u32>,
+    /// The lane's number within it; none: every one.
+    pub(crate) lane: Option<usize>,
+    pub(crate) endpoints: Vec<Endpoint>,
+}
+
+impl LanePlace {
+    /// Reads `pool:lane`, either of which may be `*` for all, and a list of endpoints.
+    pub(crate) fn parse(which: &str, endpoints: &str) -> Option<Self> {
+        let (pool, lane) = which.split_once(':')?;
+        let number = |text: &str| match text {
+            "*" => Some(None),
+            _ => text.parse::<u32>().ok().map(Some),
+        };
+        let endpoints = endpoints.split([',', ';']).map(|text| text.parse().ok());
+        Some(Self {
+            pool: number(pool)?,
+            lane: number(lane)?.map(|lane| lane as usize),
+            endpoints: endpoints.collect::<Option<_>>()?,
+        })
+    }
+
+    fn is_of(&self, pool: u32, lane: usize) -> bool {
+        self.pool.is_none_or(|of| of == pool) && self.lane.is_none_or(|of| of == lane)
+    }
+}
+
+/// Where the lane of the default pool listens.
+pub(crate) fn of_default(settings: &Settings) -> Vec<Endpoint> {
+    if settings.endpoints.is_empty() {
+        return vec![Endpoint::tcp(ANY_ADDRESS, 0)];
+    }
+    settings.endpoints.clone()
+}
+
+/// Where a lane of another pool listens: as the user has said, else at the hosts of the default pool, at ports of its own; a unix
+/// socket beside the default pool's has the numbers of pool and lane behind its name.
+pub(crate) fn of_lane(settings: &Settings, pool: u32, lane: usize) -> Vec<Endpoint> {
+    let mut said = settings.lane_places.iter().rev();
+    if let Some(place) = said.find(|place| place.is_of(pool, lane)) {
+        return place.endpoints.clone();
+    }
+    let mut endpoints = Vec::new();
+    for endpoint in of_default(settings) {
+        let own = match endpoint {
+            Endpoint::Tcp { host, .. } => Endpoint::Tcp { host, port: 0 },
+            Endpoint::Unix { host, path } => Endpoint::Unix {
+                host,
+                path: format!("{path}.{pool}.{lane}"),
+            },
+        };
+        if !endpoints.contains(&own) {
+            endpoints.push(own);
+        }
+    }
+    endpoints
+}
+
+/// Published names for a lane that has ports of its own.
+pub(crate) fn without_ports(published: &[Endpoint]) -> Vec<Endpoint> {
+    let hosts = published.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Tcp { host, .. } => Some(Endpoint::tcp(host, 0)),
+        Endpoint::Unix { .. } => None,
+    });
+    hosts.collect()
+}
+
+/// What references carry: what is to be `published` in place of the TCP endpoints `listened` at, or these as others reach them;
+/// and unix sockets, which nobody else reaches anyway.
+pub(crate) fn publish(
+    listened: &[Endpoint],
+    published: &[Endpoint],
+    transport: &dyn Transport,
+) -> Vec<Endpoint> {
+    let ports = || listened.iter().filter_map(Endpoint::port);
+    let mut reached = Vec::new();
+    let mut add = |host: &str, port: u16| {
+        let over_ipv6 = host == ANY_ADDRESS_IPV6;
+        let hosts = match host {
+            ANY_ADDRESS | ANY_ADDRESS_IPV6 => transport.outward_hosts(over_ipv6),
+            host => vec![host.to_owned()],
+        };
+        for host in hosts {
+            let endpoint = Endpoint::Tcp { host, port };
+            if !reached.contains(&endpoint) {
+                reached.push(endpoint);
+            }
+        }
+    };
+    let chosen = if published.is_empty() {
+        listened
+    } else {
+        published
+    };
+    for endpoint in chosen {
+        match endpoint {
+            Endpoint::Tcp { host, port: 0 } => ports().for_each(|port| add(host, port)),
+            Endpoint::Tcp { host, port } => add(host, *port),
+            Endpoint::Unix { .. } => {}
+        }
+    }
+    let is_unix = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Unix { .. });
+    reached.extend(listened.iter().filter(is_unix).cloned());
+    reached
+}

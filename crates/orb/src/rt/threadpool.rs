@@ -1,0 +1,332 @@
+//! Threadpools (RTCORBA 1.x, clause 5.10): each lane of a pool has its own listeners, poller, connections, buffers and threads.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use super::places;
+use super::{Priority, RtOrb, ThreadpoolId};
+use crate::builder::BuildError;
+use crate::lane::{Lane, LaneShape, Station};
+use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
+use crate::orb::OrbCore;
+use crate::transport::Endpoint;
+use crate::{Completion, SystemException, minor};
+use crate::{raise, raise::own};
+
+/// One lane of a pool that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadpoolLane {
+    /// Of its threads, for good; no other lane of the pool has it.
+    pub lane_priority: Priority,
+    /// Threads that it always has; at least one.
+    pub static_threads: u32,
+    /// Threads that it may add while all serve; they end after [`crate::OrbBuilder::dynamic_thread_idle`].
+    pub dynamic_threads: u32,
+}
+
+/// No pool of this ORB has the id (RTCORBA::RTORB::InvalidThreadpool).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadpoolError {
+    /// There is none of this id.
+    InvalidThreadpool,
+    /// A system exception.
+    System(SystemException),
+}
+
+impl fmt::Display for ThreadpoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidThreadpool => f.write_str("There is no threadpool of this id."),
+            Self::System(exception) => exception.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ThreadpoolError {}
+
+impl From<SystemException> for ThreadpoolError {
+    fn from(exception: SystemException) -> Self {
+        Self::System(exception)
+    }
+}
+
+/// All threadpools of one ORB.
+#[derive(Default)]
+pub(crate) struct Threadpools {
+    /// The one that it begins with, made when first asked for.
+    default: OnceLock<Arc<Threadpool>>,
+    others: RwLock<Vec<Arc<Threadpool>>>,
+    /// Held by whoever makes one; how many have been made.
+    making: Mutex<u32>,
+}
+
+/// A pool with its lanes.
+pub(crate) struct Threadpool {
+    pub(crate) id: ThreadpoolId,
+    /// At least one. The first is the one that plain ORBs come to.
+    pub(crate) lanes: Box<[PoolLane]>,
+    /// Made of lanes, whose threads keep their priority.
+    pub(crate) has_lanes: bool,
+    /// Adapters that it serves.
+    users: AtomicUsize,
+}
+
+/// A lane with where others reach it, most preferred first.
+pub(crate) struct PoolLane {
+    pub(crate) lane: Arc<Lane>,
+    pub(crate) published: Vec<Endpoint>,
+}
+
+/// What a pool is to be.
+struct Plan<'p> {
+    stack_size: u32,
+    lanes: &'p [ThreadpoolLane],
+    has_lanes: bool,
+}
+
+impl Threadpool {
+    /// The lane whose threads have this priority.
+    pub(crate) fn lane_at(&self, priority: Priority) -> Option<&PoolLane> {
+        let is_it = |at: &&PoolLane| at.lane.station.priority == Some(priority);
+        self.lanes.iter().find(is_it)
+    }
+
+    /// An adapter that had entered it is not served by it any more.
+    pub(crate) fn leave(&self) {
+        self.users.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Threadpools {
+    fn read_others(&self) -> Vec<Arc<Threadpool>> {
+        let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+        others.clone()
+    }
+
+    /// Every pool there is.
+    pub(crate) fn all(&self) -> Vec<Arc<Threadpool>> {
+        let mut all: Vec<_> = self.default.get().cloned().into_iter().collect();
+        all.append(&mut self.read_others());
+        all
+    }
+
+    pub(crate) fn default_made(&self) -> Option<&Arc<Threadpool>> {
+        self.default.get()
+    }
+
+    /// The pool of this id, which an adapter is served by until it gives [`Threadpool::leave`] back.
+    pub(crate) fn enter(&self, id: ThreadpoolId) -> Option<Arc<Threadpool>> {
+        // Who unmakes a pool looks for its users under the same lock.
+        let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.default.get().into_iter().chain(others.iter());
+        let pool = all.find(|pool| pool.id == id)?;
+        pool.users.fetch_add(1, Ordering::AcqRel);
+        Some(Arc::clone(pool))
+    }
+
+    /// The first lane of which this is so.
+    pub(crate) fn find_lane(&self, is_it: impl Fn(&Arc<Lane>) -> bool) -> Option<Arc<Lane>> {
+        let first = |pool: &Arc<Threadpool>| {
+            let mut lanes = pool.lanes.iter().map(|at| &at.lane);
+            lanes.find(|lane| is_it(lane)).cloned()
+        };
+        let of_default = self.default.get().and_then(first);
+        of_default.or_else(|| {
+            let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+            others.iter().find_map(first)
+        })
+    }
+}
+
+impl OrbCore {
+    /// The pool that the ORB begins with, made and started when first asked for.
+    pub(crate) fn default_pool(&self) -> Result<&Arc<Threadpool>, BuildError> {
+        let making = &self.pools.making;
+        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = self.pools.default.get() {
+            return Ok(pool);
+        }
+        let endpoints = places::of_default(&self.settings);
+        let station = Station::default_pool(self.settings.dynamic_thread_idle);
+        let lane = Lane::new(self, self.settings.shape.clone(), station, &endpoints);
+        let lane =
+            lane.map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
+        let lane = Arc::new(lane);
+        lane.start().map_err(|_| BuildError::CannotStartThread)?;
+        let transport = self.client.transport.as_ref();
+        let published = places::publish(lane.endpoints(), &self.settings.published, transport);
+        let pool = Threadpool {
+            id: ThreadpoolId(0),
+            lanes: Box::new([PoolLane { lane, published }]),
+            has_lanes: false,
+            users: AtomicUsize::new(0),
+        };
+        Ok(self.pools.default.get_or_init(|| Arc::new(pool)))
+    }
+
+    fn make_threadpool(&self, plan: &Plan<'_>) -> Result<ThreadpoolId, SystemException> {
+        self.require_life()?;
+        check(plan.lanes)?;
+        let making = &self.pools.making;
+        let mut made = making.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = self.pools.read_others().len();
+        if others >= THREADPOOLS_MAX {
+            return Err(raise::no_resources(minor::NONE, Completion::No));
+        }
+        let exhausted = raise::no_resources(minor::NONE, Completion::No);
+        let id = ThreadpoolId(made.checked_add(1).ok_or(exhausted)?);
+        let mut lanes: Vec<PoolLane> = Vec::with_capacity(plan.lanes.len());
+        for (index, lane) in plan.lanes.iter().enumerate() {
+            match self.make_lane(id, index, lane, plan) {
+                Ok(lane) => lanes.push(lane),
+                Err(exception) => {
+                    lanes.iter().for_each(|made| made.lane.shutdown());
+                    return Err(exception);
+                }
+            }
+        }
+        *made = id.0;
+        let pool = Arc::new(Threadpool {
+            id,
+            lanes: lanes.into(),
+            has_lanes: plan.has_lanes,
+            users: AtomicUsize::new(0),
+        });
+        let mut others = self
+            .pools
+            .others
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        others.push(pool);
+        Ok(id)
+    }
+
+    fn make_lane(
+        &self,
+        pool: ThreadpoolId,
+        index: usize,
+        lane: &ThreadpoolLane,
+        plan: &Plan<'_>,
+    ) -> Result<PoolLane, SystemException> {
+        let by_hand = self.is_turned_by_hand();
+        let threads = |count: u32| if by_hand { 0 } else { count as usize };
+        let shape = LaneShape {
+            threads: threads(lane.static_threads),
+            threads_dynamic: threads(lane.dynamic_threads),
+            ..self.settings.shape.clone()
+        };
+        let station = Station {
+            pool: pool.0,
+            index,
+            priority: Some(lane.lane_priority),
+            stack_size: plan.stack_size as usize,
+            idle: self.settings.dynamic_thread_idle,
+        };
+        let endpoints = places::of_lane(&self.settings, pool.0, index);
+        let cannot_listen = raise::no_resources(own::LANE_CANNOT_LISTEN, Completion::No);
+        let lane = Lane::new(self, shape, station, &endpoints).map_err(|_| cannot_listen)?;
+        let lane = Arc::new(lane);
+        lane.start().inspect_err(|_| lane.shutdown())?;
+        let transport = self.client.transport.as_ref();
+        let published = places::without_ports(&self.settings.published);
+        Ok(PoolLane {
+            published: places::publish(lane.endpoints(), &published, transport),
+            lane,
+        })
+    }
+
+    fn unmake_threadpool(&self, id: ThreadpoolId) -> Result<(), ThreadpoolError> {
+        self.require_life()?;
+        let mut others = self
+            .pools
+            .others
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let at = others.iter().position(|pool| pool.id == id);
+        let at = at.ok_or(ThreadpoolError::InvalidThreadpool)?;
+        let pool = &others[at];
+        let is_used = pool.users.load(Ordering::Acquire) != 0;
+        let is_here = pool.lanes.iter().any(|at| at.lane.is_served_here());
+        if is_used || is_here {
+            let used = raise::bad_inv_order(own::THREADPOOL_IN_USE, Completion::No);
+            return Err(used.into());
+        }
+        let pool = others.remove(at);
+        drop(others);
+        pool.lanes.iter().for_each(|at| at.lane.shutdown());
+        Ok(())
+    }
+}
+
+/// # Errors
+/// BAD_PARAM for lanes that no pool can have, IMP_LIMIT for more than there may be.
+fn check(lanes: &[ThreadpoolLane]) -> Result<(), SystemException> {
+    let priorities = || lanes.iter().map(|lane| lane.lane_priority);
+    let is_twice = |(at, priority)| priorities().take(at).any(|before| before == priority);
+    let is_idle = |lane: &ThreadpoolLane| lane.static_threads == 0;
+    if lanes.is_empty() || lanes.iter().any(is_idle) || priorities().enumerate().any(is_twice) {
+        return Err(raise::bad_param(own::LANES_MALFORMED, Completion::No));
+    }
+    let threads =
+        |lane: &ThreadpoolLane| u64::from(lane.static_threads) + u64::from(lane.dynamic_threads);
+    let too_many = lanes
+        .iter()
+        .any(|lane| threads(lane) > POOL_THREADS_MAX as u64);
+    if lanes.len() > LANES_MAX || too_many {
+        return Err(raise::imp_limit(minor::NONE, Completion::No));
+    }
+    Ok(())
+}
+
+impl RtOrb {
+    /// A pool whose threads work at `default_priority`, and for a request of another priority at that one.
+    ///
+    /// # Errors
+    /// As [`RtOrb::create_threadpool_with_lanes`].
+    pub fn create_threadpool(
+        &self,
+        stacksize: u32,
+        static_threads: u32,
+        dynamic_threads: u32,
+        default_priority: Priority,
+    ) -> Result<ThreadpoolId, SystemException> {
+        let only = ThreadpoolLane {
+            lane_priority: default_priority,
+            static_threads,
+            dynamic_threads,
+        };
+        self.0.make_threadpool(&Plan {
+            stack_size: stacksize,
+            lanes: &[only],
+            has_lanes: false,
+        })
+    }
+
+    /// A pool with a lane for each priority that it serves.
+    ///
+    /// # Errors
+    /// BAD_PARAM without lanes, for a lane without static threads, and for two of one priority; IMP_LIMIT for more than
+    /// [`LANES_MAX`] lanes, or [`POOL_THREADS_MAX`] threads of one; NO_RESOURCES where a thread or a listener is not to be had, where
+    /// the host does not permit the priority of a lane (unless [`crate::OrbBuilder::allow_priority_fallback`]), and at
+    /// [`THREADPOOLS_MAX`] pools; DATA_CONVERSION where no native priority is mapped to it.
+    pub fn create_threadpool_with_lanes(
+        &self,
+        stacksize: u32,
+        lanes: &[ThreadpoolLane],
+    ) -> Result<ThreadpoolId, SystemException> {
+        self.0.make_threadpool(&Plan {
+            stack_size: stacksize,
+            lanes,
+            has_lanes: true,
+        })
+    }
+
+    /// Ends a pool: its requests in progress finish, its threads end.
+    ///
+    /// # Errors
+    /// [`ThreadpoolError::InvalidThreadpool`]; BAD_INV_ORDER while an adapter is served by it, or it serves the caller.
+    pub fn destroy_threadpool(&self, threadpool: ThreadpoolId) -> Result<(), ThreadpoolError> {
+        self.0.unmake_threadpool(threadpool)
+    }
+}

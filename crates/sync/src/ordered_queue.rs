@@ -1,0 +1,174 @@
+//! A bounded queue whose values leave by their order, and those of one order as they came.
+
+use std::cmp::Ordering as Rank;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::PiMutex;
+
+/// At most `capacity` values, all memory taken when it is made. A push never waits, and neither does a pop.
+#[derive(Debug)]
+pub struct OrderedQueue<T> {
+    heap: PiMutex<Heap<T>>,
+    /// Read without the lock: most who look find nothing.
+    len: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Heap<T> {
+    values: BinaryHeap<Entry<T>>,
+    capacity: usize,
+    /// The number of the next value.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    order: u64,
+    number: u64,
+    value: T,
+}
+
+impl<T> OrderedQueue<T> {
+    /// An empty queue for at most `capacity` values.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            heap: PiMutex::new(Heap {
+                values: BinaryHeap::with_capacity(capacity),
+                capacity,
+                next: 0,
+            }),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    /// Puts a value in; the one of the lowest `order` leaves first, and among equals the one that came first.
+    ///
+    /// # Errors
+    /// The value itself where the queue is full.
+    pub fn push(&self, order: u64, value: T) -> Result<(), T> {
+        let mut heap = self.heap.lock("ordered_queue.push");
+        if heap.values.len() == heap.capacity {
+            return Err(value);
+        }
+        let number = heap.next;
+        heap.next += 1;
+        heap.values.push(Entry {
+            order,
+            number,
+            value,
+        });
+        // SYNC: pairs with the load in `is_empty`: who says that it waits and then looks, or who pushes and then looks who waits.
+        self.len.store(heap.values.len(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes the value out that is due first.
+    pub fn pop(&self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut heap = self.heap.lock("ordered_queue.pop");
+        let entry = heap.values.pop();
+        self.len.store(heap.values.len(), Ordering::SeqCst);
+        drop(heap);
+        entry.map(|entry| entry.value)
+    }
+
+    /// Values that wait now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::SeqCst)
+    }
+
+    /// Whether nothing waits now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The heap gives the greatest first: that is the one that is due first.
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Rank {
+        (other.order, other.number).cmp(&(self.order, self.number))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Rank> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn drain<T>(queue: &OrderedQueue<T>) -> Vec<T> {
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+
+    #[test]
+    fn values_leave_by_their_order_and_equals_as_they_came() {
+        let queue = OrderedQueue::with_capacity(6);
+        for (order, value) in [(5, "c"), (1, "a"), (5, "d"), (9, "f"), (1, "b"), (5, "e")] {
+            queue.push(order, value).unwrap();
+        }
+        assert_eq!(queue.len(), 6);
+        assert_eq!(drain(&queue), ["a", "b", "c", "d", "e", "f"]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_full_queue_gives_the_value_back_and_takes_no_memory() {
+        let queue = OrderedQueue::with_capacity(2);
+        let room = queue.heap.lock("test").values.capacity();
+        for round in 0..100 {
+            queue.push(2, round).unwrap();
+            queue.push(1, round + 1).unwrap();
+            assert_eq!(queue.push(0, 7), Err(7));
+            assert_eq!(drain(&queue), [round + 1, round]);
+        }
+        assert_eq!(queue.heap.lock("test").values.capacity(), room);
+    }
+
+    #[test]
+    fn each_value_leaves_once_whoever_takes_it() {
+        let queue = Arc::new(OrderedQueue::with_capacity(64));
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                std::thread::spawn(move || {
+                    let mut sum = 0;
+                    loop {
+                        match queue.pop() {
+                            Some(u64::MAX) => return sum,
+                            Some(value) => sum += value,
+                            None => std::thread::yield_now(),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let push = |order, value| {
+            while queue.push(order, value).is_err() {
+                std::thread::yield_now();
+            }
+        };
+        (1..=10_000).for_each(|value| push(value % 7, value));
+        takers.iter().for_each(|_| push(u64::MAX, u64::MAX));
+        let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+        assert_eq!(taken, 50_005_000);
+    }
+}

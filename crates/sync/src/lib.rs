@@ -5,11 +5,18 @@
 
 pub mod limits;
 mod lock_count;
+#[cfg(loom)]
+mod modelled;
 mod ordered_queue;
+#[cfg(not(loom))]
 mod pi_mutex;
 mod pool;
+mod primitive;
 mod queue;
 mod slot_table;
+
+#[cfg(loom)]
+use modelled as pi_mutex;
 
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;

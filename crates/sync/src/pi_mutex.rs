@@ -103,6 +103,13 @@ impl<T: ?Sized> PiMutex<T> {
                 "a thread waits for a lock that it or a dead thread holds (errno {errno})"
             );
         }
+        self.handed_over();
+    }
+
+    /// The kernel has given the lock.
+    fn handed_over(&self) {
+        // SYNC: pairs with the release before the kernel is asked to unlock in PiMutexGuard::drop.
+        self.word.load(Ordering::Acquire);
     }
 
     /// False: `until` (CLOCK_MONOTONIC) has passed.
@@ -120,6 +127,7 @@ impl<T: ?Sized> PiMutex<T> {
                 )
             };
             if result == 0 {
+                self.handed_over();
                 return true;
             }
             match last_errno() {
@@ -185,6 +193,8 @@ impl<T: ?Sized> Drop for PiMutexGuard<'_, T> {
             .compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed)
             .is_err()
         {
+            // SYNC: pairs with the acquire in `handed_over`: the kernel orders the two as well, but no tool sees it.
+            word.fetch_or(0, Ordering::Release);
             let result = futex(word, libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG, 0);
             debug_assert_eq!(result, 0, "the kernel refused to unlock");
         }

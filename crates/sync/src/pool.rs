@@ -1,13 +1,13 @@
 //! A pool of values of which any will do: taking one and giving it back is one atomic operation each, and never waits.
 
-use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::primitive::{AtomicU64, Cell, Ordering};
 
 /// Up to `capacity` values; which of them is taken is not said (in practice one of those given back lately).
 pub struct Pool<T> {
-    cells: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    cells: Box<[Cell<MaybeUninit<T>>]>,
     /// One bit a cell: it holds a value.
     full: Box<[AtomicU64]>,
     /// One bit a cell: it holds none and nobody is filling it. A cell in neither set belongs to one thread.
@@ -31,7 +31,7 @@ impl<T> Pool<T> {
         };
         Self {
             cells: (0..capacity)
-                .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+                .map(|_| Cell::new(MaybeUninit::uninit()))
                 .collect(),
             full: (0..words).map(|_| AtomicU64::new(0)).collect(),
             empty: (0..words).map(|word| AtomicU64::new(room(word))).collect(),
@@ -42,7 +42,7 @@ impl<T> Pool<T> {
     pub fn take(&self) -> Option<T> {
         let cell = claim(&self.full)?;
         // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
-        let value = unsafe { (*self.cells[cell].get()).assume_init_read() };
+        let value = self.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() });
         release(&self.empty, cell);
         Some(value)
     }
@@ -56,7 +56,7 @@ impl<T> Pool<T> {
             return Err(value);
         };
         // SAFETY: clearing the bit in `empty` made the cell ours, and it holds nothing.
-        unsafe { (*self.cells[cell].get()).write(value) };
+        self.cells[cell].with_mut(|held| unsafe { (*held).write(value) });
         release(&self.full, cell);
         Ok(())
     }
@@ -69,13 +69,13 @@ impl<T> Pool<T> {
                 continue;
             }
             // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
-            let is_kept = keep(unsafe { (*self.cells[cell].get()).assume_init_ref() });
+            let is_kept = self.cells[cell].with(|held| keep(unsafe { (*held).assume_init_ref() }));
             if is_kept {
                 release(&self.full, cell);
                 continue;
             }
             // SAFETY: the cell is still ours and initialised; it is not read again before it is filled.
-            drop(unsafe { (*self.cells[cell].get()).assume_init_read() });
+            drop(self.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() }));
             release(&self.empty, cell);
         }
     }
@@ -127,7 +127,7 @@ impl<T> fmt::Debug for Pool<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! A bounded queue between threads: a push never blocks and tells the producer when the queue is full.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::pi_mutex::{PiMutex, PiMutexGuard, sleep_while, wake};
+use crate::primitive::{AtomicU32, AtomicUsize, Ordering};
 
 /// First in, first out, at most `capacity` values, all memory taken when it is made.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl<T> BoundedQueue<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -3,15 +3,14 @@
 //! A reader pins a value by one atomic operation; a value removed while pinned is dropped by the last who lets go.
 //! Only inserting and freeing take a lock. Slots never move, so a growing table disturbs no reader.
 
-use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::{SLOT_CHUNK_FIRST, SLOT_CHUNKS_MAX};
 use crate::pi_mutex::PiMutex;
+use crate::primitive::{AtomicU64, Cell, Ordering};
 
 /// Where a value is, and which of the values that were ever there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +39,7 @@ struct Free {
 struct Slot<T> {
     /// Generation in the upper half; the flags and the count of pins in the lower.
     state: AtomicU64,
-    value: UnsafeCell<MaybeUninit<T>>,
+    value: Cell<MaybeUninit<T>>,
 }
 
 const LIVE: u64 = 1 << 31;
@@ -82,7 +81,7 @@ impl<T> SlotTable<T> {
         drop(free);
         let slot = self.slot(index).expect("free slots exist");
         // SAFETY: a slot of the free list is neither live nor pinned, and popping it made it ours.
-        unsafe { (*slot.value.get()).write(value) };
+        slot.value.with_mut(|held| unsafe { (*held).write(value) });
         let generation = slot.state.load(Ordering::Relaxed) >> 32;
         // SYNC: pairs with the acquire in `pin`.
         slot.state.store(generation << 32 | LIVE, Ordering::Release);
@@ -191,7 +190,8 @@ impl<T> SlotTable<T> {
     /// Drops the value of a slot that is neither live nor pinned and gives the slot back under its next generation.
     fn release(&self, slot: &Slot<T>, index: u32) {
         // SAFETY: this thread alone saw the state become "not live, no pins", and nobody can pin it in that state.
-        unsafe { (*slot.value.get()).assume_init_drop() };
+        slot.value
+            .with_mut(|held| unsafe { (*held).assume_init_drop() });
         let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
         slot.state.store(generation << 32, Ordering::Relaxed);
         // A slot whose generations are used up is retired: a key never comes to mean another value.
@@ -221,7 +221,7 @@ impl<T> SlotTable<T> {
         };
         let slot = || Slot {
             state: AtomicU64::new(0),
-            value: UnsafeCell::new(MaybeUninit::uninit()),
+            value: Cell::new(MaybeUninit::uninit()),
         };
         let _first_time = chunk.set((0..len).map(|_| slot()).collect());
         free.slots.reserve(start + len);
@@ -251,7 +251,8 @@ impl<T> Drop for SlotTable<T> {
         for slot in self.chunks.iter().filter_map(OnceLock::get).flatten() {
             if slot.state.load(Ordering::Acquire) & LIVE != 0 {
                 // SAFETY: the table is ours alone, and a live slot holds a value.
-                unsafe { (*slot.value.get()).assume_init_drop() };
+                slot.value
+                    .with_mut(|held| unsafe { (*held).assume_init_drop() });
             }
         }
     }
@@ -280,7 +281,9 @@ impl<T> Deref for Pinned<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: a pinned slot is initialised and is not dropped before the pin is gone.
-        unsafe { (*self.slot.value.get()).assume_init_ref() }
+        self.slot
+            .value
+            .with(|held| unsafe { (*held).assume_init_ref() })
     }
 }
 
@@ -300,7 +303,7 @@ impl<T: fmt::Debug> fmt::Debug for Pinned<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -1,0 +1,162 @@
+//! Every order in which threads may meet in the structures of this crate, up to three preemptions: `sanitize/run loom`.
+#![cfg(loom)]
+
+use deckwatch_sync::{BoundedQueue, Pool, Popped, PushError, SlotTable};
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+/// Runs a model in every order with at most so many preemptions, which is where faults of such structures are found.
+fn model(check: impl Fn() + Send + Sync + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+/// A value that counts its end.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_pool_gives_each_value_to_one_thread() {
+    model(|| {
+        let pool = Arc::new(Pool::with_capacity(2));
+        pool.put(Box::new(1)).unwrap();
+        let other = Arc::clone(&pool);
+        let thread = thread::spawn(move || {
+            let taken = other.take();
+            let has = taken.is_some();
+            taken.map(|value| other.put(value).unwrap());
+            has
+        });
+        let taken = pool.take();
+        let here = taken.is_some();
+        taken.map(|value| pool.put(value).unwrap());
+        let there = thread.join().unwrap();
+        assert!(here || there, "somebody finds the one value");
+        assert_eq!(pool.take().as_deref(), Some(&1));
+        assert!(pool.take().is_none());
+    });
+}
+
+#[test]
+fn a_pool_that_is_looked_through_loses_nothing_that_is_kept() {
+    model(|| {
+        let pool = Arc::new(Pool::with_capacity(2));
+        pool.put(1).unwrap();
+        pool.put(2).unwrap();
+        let other = Arc::clone(&pool);
+        let thread = thread::spawn(move || other.retain(|value| *value == 1));
+        let taken: Vec<i32> = pool.take().into_iter().collect();
+        thread.join().unwrap();
+        let left: Vec<i32> = std::iter::from_fn(|| pool.take()).collect();
+        let ones = taken.iter().chain(&left).filter(|value| **value == 1);
+        assert_eq!(ones.count(), 1);
+        assert!(taken.len() + left.len() <= 2);
+    });
+}
+
+#[test]
+fn a_pinned_value_outlives_its_removal_and_is_dropped_once() {
+    model(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let table = Arc::new(SlotTable::new());
+        let key = table.insert(Counted(Arc::clone(&drops))).ok().unwrap();
+        let (other, seen) = (Arc::clone(&table), Arc::clone(&drops));
+        let reader = thread::spawn(move || {
+            if let Some(pin) = other.pin(key) {
+                assert_eq!(
+                    seen.load(Ordering::Relaxed),
+                    0,
+                    "it stays while it is pinned"
+                );
+                drop(pin);
+            }
+        });
+        assert!(table.remove(key));
+        assert!(table.pin(key).is_none());
+        reader.join().unwrap();
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_key_never_finds_the_value_that_follows_in_its_slot() {
+    model(|| {
+        let table = Arc::new(SlotTable::new());
+        let key = table.insert(1).ok().unwrap();
+        let other = Arc::clone(&table);
+        let reader = thread::spawn(move || {
+            if let Some(value) = other.pin(key) {
+                assert_eq!(*value, 1);
+            }
+        });
+        assert!(table.remove(key));
+        let next = table.insert(2).ok().unwrap();
+        assert_eq!(table.pin(next).map(|value| *value), Some(2));
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn of_two_who_remove_a_value_one_does() {
+    model(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let table = Arc::new(SlotTable::new());
+        let key = table.insert(Counted(Arc::clone(&drops))).ok().unwrap();
+        let other = Arc::clone(&table);
+        let thread = thread::spawn(move || other.remove(key));
+        let here = table.remove(key);
+        assert_ne!(here, thread.join().unwrap());
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn whoever_waits_at_a_queue_is_woken_by_a_value_and_by_the_end() {
+    model(|| {
+        let queue = Arc::new(BoundedQueue::with_capacity(1));
+        let other = Arc::clone(&queue);
+        let consumer = thread::spawn(move || {
+            let mut values = 0;
+            while let Popped::Value(value) = other.pop(None) {
+                values += value;
+            }
+            values
+        });
+        queue.push(1).unwrap();
+        let second = match queue.push(2) {
+            Ok(()) => 2,
+            Err(PushError::Full(_)) => 0,
+            Err(PushError::Closed(_)) => unreachable!("it is closed later"),
+        };
+        queue.close();
+        assert_eq!(consumer.join().unwrap(), 1 + second);
+    });
+}
+
+#[test]
+fn two_consumers_share_what_two_producers_push() {
+    model(|| {
+        let queue = Arc::new(BoundedQueue::with_capacity(2));
+        let other = Arc::clone(&queue);
+        let producer = thread::spawn(move || other.push(1).unwrap());
+        let other = Arc::clone(&queue);
+        let consumer = thread::spawn(move || match other.pop(None) {
+            Popped::Value(value) => value,
+            Popped::TimedOut | Popped::Closed => unreachable!("two values come for two"),
+        });
+        queue.push(2).unwrap();
+        let Popped::Value(value) = queue.pop(None) else {
+            unreachable!("two values come for two");
+        };
+        producer.join().unwrap();
+        assert_eq!(value + consumer.join().unwrap(), 3);
+    });
+}

@@ -6,6 +6,8 @@ use std::ops::{Deref, DerefMut};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
+use crate::lock_count::note_taken;
+
 /// Mutual exclusion.
 pub struct PiMutex<T>(Mutex<T>);
 
@@ -20,6 +22,7 @@ impl<T> PiMutex<T> {
     /// # Panics
     /// Where a thread panicked with it.
     pub fn lock(&self, _purpose: &'static str) -> PiMutexGuard<'_, T> {
+        note_taken();
         PiMutexGuard(self.0.lock().expect("no model panics with a lock"))
     }
 

@@ -9,6 +9,8 @@ mod lock_count;
 mod modelled;
 mod ordered_queue;
 #[cfg(not(loom))]
+mod pi_lock;
+#[cfg(not(loom))]
 mod pi_mutex;
 mod pool;
 mod primitive;
@@ -20,6 +22,8 @@ use modelled as pi_mutex;
 
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;
+#[cfg(not(loom))]
+pub use pi_lock::{NeverFree, NotHeld, PiLock};
 pub use pi_mutex::{PiMutex, PiMutexGuard};
 pub use pool::Pool;
 pub use queue::{BoundedQueue, Popped, PushError};

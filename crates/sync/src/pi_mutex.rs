@@ -1,22 +1,20 @@
-//! A mutex whose holder inherits the priority of those who wait for it (futex PI protocol).
+//! A mutex whose holder inherits the priority of those who wait for it: a [`PiLock`] around a value.
 //!
-//! Taking and giving it back uncontended is one atomic operation each; the kernel is asked only where somebody waits.
 //! A panic while it is held gives it back: there is no poisoning, so what it guards must be left whole at any panic.
 
-use deckwatch_os::stream::monotonic_ns;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::lock_count::note_taken;
+use crate::pi_lock::PiLock;
+pub(crate) use crate::pi_lock::{sleep_while, wake};
 
 /// Mutual exclusion with priority inheritance.
 pub struct PiMutex<T: ?Sized> {
-    /// 0, or the kernel's id of the holder with the "somebody waits" bit.
-    word: AtomicU32,
+    lock: PiLock,
     value: UnsafeCell<T>,
 }
 
@@ -29,7 +27,7 @@ impl<T> PiMutex<T> {
     /// A free lock around `value`.
     pub const fn new(value: T) -> Self {
         Self {
-            word: AtomicU32::new(0),
+            lock: PiLock::new(),
             value: UnsafeCell::new(value),
         }
     }
@@ -39,15 +37,11 @@ impl<T: ?Sized> PiMutex<T> {
     /// Waits for the lock and takes it. `_purpose` says what for, at the place where it is taken.
     ///
     /// # Panics
-    /// Where the calling thread holds it already: it would wait for itself for ever.
+    /// Where it would wait for ever: for itself, or for a thread that has ended.
+    #[inline]
     pub fn lock(&self, _purpose: &'static str) -> PiMutexGuard<'_, T> {
-        // SYNC: pairs with the release in PiMutexGuard::drop.
-        if self
-            .word
-            .compare_exchange(0, thread_id(), Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            self.lock_in_kernel();
+        if let Err(never) = self.lock.lock() {
+            panic!("{never}");
         }
         self.taken()
     }
@@ -56,27 +50,22 @@ impl<T: ?Sized> PiMutex<T> {
     /// no such wait by the monotonic clock: there it waits as [`PiMutex::lock`] does.
     ///
     /// # Panics
-    /// Where the calling thread holds it already.
+    /// As there.
     pub fn lock_within(
         &self,
-        purpose: &'static str,
+        _purpose: &'static str,
         wait: Duration,
     ) -> Option<PiMutexGuard<'_, T>> {
-        if let Some(guard) = self.try_lock(purpose) {
-            return Some(guard);
+        match self.lock.lock_within(wait) {
+            Ok(taken) => taken.then(|| self.taken()),
+            Err(never) => panic!("{never}"),
         }
-        self.lock_in_kernel_until(monotonic_after(wait))
-            .then(|| self.taken())
     }
 
     /// Takes the lock if it is free.
+    #[inline]
     pub fn try_lock(&self, _purpose: &'static str) -> Option<PiMutexGuard<'_, T>> {
-        // SYNC: pairs with the release in PiMutexGuard::drop.
-        let taken = self
-            .word
-            .compare_exchange(0, thread_id(), Ordering::Acquire, Ordering::Relaxed)
-            .is_ok();
-        taken.then(|| self.taken())
+        self.lock.try_lock().then(|| self.taken())
     }
 
     /// The guard of a lock that the calling thread has just taken.
@@ -86,62 +75,6 @@ impl<T: ?Sized> PiMutex<T> {
         PiMutexGuard {
             mutex: self,
             _stays: PhantomData,
-        }
-    }
-
-    #[cold]
-    fn lock_in_kernel(&self) {
-        while futex(
-            &self.word,
-            libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG,
-            0,
-        ) != 0
-        {
-            let errno = last_errno();
-            assert!(
-                matches!(errno, libc::EINTR | libc::EAGAIN),
-                "a thread waits for a lock that it or a dead thread holds (errno {errno})"
-            );
-        }
-        self.handed_over();
-    }
-
-    /// The kernel has given the lock.
-    fn handed_over(&self) {
-        // SYNC: pairs with the release before the kernel is asked to unlock in PiMutexGuard::drop.
-        self.word.load(Ordering::Acquire);
-    }
-
-    /// False: `until` (CLOCK_MONOTONIC) has passed.
-    #[cold]
-    fn lock_in_kernel_until(&self, until: libc::timespec) -> bool {
-        loop {
-            // SAFETY: the word and the time outlive the call.
-            let result = unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.word.as_ptr(),
-                    libc::FUTEX_LOCK_PI2 | libc::FUTEX_PRIVATE_FLAG,
-                    0,
-                    std::ptr::from_ref(&until),
-                )
-            };
-            if result == 0 {
-                self.handed_over();
-                return true;
-            }
-            match last_errno() {
-                libc::ETIMEDOUT => return false,
-                libc::EINTR | libc::EAGAIN => {}
-                // Before Linux 5.14 the kernel knows only waits without a deadline by this clock.
-                libc::ENOSYS => {
-                    self.lock_in_kernel();
-                    return true;
-                }
-                errno => panic!(
-                    "a thread waits for a lock that it or a dead thread holds (errno {errno})"
-                ),
-            }
         }
     }
 }
@@ -186,89 +119,11 @@ impl<T: ?Sized> DerefMut for PiMutexGuard<'_, T> {
 }
 
 impl<T: ?Sized> Drop for PiMutexGuard<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        let word = &self.mutex.word;
-        // SYNC: pairs with the acquire in PiMutex::lock.
-        if word
-            .compare_exchange(thread_id(), 0, Ordering::Release, Ordering::Relaxed)
-            .is_err()
-        {
-            // SYNC: pairs with the acquire in `handed_over`: the kernel orders the two as well, but no tool sees it.
-            word.fetch_or(0, Ordering::Release);
-            let result = futex(word, libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG, 0);
-            debug_assert_eq!(result, 0, "the kernel refused to unlock");
-        }
+        let unlocked = self.mutex.lock.unlock();
+        debug_assert!(unlocked.is_ok(), "a guard stays with its thread");
     }
-}
-
-/// The kernel's id of this thread, asked once per thread.
-fn thread_id() -> u32 {
-    thread_local! {
-        static ID: Cell<u32> = const { Cell::new(0) };
-    }
-    ID.with(|id| {
-        if id.get() == 0 {
-            // SAFETY: gettid takes nothing and cannot fail.
-            id.set(unsafe { libc::gettid() }.cast_unsigned());
-        }
-        id.get()
-    })
-}
-
-fn futex(word: &AtomicU32, operation: i32, value: u32) -> libc::c_long {
-    // SAFETY: the word outlives the call, and these operations read or write nothing else: no timeout is given.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation,
-            value,
-            std::ptr::null::<libc::timespec>(),
-        )
-    }
-}
-
-/// The time of CLOCK_MONOTONIC when `wait` has passed.
-fn monotonic_after(wait: Duration) -> libc::timespec {
-    let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-    let until_ns = monotonic_ns().saturating_add(wait_ns);
-    libc::timespec {
-        tv_sec: (until_ns / 1_000_000_000).cast_signed(),
-        tv_nsec: (until_ns % 1_000_000_000).cast_signed(),
-    }
-}
-
-fn last_errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-/// Sleeps while `word` holds `seen`, until woken or `deadline_ns` (CLOCK_MONOTONIC). False: the deadline has passed.
-pub(crate) fn sleep_while(word: &AtomicU32, seen: u32, deadline_ns: Option<u64>) -> bool {
-    let until = deadline_ns.map(|at| libc::timespec {
-        tv_sec: i64::try_from(at / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(at % 1_000_000_000).unwrap_or(0),
-    });
-    let until_pointer = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
-    let all = u32::MAX;
-    // SAFETY: the word and the time outlive the call; the unused second address is null.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation,
-            seen,
-            until_pointer,
-            std::ptr::null::<u32>(),
-            all,
-        )
-    };
-    result == 0 || last_errno() != libc::ETIMEDOUT
-}
-
-/// Wakes up to `count` sleepers of `word`.
-pub(crate) fn wake(word: &AtomicU32, count: u32) {
-    futex(word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count);
 }
 
 #[cfg(test)]
@@ -319,7 +174,7 @@ mod tests {
             let guard = in_thread.lock_within("wait", Duration::from_secs(600));
             guard.map(|mut guard| *guard += 1).is_some()
         });
-        while mutex.word.load(Ordering::Relaxed) & libc::FUTEX_WAITERS == 0 {
+        while !mutex.lock.is_waited_for() {
             std::thread::yield_now();
         }
         drop(guard);
@@ -339,7 +194,7 @@ mod tests {
         let in_thread = Arc::clone(&mutex);
         let waiter = std::thread::spawn(move || *in_thread.lock("wait") += 1);
         // The kernel marks the word when somebody waits for it.
-        while mutex.word.load(Ordering::Relaxed) & libc::FUTEX_WAITERS == 0 {
+        while !mutex.lock.is_waited_for() {
             std::thread::yield_now();
         }
         drop(guard);

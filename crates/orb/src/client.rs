@@ -3,6 +3,7 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod bands;
 mod collocated;
 mod deferred;
 mod exchange;
@@ -13,8 +14,8 @@ mod outbox;
 mod times;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, Pool};
@@ -22,8 +23,9 @@ use deckwatch_sync::{PiMutex, Pool};
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::limits::{ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
+use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
-use crate::transport::{Endpoint, Instant64, Stream, Transport, TransportError};
+use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
 
 pub(crate) use deferred::Deferred;
@@ -42,10 +44,14 @@ pub(crate) struct Client {
     pub(crate) trace: Arc<Trace>,
     pub(crate) slab: Slab,
     pub(crate) sizes: Sizes,
+    /// From CORBA priorities to those of packets.
+    pub(crate) network: Kept<dyn NetworkPriorityMapping>,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
     /// How far our clock may be off UTC, where that is known.
     clock_bound: Option<Duration>,
+    /// Those that belong to one reference each, and go with it.
+    private_bindings: PiMutex<Vec<Weak<Binding>>>,
     /// How long a connection may be unused before it is closed.
     idle_timeout: Duration,
     /// When connections are next looked at for that.
@@ -56,12 +62,23 @@ pub(crate) struct Client {
     collocated: AtomicU32,
 }
 
-/// An endpoint, and the code sets service context announced there.
-type BindingKey = (Endpoint, Option<[u8; 12]>);
+/// An endpoint, the code sets service context announced there, and what else connections have that all may share.
+type BindingKey = (Endpoint, Option<[u8; 12]>, Quality);
+
+/// What tells connections to one endpoint apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Quality {
+    /// The priorities whose calls share them; none: all.
+    pub(crate) band: Option<PriorityBand>,
+    pub(crate) options: StreamOptions,
+}
 
 /// The connections to one endpoint.
 pub(crate) struct Binding {
     endpoint: Endpoint,
+    quality: Quality,
+    /// The server does not understand what is said of a connection's band.
+    is_deaf_to_bands: AtomicBool,
     idle: Pool<ClientConnection>,
     oneway: PiMutex<Option<ClientConnection>>,
     /// Connections that wait for replies nobody waits for.
@@ -114,8 +131,10 @@ impl Client {
             trace,
             slab: Slab::new(buffer_size),
             sizes,
+            network: Kept::new(Arc::new(LinearNetwork)),
             bindings: PiMutex::default(),
             clock_bound,
+            private_bindings: PiMutex::default(),
             idle_timeout,
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
@@ -123,9 +142,14 @@ impl Client {
         }
     }
 
-    /// The connections to `endpoint`, shared by all references to it.
-    pub(crate) fn binding(&self, endpoint: Endpoint, code_sets: Option<[u8; 12]>) -> Arc<Binding> {
-        let key = (endpoint, code_sets);
+    /// The connections of this quality to `endpoint`, shared by all references to it.
+    pub(crate) fn binding(
+        &self,
+        endpoint: Endpoint,
+        code_sets: Option<[u8; 12]>,
+        quality: Quality,
+    ) -> Arc<Binding> {
+        let key = (endpoint, code_sets, quality);
         let mut bindings = self.bindings.lock("client.bindings");
         if let Some(binding) = bindings.get(&key) {
             return Arc::clone(binding);
@@ -133,22 +157,30 @@ impl Client {
         if bindings.len() >= ENDPOINTS_MAX {
             bindings.retain(|_, binding| Arc::strong_count(binding) > 1);
         }
-        let binding = Arc::new(Binding {
-            endpoint: key.0.clone(),
-            idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
-            oneway: PiMutex::new(None),
-            late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
-            outbox: OnceLock::new(),
-            open: Arc::default(),
-        });
+        let binding = Arc::new(Binding::new(key.0.clone(), quality));
         bindings.insert(key, Arc::clone(&binding));
         binding
+    }
+
+    /// As [`Client::binding`], for one reference alone: its connections close when it goes.
+    pub(crate) fn private_binding(&self, endpoint: Endpoint, quality: Quality) -> Arc<Binding> {
+        let binding = Arc::new(Binding::new(endpoint, quality));
+        let mut private = self.private_bindings.lock("client.private");
+        private.retain(|binding| binding.strong_count() != 0);
+        private.push(Arc::downgrade(&binding));
+        binding
+    }
+
+    fn live_private_bindings(&self) -> Vec<Arc<Binding>> {
+        let private = self.private_bindings.lock("client.private");
+        private.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Closes every connection that no call is using.
     pub(crate) fn close(&self) {
         let bindings = std::mem::take(&mut *self.bindings.lock("client.close"));
-        let bindings: Vec<_> = bindings.into_values().collect();
+        let mut bindings: Vec<_> = bindings.into_values().collect();
+        bindings.extend(self.live_private_bindings());
         self.close_outboxes(&bindings);
         for binding in bindings {
             while binding.idle.take().is_some() {}
@@ -173,7 +205,7 @@ impl Client {
         let peer = &binding.endpoint;
         let stream = self
             .transport
-            .connect(peer, Some(deadline))
+            .connect_with(peer, &binding.quality.options, Some(deadline))
             .inspect_err(|error| {
                 self.counters.count(Counter::ConnectFailures);
                 let waited = self.trace.since(begun);
@@ -243,6 +275,16 @@ impl Client {
         if due > now.0 || due == 0 {
             return;
         }
+        for binding in self.bindings.lock("client.idle").values() {
+            self.close_idle_of(binding, now);
+        }
+        let private = self.private_bindings.lock("client.idle");
+        for binding in private.iter().filter_map(Weak::upgrade) {
+            self.close_idle_of(&binding, now);
+        }
+    }
+
+    fn close_idle_of(&self, binding: &Binding, now: Instant64) {
         let is_used = |connection: &ClientConnection| {
             let is_young = now.since(connection.last_used) < self.idle_timeout;
             !connection.late.is_empty() || is_young && !connection.stream.is_readable()
@@ -253,22 +295,20 @@ impl Client {
             }
             is_kept
         };
-        for binding in self.bindings.lock("client.idle").values() {
-            binding.idle.retain(|connection| keep(is_used(connection)));
-            // A server that has not answered in this time never will.
-            let may_be_late =
-                |connection: &ClientConnection| now.since(connection.last_used) < self.idle_timeout;
-            binding
-                .late
-                .retain(|connection| keep(may_be_late(connection)));
-            if let Some(mut oneway) = binding.oneway.try_lock("client.idle")
-                && oneway
-                    .as_ref()
-                    .is_some_and(|connection| !is_used(connection))
-            {
-                self.counters.count(Counter::ClientConnectionsIdle);
-                *oneway = None;
-            }
+        binding.idle.retain(|connection| keep(is_used(connection)));
+        // A server that has not answered in this time never will.
+        let may_be_late =
+            |connection: &ClientConnection| now.since(connection.last_used) < self.idle_timeout;
+        binding
+            .late
+            .retain(|connection| keep(may_be_late(connection)));
+        if let Some(mut oneway) = binding.oneway.try_lock("client.idle")
+            && oneway
+                .as_ref()
+                .is_some_and(|connection| !is_used(connection))
+        {
+            self.counters.count(Counter::ClientConnectionsIdle);
+            *oneway = None;
         }
     }
 }
@@ -277,6 +317,23 @@ impl Binding {
     /// Whether one-ways have gone out, or are about to, that may not have been served yet.
     fn has_oneways(&self) -> bool {
         self.oneway.lock("client.collocated").is_some() || self.has_letters()
+    }
+
+    fn new(endpoint: Endpoint, quality: Quality) -> Self {
+        Self {
+            endpoint,
+            quality,
+            is_deaf_to_bands: AtomicBool::new(false),
+            idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
+            oneway: PiMutex::new(None),
+            late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
+            outbox: OnceLock::new(),
+            open: Arc::default(),
+        }
+    }
+
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 }
 

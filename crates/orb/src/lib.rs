@@ -82,7 +82,8 @@ pub use policy::{
 };
 pub use reference::ObjectRef;
 pub use rt::{
-    Continuous, Direct, Linear, NativePriority, Priority, PriorityBand, PriorityBands,
+    Continuous, Direct, Linear, LinearNetwork, NativePriority, NetworkPriority,
+    NetworkPriorityMapping, NetworkPriorityMappingManager, Priority, PriorityBand, PriorityBands,
     PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
     ProtocolProperties, Protocols, RtCurrent, RtOrb, Scheduling, SharedMemoryProtocolProperties,
     TcpProtocolProperties, ThreadpoolError, ThreadpoolId, ThreadpoolLane,

@@ -194,3 +194,10 @@ pub const POOL_THREADS_MAX: usize = 1_024;
 
 /// Objects of one adapter that references were made for at priorities of their own before they were activated: a megabyte or two.
 pub const OBJECT_PRIORITIES_MAX: usize = 16_384;
+
+/// Addresses of a reference with lanes that are looked at: its lanes, each at some addresses.
+pub const LANE_TARGETS_MAX: usize = 256;
+
+/// Ways that the calls through one reference take, by lane, band, protocols and network priority: a lane and a codepoint for each native
+/// priority. Who makes policies without end is told so.
+pub const ROUTES_MAX: usize = 256;

@@ -19,7 +19,7 @@ use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::rt::{LanePlace, PoolLane, Threadpools};
-use crate::rt::{Mappings, PriorityMappingManager, RtCurrent};
+use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
 use crate::wire::{self, Reach};
@@ -290,6 +290,12 @@ impl Orb {
     #[must_use]
     pub fn priority_mapping_manager(&self) -> PriorityMappingManager {
         PriorityMappingManager(Arc::clone(&self.0))
+    }
+
+    /// The mapping to the priorities of packets; `NetworkPriorityMappingManager` among TAO's initial references.
+    #[must_use]
+    pub fn network_priority_mapping_manager(&self) -> NetworkPriorityMappingManager {
+        NetworkPriorityMappingManager(Arc::clone(&self.0))
     }
 
     /// The counters of this ORB.

@@ -11,7 +11,7 @@ use deckwatch_cdr::Any;
 use deckwatch_giop::UtcT;
 use deckwatch_giop::invocation::Times;
 
-use crate::rt::{PriorityBands, Protocols};
+use crate::rt::{PriorityBand, PriorityBands, Protocol, Protocols};
 use crate::{Completion, SystemException, minor, raise};
 
 pub(crate) use level::{AtOrb, at_thread};
@@ -126,6 +126,8 @@ impl PolicyType {
     /// TAO::CONNECTION_TIMEOUT_POLICY_TYPE.
     pub const CONNECTION_TIMEOUT: Self = Self(0x5441_0008);
 
+    /// RTCORBA::PRIORITY_MODEL_POLICY_TYPE: of object adapters; [`crate::ObjectRef::priority_model`].
+    pub const PRIORITY_MODEL: Self = Self(40);
     /// RTCORBA::CLIENT_PROTOCOL_POLICY_TYPE.
     pub const CLIENT_PROTOCOL: Self = Self(43);
     /// RTCORBA::PRIVATE_CONNECTION_POLICY_TYPE.
@@ -399,6 +401,28 @@ impl Overrides {
     #[inline]
     pub(crate) const fn has_request_end(&self) -> bool {
         self.set & (1 << REQUEST | 1 << REQUEST_END) != 0
+    }
+
+    /// Whether any policy of real-time CORBA is set.
+    #[inline]
+    pub(crate) const fn is_real_time(&self) -> bool {
+        self.set & (1 << PROTOCOLS | 1 << PRIVATE | 1 << BANDS) != 0
+    }
+
+    pub(crate) const fn is_private(&self) -> bool {
+        self.set & 1 << PRIVATE != 0
+    }
+
+    pub(crate) fn protocols(&self) -> &'static [Protocol] {
+        Protocols::of(self.number(PROTOCOLS)).slice()
+    }
+
+    pub(crate) fn protocols_number(&self) -> u16 {
+        self.number(PROTOCOLS)
+    }
+
+    pub(crate) fn bands(&self) -> &'static [PriorityBand] {
+        PriorityBands::of(self.number(BANDS)).slice()
     }
 
     /// The number of the list that is set.

@@ -1,6 +1,9 @@
 //! References to objects, ours or another's.
 
 mod questions;
+mod real_time;
+mod routes;
+mod want;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +21,16 @@ use crate::client::{
     Binding, Call, CallKind, Deferred, Reply, follow_forwards, post_oneway, send_oneway,
 };
 use crate::lane::Lane;
-use crate::limits::{PERMANENT_FORWARDS_MAX, TARGETS_MAX};
+use crate::limits::PERMANENT_FORWARDS_MAX;
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
+use crate::raise;
+use crate::rt;
 use crate::transport::Endpoint;
 use crate::wire::{self, Profile};
 use crate::{Completion, SystemException, current, minor};
-use crate::{raise, raise::own};
+
+pub(crate) use routes::Routes;
 
 /// A reference to an object: cheap to clone, usable from any thread. Nil is `None` of an `Option`.
 ///
@@ -36,9 +42,9 @@ pub(crate) struct Inner {
     ior: Ior,
     orb: OnceLock<Arc<OrbCore>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
-    targets: OnceLock<Arc<[Target]>>,
+    routes: OnceLock<Arc<Routes>>,
     /// Where requests go after a location forward; looked at only while the flag is up.
-    forward: PiMutex<Option<Arc<[Target]>>>,
+    forward: PiMutex<Option<Arc<Routes>>>,
     is_forwarded: AtomicBool,
     /// A call through it has reached a server.
     is_bound: AtomicBool,
@@ -56,6 +62,8 @@ pub(crate) struct Target {
     pub(crate) profile: Profile,
     /// The lane of this ORB that it leads to.
     pub(crate) here: Option<Weak<Lane>>,
+    /// Requests carry the priority of their caller.
+    pub(crate) carries_priority: bool,
 }
 
 impl ObjectRef {
@@ -68,7 +76,9 @@ impl ObjectRef {
         let current = self.0.current();
         let mut inner = Inner::new(current.ior.clone(), current.orb.clone(), overrides);
         inner.place = current.place.clone();
-        inner.targets = current.targets.clone();
+        if let Some(routes) = current.routes.get() {
+            inner.routes = OnceLock::from(Arc::new(routes.for_another()));
+        }
         Self(Arc::new(inner))
     }
 
@@ -121,14 +131,6 @@ impl ObjectRef {
     /// INV_POLICY for a kind that is not known; BAD_INV_ORDER for a reference that belongs to no ORB.
     pub fn client_policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         self.in_force(self.0.orb()?).in_force(kind)
-    }
-
-    /// As [`ObjectRef::client_policy`]: none of the policies known here is of concern to the server too.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
-        self.client_policy(kind)
     }
 
     fn in_force(&self, orb: &Arc<OrbCore>) -> Overrides {
@@ -277,6 +279,7 @@ impl ObjectRef {
             kind: CallKind::TwoWay,
             times: orb.client.times(&policies),
             policies,
+            priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
         }
     }
@@ -327,7 +330,7 @@ impl Inner {
             ior,
             orb,
             place: OnceLock::new(),
-            targets: OnceLock::new(),
+            routes: OnceLock::new(),
             forward: PiMutex::new(None),
             is_forwarded: AtomicBool::new(false),
             is_bound: AtomicBool::new(false),
@@ -347,14 +350,14 @@ impl Inner {
     }
 
     /// Gives way to the reference of a permanent forward; none where there have been too many for them all to be meant.
-    pub(crate) fn give_way(&self, ior: &Ior, targets: &Arc<[Target]>) -> Option<&Self> {
+    pub(crate) fn give_way(&self, ior: &Ior, routes: &Arc<Routes>) -> Option<&Self> {
         if self.generation >= PERMANENT_FORWARDS_MAX {
             return None;
         }
         let successor = self.successor.get_or_init(|| {
             let mut successor = Self::new(ior.clone(), self.orb.clone(), self.overrides);
             successor.generation = self.generation + 1;
-            successor.targets = OnceLock::from(Arc::clone(targets));
+            successor.routes = OnceLock::from(Arc::clone(routes));
             Arc::new(successor)
         });
         Some(successor)
@@ -378,29 +381,17 @@ impl Inner {
         self.place().as_ref().map(|(_, key)| key.as_slice())
     }
 
-    /// The addresses in the reference, most preferred first.
-    pub(crate) fn targets(&self) -> Result<&Arc<[Target]>, SystemException> {
-        if let Some(targets) = self.targets.get() {
-            return Ok(targets);
+    /// Where the addresses in the reference lead.
+    pub(crate) fn routes(&self) -> Result<&Arc<Routes>, SystemException> {
+        if let Some(routes) = self.routes.get() {
+            return Ok(routes);
         }
-        let targets = self.resolve(&self.ior)?;
-        Ok(self.targets.get_or_init(|| targets))
+        let routes = Arc::new(self.resolve(&self.ior)?);
+        Ok(self.routes.get_or_init(|| routes))
     }
 
-    pub(crate) fn resolve(&self, ior: &Ior) -> Result<Arc<[Target]>, SystemException> {
-        let orb = self.orb()?;
-        let targets: Arc<[Target]> = wire::profiles(ior, &orb.client.transport.host_name())
-            .take(TARGETS_MAX)
-            .map(|(endpoint, profile)| Target {
-                here: orb.collocated_lane(&endpoint).map(Arc::downgrade),
-                binding: orb.client.binding(endpoint, profile.code_sets),
-                profile,
-            })
-            .collect();
-        if targets.is_empty() {
-            return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
-        }
-        Ok(targets)
+    pub(crate) fn resolve(&self, ior: &Ior) -> Result<Routes, SystemException> {
+        Routes::of(ior, self.orb()?)
     }
 
     pub(crate) fn is_bound(&self) -> bool {
@@ -420,14 +411,14 @@ impl Inner {
         self.is_bound.store(false, Ordering::Relaxed);
     }
 
-    pub(crate) fn forwarded(&self) -> Option<Arc<[Target]>> {
+    pub(crate) fn forwarded(&self) -> Option<Arc<Routes>> {
         if !self.is_forwarded.load(Ordering::Acquire) {
             return None;
         }
         self.forward.lock("reference.forward").clone()
     }
 
-    pub(crate) fn remember(&self, forward: Option<Arc<[Target]>>) {
+    pub(crate) fn remember(&self, forward: Option<Arc<Routes>>) {
         let mut kept = self.forward.lock("reference.forward");
         self.is_forwarded
             .store(forward.is_some(), Ordering::Release);

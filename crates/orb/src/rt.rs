@@ -3,6 +3,9 @@
 mod components;
 pub(crate) mod current;
 pub(crate) mod deadline;
+mod exposed;
+mod kept;
+mod network;
 mod places;
 mod policy;
 mod priority;
@@ -11,6 +14,11 @@ mod threadpool;
 
 pub(crate) use components::{exposed_policies, lane_endpoints};
 pub use current::RtCurrent;
+pub(crate) use exposed::{Exposed, lanes};
+pub(crate) use kept::Kept;
+pub use network::{
+    LinearNetwork, NetworkPriority, NetworkPriorityMapping, NetworkPriorityMappingManager,
+};
 pub(crate) use places::LanePlace;
 pub use policy::{
     PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties,

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 pub use deckwatch_os::poller::{Event, Interest};
+pub use deckwatch_os::stream::{PacketPriority, StreamOptions};
 pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
 pub use endpoint::{Endpoint, EndpointMalformed};
 pub use socket::SocketTransport;
@@ -115,6 +116,20 @@ pub trait Transport: Send + Sync + 'static {
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError>;
 
+    /// Connects to `endpoint` by a connection with these options. A transport that has none connects without.
+    ///
+    /// # Errors
+    /// As [`Transport::connect`]; [`TransportError::Denied`] for a priority of packets that the host does not permit.
+    fn connect_with(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let _has_none = options;
+        self.connect(endpoint, deadline)
+    }
+
     /// Listens at `endpoint`, an address of this host.
     ///
     /// # Errors
@@ -170,6 +185,15 @@ pub trait Stream: Send + Sync {
     /// # Errors
     /// How the connection broke.
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError>;
+
+    /// Gives what is written from now on this priority on the network. A transport whose connections cross none does nothing.
+    ///
+    /// # Errors
+    /// [`TransportError::Denied`] where the host does not permit it.
+    fn set_packet_priority(&self, packets: PacketPriority) -> Result<(), TransportError> {
+        let _crosses_none = packets;
+        Ok(())
+    }
 
     /// Ends both directions; whoever waits in a read comes back.
     fn shutdown(&self);

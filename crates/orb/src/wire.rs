@@ -25,7 +25,7 @@ use crate::{Completion, minor};
 pub(crate) use contexts::Contexts;
 use deckwatch_cdr::{Parse, Write};
 pub(crate) use profile::{
-    Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
+    Address, Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
 };
 
 /// What `_is_a` answers yes to for every object.

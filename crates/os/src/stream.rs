@@ -5,6 +5,8 @@
 //! socket's own receive timeout (set only when it changes, and always shorter than what remains) and in `ppoll` for
 //! the last stretch, so that a steady timeout costs no further call and a deadline is still met precisely.
 
+mod options;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,6 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
+
+pub use options::{PacketPriority, StreamOptions};
 
 /// Nanoseconds of CLOCK_MONOTONIC; what the deadlines of this module are counted in.
 #[must_use]
@@ -56,8 +60,23 @@ impl StreamSocket {
     /// # Errors
     /// `TimedOut` at the deadline, else what the kernel answers.
     pub fn connect(address: SocketAddr, deadline_ns: Option<u64>) -> io::Result<Self> {
+        Self::connect_with(address, deadline_ns, &StreamOptions::default())
+    }
+
+    /// As [`StreamSocket::connect`], with these options.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline, else what the kernel answers, to an option too.
+    pub fn connect_with(
+        address: SocketAddr,
+        deadline_ns: Option<u64>,
+        options: &StreamOptions,
+    ) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = net::socket_with(family(address), SocketType::STREAM, flags, None)?;
+        // The window that the kernel offers in its first packet is of the buffer it has then.
+        options.set_buffers(&fd)?;
+        options.set_route(&fd)?;
         match net::connect(&fd, &address) {
             Ok(()) => {}
             Err(Errno::INPROGRESS | Errno::INTR) => {
@@ -67,7 +86,14 @@ impl StreamSocket {
             Err(error) => return Err(error.into()),
         }
         rustix::io::ioctl_fionbio(&fd, false)?;
-        Self::adopt_tcp(fd)
+        let stream = Self::adopt_tcp(fd)?;
+        if !options.no_delay {
+            sockopt::set_tcp_nodelay(&stream.fd, false)?;
+        }
+        if !options.keep_alive {
+            sockopt::set_socket_keepalive(&stream.fd, false)?;
+        }
+        Ok(stream)
     }
 
     fn adopt_tcp(fd: OwnedFd) -> io::Result<Self> {

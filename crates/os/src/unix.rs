@@ -11,7 +11,7 @@ use rustix::fs::{self, FileType, FlockOperation, Mode};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use crate::stream::{StreamSocket, monotonic_ns};
+use crate::stream::{StreamOptions, StreamSocket, monotonic_ns};
 
 /// Octets of the longest path of a socket: the kernel's address has room for them and a null.
 pub const PATH_SIZE_MAX: usize = 107;
@@ -24,8 +24,21 @@ const FOLDER_WAIT: Duration = Duration::from_secs(2);
 /// # Errors
 /// `TimedOut` at the deadline, `InvalidFilename` for a path above [`PATH_SIZE_MAX`], else what the kernel answers.
 pub fn connect(path: &Path, deadline_ns: Option<u64>) -> io::Result<StreamSocket> {
+    connect_with(path, deadline_ns, &StreamOptions::default())
+}
+
+/// As [`connect`], with the buffers of these options; a unix socket has no others.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_with(
+    path: &Path,
+    deadline_ns: Option<u64>,
+    options: &StreamOptions,
+) -> io::Result<StreamSocket> {
     let address = address(path)?;
     let fd = socket(SocketFlags::CLOEXEC)?;
+    options.set_buffers(&fd)?;
     loop {
         if let Some(deadline_ns) = deadline_ns {
             let remaining_ns = deadline_ns.saturating_sub(monotonic_ns());

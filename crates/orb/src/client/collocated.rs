@@ -24,7 +24,7 @@ pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<
     let lane = target.here.as_ref()?.upgrade()?;
     let may_be = match call.kind {
         CallKind::TwoWay => true,
-        CallKind::Locate => false,
+        CallKind::Locate | CallKind::BindBand => false,
         CallKind::Oneway if target.binding.has_oneways() => false,
         CallKind::Oneway => {
             call.response.is_expected() || lane.serves_at_once(target.profile.object_key())

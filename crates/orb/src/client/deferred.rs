@@ -15,6 +15,7 @@ use crate::limits::DEFERRED_MAX;
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, Policy, RebindMode};
 use crate::reference::{Inner, Target};
+use crate::rt::Priority;
 use crate::trace::CallNumber;
 use crate::{Completion, SystemException, minor, raise};
 
@@ -24,6 +25,7 @@ pub(crate) struct Deferred {
     target: Target,
     request_id: u32,
     policies: Overrides,
+    priority: Option<Priority>,
     number: CallNumber,
     deadlines: Deadlines,
     /// The connection it was sent over, until the reply is there.
@@ -59,17 +61,19 @@ impl Deferred {
         call: &Call<'_>,
     ) -> Result<Self, SystemException> {
         let (client, current) = (&orb.client, origin.current());
-        let targets = match current.forwarded() {
-            Some(targets) => targets,
-            None => Arc::clone(current.targets()?),
+        let forwarded = current.forwarded();
+        let routes = match &forwarded {
+            Some(routes) => routes,
+            None => current.routes()?,
         };
         let now = client.transport.now();
         let deadlines = Deadlines::of(client, call, now);
         client.start(call, now, deadlines)?;
+        let targets = routes.choose(client, call)?;
         let may_reconnect =
             !current.is_bound() || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in &*targets {
+        for target in &**targets {
             match client.send_deferred(target, call, may_reconnect, deadlines) {
                 Ok((connection, request_id)) => {
                     let inbound = Inbound::new(client.sizes.message_max, None);
@@ -78,6 +82,7 @@ impl Deferred {
                         target: target.clone(),
                         request_id,
                         policies: call.policies,
+                        priority: call.priority,
                         number: call.number,
                         deadlines,
                         waiting: Some((connection, inbound)),
@@ -123,6 +128,7 @@ impl Deferred {
             kind: CallKind::TwoWay,
             policies,
             times: client.times(&policies),
+            priority: self.priority,
             number: self.number,
         };
         let ended = match self.ended.take() {
@@ -238,8 +244,7 @@ impl Client {
                 Err(failure) => return Err(failure),
             }
         }
-        let mut connection =
-            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
         let id = self.send(&mut connection, target, call, deadlines.request)?;
         Ok((connection, id))
     }

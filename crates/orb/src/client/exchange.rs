@@ -6,13 +6,15 @@ use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
 use deckwatch_giop::invocation::{TIMES_SIZE_MAX, Times};
 use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response, context_id};
 
+use super::bands::RealTimeContexts;
 use super::collocated::may_be_collocated;
-use super::{Binding, Client, ClientConnection, Deadlines};
+use super::{Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
+use crate::rt::Priority;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire::{self, Contexts, Profile, ReplyHead};
@@ -30,6 +32,8 @@ pub(crate) struct Call<'c> {
     pub(crate) policies: Overrides,
     /// The times that go out with it.
     pub(crate) times: Option<Times>,
+    /// The CORBA priority of the caller, if he has one.
+    pub(crate) priority: Option<Priority>,
     /// Its number in the trace.
     pub(crate) number: CallNumber,
 }
@@ -42,6 +46,8 @@ pub(crate) enum CallKind {
     Oneway,
     /// Only asks where the object is.
     Locate,
+    /// Tells the server which priorities come over the connection.
+    BindBand,
 }
 
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
@@ -118,7 +124,7 @@ impl Failure {
     }
 
     /// Another connection or address may do.
-    const fn of_the_way(exception: SystemException) -> Self {
+    pub(super) const fn of_the_way(exception: SystemException) -> Self {
         Self {
             exception,
             may_retry: true,
@@ -171,19 +177,19 @@ impl Client {
                 done => return done,
             }
         }
-        let connection =
-            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        let connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
         self.exchange(connection, target, call, deadlines)
     }
 
     /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
     pub(super) fn connect_for(
         &self,
-        binding: &Binding,
+        target: &Target,
         call: &Call<'_>,
         may_reconnect: bool,
         deadline: Option<Instant64>,
     ) -> Result<ClientConnection, Failure> {
+        let binding = &target.binding;
         if !may_reconnect && Arc::strong_count(&binding.open) == 1 {
             return Err(Failure::last(raise::rebind(minor::NONE, Completion::No)));
         }
@@ -193,7 +199,7 @@ impl Client {
             .after(call.policies.connection().unwrap_or(CONNECT_TIMEOUT));
         let until = deadline.map_or(within, |deadline| deadline.min(within));
         let connected = self.connect(binding, call.number, until);
-        connected.map_err(|error| {
+        let connection = connected.map_err(|error| {
             let minor = match error {
                 TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
                     return Failure::last(
@@ -203,6 +209,10 @@ impl Client {
                 TransportError::Exhausted => {
                     return Failure::last(raise::no_resources(0, Completion::No));
                 }
+                TransportError::Denied if binding.quality.options.packets.is_some() => {
+                    let denied = own::NETWORK_PRIORITY_DENIED;
+                    return Failure::last(raise::no_permission(denied, Completion::No));
+                }
                 TransportError::TimedOut => own::CONNECT_TIMED_OUT,
                 TransportError::Refused => own::CONNECT_REFUSED,
                 TransportError::UnknownHost => own::HOST_UNKNOWN,
@@ -210,7 +220,11 @@ impl Client {
                 _ => own::CONNECT_FAILED,
             };
             Failure::of_the_way(raise::transient(minor, Completion::No))
-        })
+        })?;
+        match binding.quality.band {
+            None => Ok(connection),
+            Some(_) => self.bind_band(connection, target, call, until),
+        }
     }
 
     fn exchange(
@@ -356,6 +370,8 @@ impl Client {
         {
             contexts.push(context_id::CODE_SETS, data);
         }
+        let real_time = RealTimeContexts::of(target, call);
+        real_time.push(&mut contexts);
         let head = wire::RequestHead {
             id,
             response: call.response,

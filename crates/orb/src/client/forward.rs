@@ -6,7 +6,7 @@ use super::exchange::{Attempt, Call, Reply};
 use super::{Client, Deadlines};
 use crate::limits::FORWARDS_MAX;
 use crate::policy::RebindMode;
-use crate::reference::{Inner, Target};
+use crate::reference::{Inner, Routes};
 use crate::{Completion, SystemException, SystemExceptionKind, minor};
 use crate::{raise, raise::own};
 
@@ -36,12 +36,13 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
     let now = client.start(call, now, deadlines)?;
     let is_bound = origin.is_bound();
     let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
-    let mut forwarded: Option<Arc<[Target]>> = origin.forwarded();
+    let mut forwarded: Option<Arc<Routes>> = origin.forwarded();
     for _ in 0..FORWARDS_MAX {
-        let targets = match &forwarded {
-            Some(targets) => targets,
-            None => origin.targets()?,
+        let routes = match &forwarded {
+            Some(routes) => routes,
+            None => origin.routes()?,
         };
+        let targets = routes.choose(client, call)?;
         match client.call(targets, call, is_bound, now, deadlines) {
             Ok(Attempt::Replied(reply)) => {
                 origin.bind();
@@ -52,13 +53,13 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
                 return Err(raise::rebind(minor::NONE, Completion::No));
             }
             Ok(Attempt::Forwarded(ior, is_for_good)) => {
-                let targets = origin.resolve(&ior)?;
-                if is_for_good && let Some(successor) = origin.give_way(&ior, &targets) {
+                let routes = Arc::new(origin.resolve(&ior)?);
+                if is_for_good && let Some(successor) = origin.give_way(&ior, &routes) {
                     (origin, forwarded) = (successor, None);
                     continue;
                 }
-                origin.remember(Some(Arc::clone(&targets)));
-                forwarded = Some(targets);
+                origin.remember(Some(Arc::clone(&routes)));
+                forwarded = Some(routes);
             }
             // Where the forwarded-to has gone, the origin is asked again.
             Err(exception) if forwarded.is_some() && may_rebind && may_be_elsewhere(exception) => {

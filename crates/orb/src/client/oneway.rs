@@ -48,14 +48,15 @@ pub(crate) fn send_oneway(
 fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
     let origin = origin.current();
     let is_bound = origin.is_bound();
-    if let Some(targets) = origin.forwarded() {
+    if let Some(routes) = origin.forwarded() {
         let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
-        match client.send_to_first(&targets, call, is_bound) {
+        match client.send_to_first(routes.choose(client, call)?, call, is_bound) {
             Err(exception) if may_rebind && may_be_elsewhere(exception) => origin.remember(None),
             done => return done,
         }
     }
-    client.send_to_first(origin.targets()?, call, is_bound)?;
+    let targets = origin.routes()?.choose(client, call)?;
+    client.send_to_first(targets, call, is_bound)?;
     origin.bind();
     Ok(())
 }
@@ -123,7 +124,7 @@ impl Client {
                 }
             }
         }
-        let mut connection = self.connect_for(&target.binding, call, may_reconnect, limit)?;
+        let mut connection = self.connect_for(target, call, may_reconnect, limit)?;
         self.send(&mut connection, target, call, deadline)?;
         *kept = Some(connection);
         Ok(())
@@ -147,8 +148,7 @@ impl Client {
                 asked => return self.keep(&mut kept, connection, asked),
             }
         }
-        let mut connection =
-            self.connect_for(&target.binding, call, may_reconnect, deadlines.request)?;
+        let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
         let asked = self.ask(&mut connection, target, call, deadlines);
         self.keep(&mut kept, connection, asked)
     }

@@ -22,6 +22,7 @@ use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Target};
+use crate::rt::Priority;
 use crate::trace::CallNumber;
 use crate::{Completion, SystemException, minor, raise};
 
@@ -42,6 +43,7 @@ struct Letter {
     targets: Arc<[Target]>,
     policies: Overrides,
     times: Option<Times>,
+    priority: Option<Priority>,
     number: CallNumber,
     codec: Codec,
     /// The arguments, then the operation's name.
@@ -61,10 +63,12 @@ pub(crate) fn post_oneway(
 ) -> Result<(), SystemException> {
     let client = &orb.client;
     let current = origin.current();
-    let targets = match current.forwarded() {
-        Some(targets) => targets,
-        None => Arc::clone(current.targets()?),
+    let forwarded = current.forwarded();
+    let routes = match &forwarded {
+        Some(routes) => routes,
+        None => current.routes()?,
     };
+    let targets = routes.choose(client, call)?;
     if may_be_collocated(&targets[0], call).is_some() {
         return send_oneway_unasked(client, origin, call);
     }
@@ -89,9 +93,10 @@ pub(crate) fn post_oneway(
     let letter = Letter {
         orb: Arc::clone(orb),
         object: Arc::clone(origin),
-        targets: Arc::clone(&targets),
+        targets: Arc::clone(targets),
         policies: call.policies,
         times: call.times,
+        priority: call.priority,
         number: call.number,
         codec,
         buffer,
@@ -239,6 +244,7 @@ impl Letter {
             kind: CallKind::Oneway,
             policies: self.policies,
             times: self.times,
+            priority: self.priority,
             number: self.number,
         })
     }

@@ -1,15 +1,12 @@
 //! CORBA priorities, native ones, and the mappings between them (RTCORBA 1.x, clauses 5.4 and 5.5).
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use deckwatch_os::schedule::{self, Class};
-use deckwatch_sync::PiMutex;
-
-use crate::limits::MAPPINGS_MAX;
+use super::kept::Kept;
 use crate::orb::OrbCore;
 use crate::{Completion, SystemException, minor, raise};
+use deckwatch_os::schedule::{self, Class};
 
 /// A priority as CORBA knows it, on every host the same: 0 to 32767, the highest being the most urgent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,40 +219,18 @@ fn within(scheduling: Scheduling, native: i32) -> Option<NativePriority> {
     i16::try_from(native).ok().map(NativePriority)
 }
 
-/// The mapping of an ORB and those it has had: read without a lock, by threads at every priority.
+/// The mapping of an ORB, and the class that it is for.
 pub(crate) struct Mappings {
     scheduling: Scheduling,
-    made: [OnceLock<Arc<dyn PriorityMapping>>; MAPPINGS_MAX],
-    current: AtomicUsize,
-    changing: PiMutex<()>,
+    mapping: Kept<dyn PriorityMapping>,
 }
 
 impl Mappings {
     pub(crate) fn new(scheduling: Scheduling, mapping: Arc<dyn PriorityMapping>) -> Self {
-        let made = [const { OnceLock::new() }; MAPPINGS_MAX];
-        let _empty = made[0].set(mapping);
         Self {
             scheduling,
-            made,
-            current: AtomicUsize::new(0),
-            changing: PiMutex::new(()),
+            mapping: Kept::new(mapping),
         }
-    }
-
-    fn current(&self) -> &Arc<dyn PriorityMapping> {
-        // SYNC: pairs with `Mappings::change`.
-        let current = self.made[self.current.load(Ordering::Acquire)].get();
-        current.expect("it is set before it is current")
-    }
-
-    fn change(&self, mapping: Arc<dyn PriorityMapping>) -> Result<(), SystemException> {
-        let _one_at_a_time = self.changing.lock("rt.mapping");
-        let next = self.current.load(Ordering::Relaxed) + 1;
-        let exhausted = raise::no_resources(minor::NONE, Completion::No);
-        let _empty = self.made.get(next).ok_or(exhausted)?.set(mapping);
-        // SYNC: pairs with `Mappings::current`.
-        self.current.store(next, Ordering::Release);
-        Ok(())
     }
 
     /// What the scheduler is told of a thread that works at this priority.
@@ -263,7 +238,7 @@ impl Mappings {
     /// # Errors
     /// DATA_CONVERSION with the standard's minor code 2 where the mapping has no native priority for it, or one that the class has not.
     pub(crate) fn class(&self, priority: Priority) -> Result<Class, SystemException> {
-        let native = self.current().to_native(priority);
+        let native = self.mapping.current().to_native(priority);
         let class = native.and_then(|native| self.scheduling.class(native));
         class.ok_or(raise::data_conversion(
             minor::PRIORITY_UNMAPPABLE,
@@ -289,15 +264,15 @@ impl PriorityMappingManager {
     /// The mapping that is used now.
     #[must_use]
     pub fn mapping(&self) -> Arc<dyn PriorityMapping> {
-        Arc::clone(self.0.mappings.current())
+        Arc::clone(self.0.mappings.mapping.current())
     }
 
     /// Uses another mapping from now on; the native priorities that threads have stay as they are until they are set again.
     ///
     /// # Errors
-    /// NO_RESOURCES at [`MAPPINGS_MAX`] mappings of one ORB.
+    /// NO_RESOURCES at [`crate::limits::MAPPINGS_MAX`] mappings of one ORB.
     pub fn set_mapping(&self, mapping: impl PriorityMapping) -> Result<(), SystemException> {
-        self.0.mappings.change(Arc::new(mapping))
+        self.0.mappings.mapping.change(Arc::new(mapping))
     }
 
     /// The class in which native priorities are meant; chosen by the builder.
@@ -397,16 +372,11 @@ mod tests {
             }
         }
         let mappings = Mappings::new(Scheduling::Fifo, Arc::new(Linear(Scheduling::Fifo)));
-        mappings.change(Arc::new(Ten)).expect("room");
+        mappings.mapping.change(Arc::new(Ten)).expect("room");
         let class = |number| mappings.class(Priority::new(number).expect("not negative"));
         assert_eq!(class(3), Ok(Class::Fifo(30)));
         let failed = raise::data_conversion(minor::omg(2), Completion::No);
         assert_eq!(class(0), Err(failed));
         assert_eq!(class(10), Err(failed));
-        for _ in 2..MAPPINGS_MAX {
-            mappings.change(Arc::new(Ten)).expect("room");
-        }
-        let full = raise::no_resources(minor::NONE, Completion::No);
-        assert_eq!(mappings.change(Arc::new(Ten)), Err(full));
     }
 }

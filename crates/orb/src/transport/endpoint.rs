@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::rt::protocol_type;
+
 /// Where a server can be reached: `Display` is `host:port` or `unix:/path`, which `FromStr` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -65,6 +67,15 @@ impl Endpoint {
                 Self::tcp(host, port)
             }
             (_, listener) => listener,
+        }
+    }
+
+    /// The protocol it is reached by, as real-time policies number them.
+    #[must_use]
+    pub const fn protocol_type(&self) -> u32 {
+        match self {
+            Self::Tcp { .. } => protocol_type::TCP,
+            Self::Unix { .. } => protocol_type::UNIX_DOMAIN,
         }
     }
 

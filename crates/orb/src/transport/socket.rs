@@ -11,8 +11,8 @@ use deckwatch_os::{poller, wake::Wake};
 
 use super::resolve::addresses;
 use super::{
-    Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, Transport,
-    TransportError,
+    Endpoint, Event, Instant64, Interest, Listener, PacketPriority, Poller, Source, Stream,
+    StreamOptions, Transport, TransportError,
 };
 use crate::limits::LISTEN_BACKLOG;
 
@@ -46,13 +46,22 @@ impl Transport for SocketTransport {
         endpoint: &Endpoint,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
+        self.connect_with(endpoint, &StreamOptions::default(), deadline)
+    }
+
+    fn connect_with(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
         match endpoint {
-            Endpoint::Tcp { host, port } => connect_tcp(host, *port, deadline),
+            Endpoint::Tcp { host, port } => connect_tcp(host, *port, options, deadline),
             Endpoint::Unix { host, path } => {
                 if !host.is_empty() && *host != self.host_name() {
                     return Err(TransportError::Unreachable);
                 }
-                unix::connect(Path::new(path), deadline.map(|at| at.0))
+                unix::connect_with(Path::new(path), deadline.map(|at| at.0), options)
                     .map_err(|error| fact(&error))
             }
         }
@@ -92,11 +101,12 @@ impl Transport for SocketTransport {
 fn connect_tcp(
     host: &str,
     port: u16,
+    options: &StreamOptions,
     deadline: Option<Instant64>,
 ) -> Result<StreamSocket, TransportError> {
     let mut failure = TransportError::UnknownHost;
     for address in addresses(host, port, deadline)? {
-        match StreamSocket::connect(address, deadline.map(|at| at.0)) {
+        match StreamSocket::connect_with(address, deadline.map(|at| at.0), options) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = fact(&error),
         }
@@ -172,6 +182,10 @@ impl Stream for StreamSocket {
 
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
         Self::write_now(self, octets).map_err(|error| fact(&error))
+    }
+
+    fn set_packet_priority(&self, packets: PacketPriority) -> Result<(), TransportError> {
+        Self::set_packet_priority(self, packets).map_err(|error| fact(&error))
     }
 
     fn shutdown(&self) {

@@ -12,6 +12,7 @@ use deckwatch_giop::{
 };
 
 use super::{Sizes, addresses};
+use crate::rt::{self, Priority};
 use crate::transport::Endpoint;
 
 /// What a request needs of one profile of a reference.
@@ -162,9 +163,17 @@ pub(crate) fn write_cancel(
     write_cancel_request(buffer, sizes.format(profile.codec), id)
 }
 
+/// One address of a reference, and how to ask there.
+pub(crate) struct Address {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) profile: Profile,
+    /// The priority of the lane that listens there, where that is told.
+    pub(crate) lane: Option<Priority>,
+}
+
 /// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before
 /// the others of their profile. Those of other hosts cannot be reached.
-pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = (Endpoint, Profile)> {
+pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     let mut reference = Vec::new();
     let written = ior.write(&mut Writer::new(&mut reference));
     debug_assert!(written.is_ok(), "a reference that came can be written");
@@ -181,12 +190,34 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = (Endpoint,
         Some((Profile::new(&profile, addressing), profile))
     });
     read.flat_map(move |(ours, profile)| {
-        let mut found: Vec<_> = addresses(&profile)
-            .filter(|endpoint| !matches!(endpoint, Endpoint::Unix { host, .. } if host != here))
-            .collect();
-        found.sort_by_key(|endpoint| matches!(endpoint, Endpoint::Tcp { .. }));
-        found
-            .into_iter()
-            .map(move |endpoint| (endpoint, ours.clone()))
+        let mut found = with_lanes(&profile);
+        let is_elsewhere =
+            |endpoint: &Endpoint| matches!(endpoint, Endpoint::Unix { host, .. } if host != here);
+        found.retain(|(endpoint, _)| !is_elsewhere(endpoint));
+        found.sort_by_key(|(endpoint, _)| matches!(endpoint, Endpoint::Tcp { .. }));
+        found.into_iter().map(move |(endpoint, lane)| Address {
+            endpoint,
+            profile: ours.clone(),
+            lane,
+        })
     })
+}
+
+/// The addresses of a profile, and those of the lanes that it tells of, each with its lane's priority. The profile's own addresses
+/// are those of the first lane.
+fn with_lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
+    let lanes = rt::lanes(profile);
+    let first = lanes.first().and_then(|lane| Priority::new(lane.priority));
+    let lanes: Vec<_> = lanes
+        .into_iter()
+        .filter(|lane| lane.port != 0)
+        .map(|lane| {
+            let endpoint = Endpoint::tcp(&lane.host, lane.port);
+            (endpoint, Priority::new(lane.priority))
+        })
+        .collect();
+    let is_at = |endpoint: &Endpoint| lanes.iter().any(|(at, _)| at == endpoint);
+    let others = addresses(profile).filter(|endpoint| !is_at(endpoint));
+    let others: Vec<_> = others.map(|endpoint| (endpoint, first)).collect();
+    others.into_iter().chain(lanes).collect()
 }

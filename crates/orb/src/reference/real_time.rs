@@ -1,0 +1,62 @@
+//! What a reference tells of real-time CORBA, and how that goes together with what its caller has set.
+
+use super::ObjectRef;
+use super::want;
+use crate::SystemException;
+use crate::policy::{Policy, PolicyType};
+use crate::rt::{self, PriorityBands, PriorityModelPolicy, Protocols};
+
+impl ObjectRef {
+    /// The policy of this kind that a call from this thread would have (Object::get_policy): as [`ObjectRef::client_policy`], and where
+    /// the reference itself says something of protocols or bands, that.
+    ///
+    /// # Errors
+    /// As there; INV_POLICY with the standard's minor code 1 where both say something; NO_RESOURCES at
+    /// [`crate::limits::POLICY_LISTS_MAX`] different lists in the process.
+    pub fn policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
+        let orb = self.0.orb()?;
+        let in_force = self.in_force(orb);
+        let exposed = self.0.current().routes()?.exposed();
+        match kind {
+            PolicyType::PRIORITY_BANDED_CONNECTION => {
+                let bands = want::bands(exposed, &in_force);
+                let bands = bands.map_err(want::Inconsistent::exception)?;
+                let policy = PriorityBands::new(bands)?;
+                Ok((!bands.is_empty()).then_some(Policy::PriorityBandedConnection(policy)))
+            }
+            PolicyType::CLIENT_PROTOCOL => {
+                let protocols = want::protocols(exposed, &in_force);
+                let protocols = protocols.map_err(want::Inconsistent::exception)?;
+                let policy = Protocols::new(protocols)?;
+                Ok((!protocols.is_empty()).then_some(Policy::ClientProtocol(policy)))
+            }
+            kind => in_force.in_force(kind),
+        }
+    }
+
+    /// The priority model of its object, which only the server sets (Object::get_policy for
+    /// [`PolicyType::PRIORITY_MODEL`]); `None` for an object that has none.
+    ///
+    /// # Errors
+    /// INV_OBJREF for a reference that leads nowhere, BAD_INV_ORDER for one that belongs to no ORB.
+    pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>, SystemException> {
+        let exposed = self.0.current().routes()?.exposed();
+        Ok(exposed.and_then(|exposed| exposed.model))
+    }
+
+    /// The kinds of policies because of which a call from this thread, at the priority it has now, would raise INV_POLICY: what
+    /// Object::validate_connection has in its parameter. Empty where they all go together.
+    ///
+    /// # Errors
+    /// As [`ObjectRef::priority_model`].
+    pub fn inconsistent_policies(&self) -> Result<&'static [PolicyType], SystemException> {
+        let current = self.0.current();
+        let forwarded = current.forwarded();
+        let routes = match &forwarded {
+            Some(routes) => routes,
+            None => current.routes()?,
+        };
+        let in_force = self.in_force(self.0.orb()?);
+        Ok(routes.inconsistent(&in_force, rt::current::priority()))
+    }
+}

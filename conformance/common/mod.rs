@@ -36,6 +36,8 @@ pub(crate) enum Over {
     Tcp,
     /// A unix socket.
     Unix,
+    /// Shared memory.
+    Shared,
 }
 
 /// The threads of the server's lane.
@@ -64,6 +66,11 @@ macro_rules! over_each {
             #[test]
             fn unix() {
                 super::$name($crate::common::Over::Unix);
+            }
+
+            #[test]
+            fn shared_memory() {
+                super::$name($crate::common::Over::Shared);
             }
         }
     )* };
@@ -107,6 +114,21 @@ macro_rules! in_each_world {
             #[test]
             fn unix_many_threads() {
                 super::$name(&World::new(Over::Unix, Lanes::Many));
+            }
+
+            #[test]
+            fn shared_memory_one_thread() {
+                super::$name(&World::new(Over::Shared, Lanes::OneThread));
+            }
+
+            #[test]
+            fn shared_memory_many_threads() {
+                super::$name(&World::new(Over::Shared, Lanes::Many));
+            }
+
+            #[test]
+            fn shared_memory_adopted() {
+                super::$name(&World::new(Over::Shared, Lanes::Adopted));
             }
         }
     )* };
@@ -220,6 +242,7 @@ pub(crate) fn listening(over: Over, builder: OrbBuilder) -> Orb {
     let endpoint = match over {
         Over::Tcp => "127.0.0.1:0".to_owned(),
         Over::Unix => format!("unix:{}", fresh_path()),
+        Over::Shared => format!("shm:{}", fresh_path()),
     };
     builder
         .listen(&endpoint)

@@ -3,10 +3,13 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_os::shared::{self, SharedListener, SharedStream};
+use deckwatch_os::stream::monotonic_ns;
 
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use super::message::Received;
@@ -26,6 +29,37 @@ impl Socket for TcpStream {
 impl Socket for UnixStream {
     fn end(&self) {
         let _gone = self.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+/// Shared memory, read with patience.
+struct Shared(SharedStream);
+
+fn patience_ns() -> Option<u64> {
+    Some(monotonic_ns() + u64::try_from(PATIENCE.as_nanos()).expect("a minute"))
+}
+
+impl Read for Shared {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into, patience_ns())
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .write_all(octets, patience_ns())
+            .map(|()| octets.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Socket for Shared {
+    fn end(&self) {
+        self.0.shutdown_write();
     }
 }
 
@@ -58,6 +92,10 @@ impl Wire {
             }
             Endpoint::Unix { path, .. } => {
                 Self::of_unix(UnixStream::connect(path).expect("it listens"))
+            }
+            Endpoint::SharedMemory { path, .. } => {
+                let connected = shared::connect(Path::new(path), patience_ns());
+                Self(Box::new(Shared(connected.expect("it listens"))))
             }
             other => panic!("no test speaks to {other}"),
         }
@@ -128,10 +166,14 @@ pub(crate) struct Peer {
 pub(crate) enum Address {
     Tcp(u16),
     Unix(String),
+    Shared(String),
 }
 
 /// omniORB's component for a unix socket: the name of the host, then the path. The profile around it has port 0.
 const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
+
+/// Our own for shared memory, of the same form.
+const TAG_DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
 
 type Connections = Box<dyn Iterator<Item = Wire> + Send>;
 
@@ -149,7 +191,30 @@ fn listen(over: Over) -> (Address, Connections) {
             let accept = move || Some(Wire::of_unix(listener.accept().ok()?.0));
             (Address::Unix(path), Box::new(std::iter::from_fn(accept)))
         }
+        Over::Shared => {
+            let path = fresh_path();
+            let listener = SharedListener::listen(Path::new(&path), 8, None, usize::MAX);
+            let listener = listener.expect("a free path");
+            let accept = move || {
+                let connected = loop {
+                    match listener.accept().ok()? {
+                        Some(connected) => break connected,
+                        None => wait_readable(&listener),
+                    }
+                };
+                Some(Wire(Box::new(Shared(connected))))
+            };
+            (Address::Shared(path), Box::new(std::iter::from_fn(accept)))
+        }
     }
+}
+
+/// Waits until a connection can be taken.
+fn wait_readable(listener: &SharedListener) {
+    let poller = deckwatch_os::poller::Poller::new().expect("a poller");
+    let watched = poller.watch(listener, 1, deckwatch_os::poller::Interest::Pending);
+    watched.expect("a descriptor");
+    let _told = poller.wait(None);
 }
 
 impl Peer {
@@ -203,7 +268,7 @@ impl Peer {
     pub(crate) fn minors(&self) -> std::ops::Range<u8> {
         match self.address {
             Address::Tcp(_) => 0..3,
-            Address::Unix(_) => 1..3,
+            Address::Unix(_) | Address::Shared(_) => 1..3,
         }
     }
 
@@ -211,7 +276,7 @@ impl Peer {
     pub(crate) fn port(&self) -> u16 {
         match self.address {
             Address::Tcp(port) => port,
-            Address::Unix(_) => 0,
+            Address::Unix(_) | Address::Shared(_) => 0,
         }
     }
 
@@ -223,7 +288,12 @@ impl Peer {
         components: &[(u32, Vec<u8>)],
     ) -> (u32, Vec<u8>) {
         let mut components = components.to_vec();
-        if let Address::Unix(path) = &self.address {
+        let local = match &self.address {
+            Address::Tcp(_) => None,
+            Address::Unix(path) => Some((TAG_OMNIORB_UNIX_TRANS, path)),
+            Address::Shared(path) => Some((TAG_DECKWATCH_SHARED_MEMORY, path)),
+        };
+        if let Some((tag, path)) = local {
             let host = Orb::builder()
                 .build()
                 .expect("a client")
@@ -231,7 +301,7 @@ impl Peer {
                 .host_name();
             let mut octets = Octets::encapsulation(Order::Big);
             octets.string(&host).string(path);
-            components.push((TAG_OMNIORB_UNIX_TRANS, octets.octets));
+            components.push((tag, octets.octets));
         }
         let address = ("127.0.0.1", self.port());
         let profile = iiop_profile(Order::Big, minor, address, key, &components);
@@ -258,7 +328,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
+        if let Address::Unix(path) | Address::Shared(path) = &self.address {
             let _gone = std::fs::remove_file(path);
         }
     }

@@ -12,7 +12,7 @@ const END_CHECK: Duration = Duration::from_millis(100);
 /// Where a server listens and what it tells of itself.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen at (port 0 for any free one), or unix:/path
+    /// Address and port to listen at (port 0 for any free one), or unix:/path, or shm:/path
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     pub(crate) listen: String,
     /// Write the reference to this file as well as to standard output

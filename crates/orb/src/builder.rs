@@ -138,7 +138,8 @@ impl Default for OrbBuilder {
 impl OrbBuilder {
     /// Listens at `host:port` too; port 0 is any free one, and an empty host every address. `unix:/path` is a unix socket,
     /// which processes of this host find in references, omniORB's too; its file goes when the ORB shuts down, and one
-    /// that a dead process left behind is replaced.
+    /// that a dead process left behind is replaced. `shm:/path` is shared memory, which begins at a unix socket of that path and is
+    /// what processes of this host prefer.
     ///
     /// # Errors
     /// [`BuildError::ValueMalformed`].
@@ -374,7 +375,7 @@ impl OrbBuilder {
         self
     }
 
-    /// The permissions of the files of its unix sockets, such as `0o660` for who may connect; those of the process's mask
+    /// The permissions of the files of its unix sockets, those of shared memory too, such as `0o660` for who may connect; those of the process's mask
     /// otherwise.
     pub fn unix_permissions(self, permissions: u32) -> Self {
         self.transport(Arc::new(SocketTransport::with_unix_permissions(

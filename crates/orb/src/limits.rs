@@ -44,6 +44,10 @@ pub const IDLE_CONNECTION_SIZE_MAX: usize = 512;
 /// Connections that may wait to be accepted: a whole ship connecting at once.
 pub const LISTEN_BACKLOG: i32 = 1_024;
 
+/// Connections through shared memory that may be open at one listener: each holds a ring a direction, 128 MiB together. Who comes
+/// later takes another address of the reference.
+pub const SHARED_MEMORY_CONNECTIONS_MAX: usize = 512;
+
 /// Connections accepted before a thread looks at other events again.
 pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 

@@ -5,11 +5,14 @@
 
 mod endpoint;
 mod resolve;
+mod shared_memory;
 mod socket;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
+
+use deckwatch_os::shared::SharedStream;
 
 pub use deckwatch_os::poller::{Event, Interest};
 pub use deckwatch_os::stream::{PacketPriority, StreamOptions};
@@ -165,6 +168,17 @@ pub trait Stream: Send + Sync {
     fn read_within(&self, into: &mut [u8], wait: Duration)
     -> Result<Option<usize>, TransportError>;
 
+    /// Reads as soon as octets are there, looking again and again without giving up the processor, for `wait` at most. `None`:
+    /// nothing came.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    fn read_spinning(
+        &self,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> Result<Option<usize>, TransportError>;
+
     /// Reads what has arrived without waiting. `None`: nothing has.
     ///
     /// # Errors
@@ -272,6 +286,8 @@ pub trait Poller: Send + Sync {
 pub enum Source<'a> {
     /// A descriptor of the operating system.
     Descriptor(BorrowedFd<'a>),
+    /// A connection through shared memory: it must know that a poller watches it.
+    SharedMemory(&'a SharedStream),
     /// A number of the simulated world.
     Simulated(u64),
 }

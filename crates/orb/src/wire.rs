@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader};
 use deckwatch_giop::ior::{
     IiopProfile, TaggedComponent, alternate_address, code_sets::CodeSetContext,
-    code_sets::CodeSetInfo, unix_address,
+    code_sets::CodeSetInfo, shared_memory_address, unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReply, LocateReplyHeader, LocateStatus,
@@ -413,6 +413,10 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
                 // Who can only be reached by sockets of its host says so by port 0.
                 profile.get_or_insert_with(|| IiopProfile::new(host, 0, key));
             }
+            (Endpoint::SharedMemory { host, path }, _) => {
+                components.push(shared_memory_address(host, path)?);
+                profile.get_or_insert_with(|| IiopProfile::new(host, 0, key));
+            }
         }
     }
     let Some(mut profile) = profile else {
@@ -427,8 +431,10 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
 fn addresses(profile: &IiopProfile) -> impl Iterator<Item = Endpoint> {
     let tcp = profile.addresses().filter(|(_, port)| *port != 0);
     let unix = profile.unix_addresses();
+    let shared = profile.shared_memory_addresses();
     tcp.map(|(host, port)| Endpoint::Tcp { host, port })
         .chain(unix.map(|(host, path)| Endpoint::Unix { host, path }))
+        .chain(shared.map(|(host, path)| Endpoint::SharedMemory { host, path }))
 }
 
 /// The first address and the key of the first IIOP profile.

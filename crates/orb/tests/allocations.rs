@@ -45,7 +45,7 @@ const CALLS: usize = 1_000;
 
 /// Allocations of the whole process, client and server, during `CALLS` calls of the server's first object.
 fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
-    allocations_with(|_, _, bench| bench.clone(), prepare, one)
+    allocations_at("127.0.0.1:0", |_, _, bench| bench.clone(), prepare, one)
 }
 
 /// The same, through the reference that `configure` makes of the server's, or to another object of the server.
@@ -54,9 +54,18 @@ fn allocations_with(
     prepare: impl Fn(&Server, &ObjectRef),
     one: impl Fn(&ObjectRef),
 ) -> usize {
+    allocations_at("127.0.0.1:0", configure, prepare, one)
+}
+
+fn allocations_at(
+    endpoint: &str,
+    configure: impl Fn(&Server, &Orb, &ObjectRef) -> ObjectRef,
+    prepare: impl Fn(&Server, &ObjectRef),
+    one: impl Fn(&ObjectRef),
+) -> usize {
     // Threads that are added under load are memory too: a sealed server of fixed shape adds none.
     let fixed = Orb::builder()
-        .listen("127.0.0.1:0")
+        .listen(endpoint)
         .unwrap()
         .dynamic_threads(0)
         .buffer_size(64 << 10)
@@ -110,6 +119,17 @@ fn calls_take_no_memory() {
         allocations_of(|_, _| {}, |bench| assert!(call(bench, "fail").is_err())),
         0
     );
+}
+
+fn calls_through_shared_memory_take_no_memory() {
+    let octets = vec![7; 60_000];
+    let endpoint = format!("shm:{}", support::socket_path());
+    let configure = |_: &Server, _: &Orb, bench: &ObjectRef| bench.clone();
+    let one = |bench: &ObjectRef| {
+        call(bench, "ping").unwrap();
+        octets_borrowed(bench, &octets);
+    };
+    assert_eq!(allocations_at(&endpoint, configure, |_, _| {}, one), 0);
 }
 
 fn oneways_take_no_memory() {
@@ -240,6 +260,7 @@ fn an_allocation_on_the_way_is_counted() {
 #[test]
 fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     calls_take_no_memory();
+    calls_through_shared_memory_take_no_memory();
     oneways_take_no_memory();
     policies_take_no_memory();
     posted_oneways_take_no_memory();

@@ -10,6 +10,7 @@ mod option;
 pub mod perf;
 pub mod poller;
 pub mod schedule;
+pub mod shared;
 pub mod signal;
 pub mod socket;
 pub mod stamp;

@@ -37,6 +37,9 @@ pub fn monotonic_coarse_ns() -> u64 {
 /// Waits shorter than this are left to `ppoll`: the receive timeout counts in scheduler ticks.
 const COARSE_WAIT_MS_MIN: u64 = 32;
 
+/// How often a spinning read asks before it looks at the clock.
+const READS_PER_CLOCK: u32 = 8;
+
 /// Silence after which the kernel asks the peer whether it is still there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
@@ -114,6 +117,11 @@ impl StreamSocket {
         }
     }
 
+    /// Its descriptor, for another use.
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.fd
+    }
+
     /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
     ///
     /// # Errors
@@ -154,6 +162,26 @@ impl StreamSocket {
     pub fn read_within(&self, into: &mut [u8], wait_ms: u32) -> io::Result<Option<usize>> {
         self.set_receive_timeout(wait_ms)?;
         would_wait(net::recv(&self.fd, into, RecvFlags::empty()).map(|(count, _)| count))
+    }
+
+    /// Reads as soon as octets are there, asking again and again without sleeping, for `wait` at most. `None`: nothing came.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn read_spinning(&self, into: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
+        let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let mut give_up_ns = None;
+        loop {
+            for _ in 0..READS_PER_CLOCK {
+                if let Some(count) = self.read_now(into)? {
+                    return Ok(Some(count));
+                }
+            }
+            let now_ns = monotonic_ns();
+            if now_ns >= *give_up_ns.get_or_insert(now_ns.saturating_add(wait_ns)) {
+                return Ok(None);
+            }
+        }
     }
 
     /// Reads what has arrived without waiting. `None`: nothing has.
@@ -363,7 +391,7 @@ fn would_wait(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
 }
 
 /// Waits until `fd` is ready; `TimedOut` at the deadline.
-fn wait_for(fd: &OwnedFd, flags: PollFlags, deadline_ns: Option<u64>) -> io::Result<()> {
+pub(crate) fn wait_for(fd: &OwnedFd, flags: PollFlags, deadline_ns: Option<u64>) -> io::Result<()> {
     loop {
         let remaining = deadline_ns.map(|deadline_ns| {
             let remaining_ns = deadline_ns.saturating_sub(monotonic_ns());

@@ -8,7 +8,7 @@ use super::view::encapsulated;
 use super::{
     IiopProfile, Ior, LaneEndpoint, TaggedComponent, TaggedProfile, component_tag, profile_tag,
 };
-use deckwatch_cdr::Parse;
+use deckwatch_cdr::{Parse, Reader};
 use std::fmt::Write;
 
 /// Octets of a key or of unknown data that are shown.
@@ -153,13 +153,10 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
             format!("also at {} port {port}", host.escape_debug())
         }
         component_tag::OMNIORB_UNIX_TRANS => {
-            let host = String::from_utf8_lossy(r.read_string_octets().ok()?);
-            let path = String::from_utf8_lossy(r.read_string_octets().ok()?);
-            format!(
-                "also at the unix socket {} of {}",
-                path.escape_debug(),
-                host.escape_debug()
-            )
+            format!("also at the unix socket {}", place_of_host(&mut r)?)
+        }
+        component_tag::DECKWATCH_SHARED_MEMORY => {
+            format!("also through memory shared at {}", place_of_host(&mut r)?)
         }
         component_tag::POLICIES => {
             let policies = parse_policies(&component.data).ok()?;
@@ -181,6 +178,17 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// A path and its host.
+fn place_of_host(r: &mut Reader<'_>) -> Option<String> {
+    let host = String::from_utf8_lossy(r.read_string_octets().ok()?);
+    let path = String::from_utf8_lossy(r.read_string_octets().ok()?);
+    Some(format!(
+        "{} of {}",
+        path.escape_debug(),
+        host.escape_debug()
+    ))
 }
 
 fn explain_lane(lane: &LaneEndpoint) -> String {
@@ -255,7 +263,7 @@ fn octets(octets: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::policies::policies_component;
-    use super::super::{alternate_address, unix_address};
+    use super::super::{alternate_address, shared_memory_address, unix_address};
     use super::*;
 
     #[test]
@@ -270,6 +278,7 @@ mod tests {
             CodeSetInfo::ours().to_component().unwrap(),
             alternate_address("backup", 99).unwrap(),
             unix_address("nav", "/run/nav").unwrap(),
+            shared_memory_address("nav", "/run/shm").unwrap(),
             policies_component(&[
                 PriorityModelValue {
                     model: 0,
@@ -317,6 +326,7 @@ mod tests {
              profile 1: IIOP\n  IIOP 1.2 at nav.ship port 2809\n  object key: \"NameService\\x00\\xff\"\n  made by omniORB\n  \
              code sets: UTF-8 (converts ISO 8859-1) for char, UTF-16 for wchar\n  also at backup port 99\n  \
              also at the unix socket /run/nav of nav\n  \
+             also through memory shared at /run/shm of nav\n  \
              policies: the caller's priority, 5 for callers without one, bands 0 to 9, 23 (1 octets)\n  \
              lanes: priority 5 at nav.ship port 2809, nav.ship port 2810\n  \
              component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\

@@ -99,11 +99,20 @@ impl IiopProfile {
     /// Every unix socket at which the object can be asked too: the name of the host, and the path there. Components that
     /// cannot be read are passed over.
     pub fn unix_addresses(&self) -> impl Iterator<Item = (String, String)> {
-        let sockets = self
+        self.places_of_host(component_tag::OMNIORB_UNIX_TRANS)
+    }
+
+    /// Every unix socket at which a connection through shared memory comes about, likewise.
+    pub fn shared_memory_addresses(&self) -> impl Iterator<Item = (String, String)> {
+        self.places_of_host(component_tag::DECKWATCH_SHARED_MEMORY)
+    }
+
+    fn places_of_host(&self, tag: u32) -> impl Iterator<Item = (String, String)> {
+        let places = self
             .components
             .iter()
-            .filter(|component| component.tag == component_tag::OMNIORB_UNIX_TRANS);
-        sockets.filter_map(|component| {
+            .filter(move |component| component.tag == tag);
+        places.filter_map(|component| {
             let mut r = encapsulated(&component.data).ok()?;
             let mut text = || String::from_utf8(r.read_string_octets().ok()?.to_vec()).ok();
             Some((text()?, text()?))
@@ -117,14 +126,24 @@ impl IiopProfile {
 /// # Errors
 /// [`EncodeError::StringHoldsNull`].
 pub fn unix_address(host: &str, path: &str) -> Result<TaggedComponent, EncodeError> {
+    place_of_host(component_tag::OMNIORB_UNIX_TRANS, host, path)
+}
+
+/// A component that adds shared memory to a profile: the name of the host, then the path of the socket where a connection comes
+/// about.
+///
+/// # Errors
+/// [`EncodeError::StringHoldsNull`].
+pub fn shared_memory_address(host: &str, path: &str) -> Result<TaggedComponent, EncodeError> {
+    place_of_host(component_tag::DECKWATCH_SHARED_MEMORY, host, path)
+}
+
+fn place_of_host(tag: u32, host: &str, path: &str) -> Result<TaggedComponent, EncodeError> {
     let data = encapsulation(|w| {
         w.write_string_octets(host.as_bytes())?;
         w.write_string_octets(path.as_bytes())
     })?;
-    Ok(TaggedComponent {
-        tag: component_tag::OMNIORB_UNIX_TRANS,
-        data,
-    })
+    Ok(TaggedComponent { tag, data })
 }
 
 /// A component that adds an address to a profile (clause 9.7.3).

@@ -8,7 +8,7 @@ pub mod policies;
 mod text;
 mod view;
 
-pub use iiop::{IiopProfile, alternate_address, unix_address};
+pub use iiop::{IiopProfile, alternate_address, shared_memory_address, unix_address};
 pub use lanes::LaneEndpoint;
 pub(crate) use text::scheme;
 pub use text::{ReferenceError, ReferenceFact};
@@ -42,6 +42,8 @@ pub mod component_tag {
     pub const TAO_ENDPOINTS: u32 = 0x5441_4F02;
     /// A unix socket of a host, as omniORB writes it.
     pub const OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
+    /// Shared memory with processes of a host: our own, which others pass over. `DW`, and a number.
+    pub const DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
 }
 
 /// A profile: a way to reach the object.

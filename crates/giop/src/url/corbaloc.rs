@@ -2,7 +2,9 @@
 
 use super::{DEFAULT_PORT, unescape, write_escaped};
 use crate::Ior;
-use crate::ior::{IiopProfile, ReferenceError, alternate_address, scheme, unix_address};
+use crate::ior::{
+    IiopProfile, ReferenceError, alternate_address, scheme, shared_memory_address, unix_address,
+};
 use crate::limits::{ADDRESSES_MAX, REFERENCE_TEXT_MAX};
 use deckwatch_cdr::{EncodeError, Version};
 use std::fmt;
@@ -23,6 +25,13 @@ pub enum Address {
     /// A unix socket of this host, in omniORB's form: `omniunix:`, the path, `:`.
     Unix {
         /// Version to speak: 1.1 at least, since the path stands in a component of the profile.
+        version: Version,
+        /// Where the socket stands; without `:` and `,`.
+        path: String,
+    },
+    /// Shared memory with a server of this host, in our own form: `shm:`, the path of the socket where it comes about, `:`.
+    SharedMemory {
+        /// Version to speak, as for [`Address::Unix`].
         version: Version,
         /// Where the socket stands; without `:` and `,`.
         path: String,
@@ -58,6 +67,11 @@ impl Corbaloc {
                 Address::Unix { version, path } => {
                     let mut profile = IiopProfile::new(here, 0, &self.key);
                     profile.components.push(unix_address(here, path)?);
+                    (version, profile)
+                }
+                Address::SharedMemory { version, path } => {
+                    let mut profile = IiopProfile::new(here, 0, &self.key);
+                    profile.components.push(shared_memory_address(here, path)?);
                     (version, profile)
                 }
                 Address::InitialReference => return Ok(None),
@@ -109,7 +123,7 @@ impl Corbaloc {
 
 /// Octets of the address that text begins with: up to the next or the key, and the `:` behind a path is part of it.
 fn address_size(text: &str) -> usize {
-    let Some(path) = scheme(text, UNIX) else {
+    let Some(path) = scheme(text, UNIX).or_else(|| scheme(text, SHARED_MEMORY)) else {
         return text.find([',', '/']).unwrap_or(text.len());
     };
     match text[path..].find([':', ',']) {
@@ -121,8 +135,10 @@ fn address_size(text: &str) -> usize {
 
 const UNIX: &str = "omniunix:";
 
-/// `omniunix:1.2@/path:`; the version is 1.2 where none is given.
-fn unix(text: &str, at: usize) -> Result<Address, ReferenceError> {
+const SHARED_MEMORY: &str = "shm:";
+
+/// `1.2@/path:`; the version is 1.2 where none is given.
+fn socket(text: &str, at: usize) -> Result<(Version, String), ReferenceError> {
     let text = text.strip_suffix(':').unwrap_or(text);
     let (version, path) = match text.split_once('@') {
         Some((number, path)) if !number.contains('/') => (version(number, at)?, path),
@@ -137,22 +153,27 @@ fn unix(text: &str, at: usize) -> Result<Address, ReferenceError> {
     if path.is_empty() || path.contains(char::is_control) {
         return Err(ReferenceError::expected(at, "the path of a socket"));
     }
-    Ok(Address::Unix {
-        version,
-        path: path.to_owned(),
-    })
+    Ok((version, path.to_owned()))
 }
 
-/// `iiop:1.2@host:port`, `:1.2@host:port`, `omniunix:/path:` or `rir:`.
+/// `iiop:1.2@host:port`, `:1.2@host:port`, `omniunix:/path:`, `shm:/path:` or `rir:`.
 fn address(text: &str, at: usize) -> Result<Address, ReferenceError> {
     if text.eq_ignore_ascii_case("rir:") {
         return Ok(Address::InitialReference);
     }
     if let Some(path) = scheme(text, UNIX) {
-        return unix(&text[path..], at + path);
+        let (version, path) = socket(&text[path..], at + path)?;
+        return Ok(Address::Unix { version, path });
+    }
+    if let Some(path) = scheme(text, SHARED_MEMORY) {
+        let (version, path) = socket(&text[path..], at + path)?;
+        return Ok(Address::SharedMemory { version, path });
     }
     let protocol = scheme(text, "iiop:").or_else(|| scheme(text, ":"));
-    let protocol = protocol.ok_or(ReferenceError::expected(at, "iiop:, :, omniunix: or rir:"))?;
+    let protocol = protocol.ok_or(ReferenceError::expected(
+        at,
+        "iiop:, :, omniunix:, shm: or rir:",
+    ))?;
     let (version, host_at) = match text[protocol..].find('@') {
         Some(sign) => (
             version(&text[protocol..protocol + sign], at + protocol)?,
@@ -247,8 +268,11 @@ impl Corbaloc {
             }
             match address {
                 Address::InitialReference => f.write_str("rir:")?,
-                Address::Unix { version, path } => {
-                    f.write_str(UNIX)?;
+                Address::Unix { version, path } | Address::SharedMemory { version, path } => {
+                    f.write_str(match address {
+                        Address::Unix { .. } => UNIX,
+                        _ => SHARED_MEMORY,
+                    })?;
                     // A sign in the path would be taken for that of a version.
                     if *version != Version::V1_2 || path.contains('@') {
                         write!(f, "{version}@")?;
@@ -283,12 +307,17 @@ impl Corbaloc {
 impl TryFrom<&IiopProfile> for Corbaloc {
     type Error = EncodeError;
 
-    /// The URL of a profile with its alternate addresses and unix sockets; its other components are lost.
+    /// The URL of a profile with its alternate addresses, unix sockets and shared memory; its other components are lost.
     fn try_from(profile: &IiopProfile) -> Result<Self, EncodeError> {
         let version = Version::from_minor(profile.minor.min(2)).unwrap_or(Version::V1_2);
+        let can_be_said = |path: &String| !path.contains([':', ',']) && !path.is_empty();
+        let shared = profile.shared_memory_addresses().map(|(_, path)| path);
+        let shared = shared.filter(can_be_said);
+        let shared = shared.map(|path| Address::SharedMemory { version, path });
         let sockets = profile.unix_addresses().map(|(_, path)| path);
-        let sockets = sockets.filter(|path| !path.contains([':', ',']) && !path.is_empty());
+        let sockets = sockets.filter(can_be_said);
         let sockets = sockets.map(|path| Address::Unix { version, path });
+        let sockets = sockets.chain(shared);
         let sockets: Vec<_> = sockets.filter(|_| version != Version::V1_0).collect();
         // The port of a profile that has sockets alone leads nowhere.
         let tcp = profile.addresses();
@@ -338,6 +367,19 @@ mod tests {
         let sockets: Vec<_> = profile.unix_addresses().collect();
         assert_eq!(sockets, [("here".to_owned(), "/run/nav".to_owned())]);
         assert_eq!(Corbaloc::try_from(&profile).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn a_url_of_shared_memory_becomes_a_profile_of_this_host_and_again_a_url() {
+        let text = "corbaloc:shm:/run/nav:,shm:1.1@/run/other:/k";
+        let url = text.parse::<Corbaloc>().unwrap();
+        assert_eq!(url.to_string(), text);
+        let ior = url.to_ior("here").unwrap().unwrap();
+        let profile = ior.iiop_profiles().next().unwrap().unwrap();
+        let found: Vec<_> = profile.shared_memory_addresses().collect();
+        assert_eq!(found, [("here".to_owned(), "/run/nav".to_owned())]);
+        let again = Corbaloc::try_from(&profile).unwrap().to_string();
+        assert_eq!(again, "corbaloc:shm:/run/nav:/k");
     }
 
     #[test]
@@ -426,7 +468,7 @@ mod tests {
             ("corbalok::h/k", "expected corbaloc: at character 1"),
             (
                 "corbaloc:uiop:h/k",
-                "expected iiop:, :, omniunix: or rir: at character 10",
+                "expected iiop:, :, omniunix:, shm: or rir: at character 10",
             ),
             (
                 "corbaloc::2.0@h/k",

@@ -463,6 +463,7 @@ impl Client {
             match connection.stream.read(space, deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
                 Err(TransportError::TimedOut) => return Ok(None),
+                Err(TransportError::Refused) => return Err(self.not_taken()),
                 Ok(_) | Err(_) => return Err(self.lost()),
             }
         }
@@ -512,6 +513,12 @@ impl Client {
     fn malformed(&self, counter: Counter) -> Failure {
         self.counters.count(counter);
         Failure::last(raise::comm_failure(own::REPLY_MALFORMED, Completion::Maybe))
+    }
+
+    /// The server never took the connection, nor what was written into it.
+    fn not_taken(&self) -> Failure {
+        self.counters.count(Counter::CommFailures);
+        Failure::of_the_way(raise::transient(own::CONNECT_REFUSED, Completion::No))
     }
 
     fn lost(&self) -> Failure {

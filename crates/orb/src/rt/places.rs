@@ -43,7 +43,7 @@ pub(crate) fn of_default(settings: &Settings) -> Vec<Endpoint> {
 }
 
 /// Where a lane of another pool listens: as the user has said, else at the hosts of the default pool, at ports of its own; a unix
-/// socket beside the default pool's has the numbers of pool and lane behind its name.
+/// socket, or one of shared memory, beside the default pool's has the numbers of pool and lane behind its name.
 pub(crate) fn of_lane(settings: &Settings, pool: u32, lane: usize) -> Vec<Endpoint> {
     let mut said = settings.lane_places.iter().rev();
     if let Some(place) = said.find(|place| place.is_of(pool, lane)) {
@@ -54,6 +54,10 @@ pub(crate) fn of_lane(settings: &Settings, pool: u32, lane: usize) -> Vec<Endpoi
         let own = match endpoint {
             Endpoint::Tcp { host, .. } => Endpoint::Tcp { host, port: 0 },
             Endpoint::Unix { host, path } => Endpoint::Unix {
+                host,
+                path: format!("{path}.{pool}.{lane}"),
+            },
+            Endpoint::SharedMemory { host, path } => Endpoint::SharedMemory {
                 host,
                 path: format!("{path}.{pool}.{lane}"),
             },
@@ -69,13 +73,13 @@ pub(crate) fn of_lane(settings: &Settings, pool: u32, lane: usize) -> Vec<Endpoi
 pub(crate) fn without_ports(published: &[Endpoint]) -> Vec<Endpoint> {
     let hosts = published.iter().filter_map(|endpoint| match endpoint {
         Endpoint::Tcp { host, .. } => Some(Endpoint::tcp(host, 0)),
-        Endpoint::Unix { .. } => None,
+        Endpoint::Unix { .. } | Endpoint::SharedMemory { .. } => None,
     });
     hosts.collect()
 }
 
 /// What references carry: what is to be `published` in place of the TCP endpoints `listened` at, or these as others reach them;
-/// and unix sockets, which nobody else reaches anyway.
+/// and unix sockets and shared memory, which nobody else reaches anyway.
 pub(crate) fn publish(
     listened: &[Endpoint],
     published: &[Endpoint],
@@ -105,10 +109,10 @@ pub(crate) fn publish(
         match endpoint {
             Endpoint::Tcp { host, port: 0 } => ports().for_each(|port| add(host, port)),
             Endpoint::Tcp { host, port } => add(host, *port),
-            Endpoint::Unix { .. } => {}
+            Endpoint::Unix { .. } | Endpoint::SharedMemory { .. } => {}
         }
     }
-    let is_unix = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Unix { .. });
-    reached.extend(listened.iter().filter(is_unix).cloned());
+    let is_local = |endpoint: &&Endpoint| endpoint.host_of_local().is_some();
+    reached.extend(listened.iter().filter(is_local).cloned());
     reached
 }

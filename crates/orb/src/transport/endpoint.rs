@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::rt::protocol_type;
 
-/// Where a server can be reached: `Display` is `host:port` or `unix:/path`, which `FromStr` reads.
+/// Where a server can be reached: `Display` is `host:port`, `unix:/path` or `shm:/path`, which `FromStr` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Endpoint {
@@ -24,6 +24,13 @@ pub enum Endpoint {
         /// Where the socket stands in the file system.
         path: String,
     },
+    /// Through shared memory, from processes of the same host.
+    SharedMemory {
+        /// The name of that host; empty where it is this one.
+        host: String,
+        /// Where the socket stands at which a connection comes about.
+        path: String,
+    },
 }
 
 /// Where to listen when nothing else is said.
@@ -33,8 +40,7 @@ pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
 pub(crate) const ANY_ADDRESS_IPV6: &str = "::";
 
 /// How endpoints are written.
-pub(crate) const ENDPOINT_FORM: &str =
-    "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, or unix:/path";
+pub(crate) const ENDPOINT_FORM: &str = "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, unix:/path, or shm:/path";
 
 /// A text is no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,24 @@ impl Endpoint {
         match self {
             Self::Tcp { .. } => format!(":{self}"),
             Self::Unix { path, .. } => format!("omniunix:{path}:"),
+            Self::SharedMemory { path, .. } => format!("shm:{path}:"),
+        }
+    }
+
+    /// The host whose processes alone reach it.
+    pub(crate) fn host_of_local(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { .. } => None,
+            Self::Unix { host, .. } | Self::SharedMemory { host, .. } => Some(host),
+        }
+    }
+
+    /// The order in which a caller tries the addresses of a profile: the cheapest first.
+    pub(crate) const fn rank(&self) -> u8 {
+        match self {
+            Self::SharedMemory { .. } => 0,
+            Self::Unix { .. } => 1,
+            Self::Tcp { .. } => 2,
         }
     }
 
@@ -76,6 +100,7 @@ impl Endpoint {
         match self {
             Self::Tcp { .. } => protocol_type::TCP,
             Self::Unix { .. } => protocol_type::UNIX_DOMAIN,
+            Self::SharedMemory { .. } => protocol_type::SHARED_MEMORY,
         }
     }
 
@@ -84,7 +109,7 @@ impl Endpoint {
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp { port, .. } => Some(*port),
-            Self::Unix { .. } => None,
+            Self::Unix { .. } | Self::SharedMemory { .. } => None,
         }
     }
 }
@@ -95,6 +120,7 @@ impl fmt::Display for Endpoint {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
             Self::Unix { path, .. } => write!(f, "unix:{path}"),
+            Self::SharedMemory { path, .. } => write!(f, "shm:{path}"),
         }
     }
 }
@@ -102,30 +128,26 @@ impl fmt::Display for Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointMalformed;
 
-    /// Reads `host:port`, `:port`, `unix:/path` and omniORB's spelling of them; a path that is not absolute is one of the working directory.
+    /// Reads `host:port`, `:port`, `unix:/path` and omniORB's spelling of them, and `shm:/path`; a path that is not absolute is one of the working directory.
     fn from_str(text: &str) -> Result<Self, EndpointMalformed> {
-        let path = ["unix:", "giop:unix:"]
-            .iter()
-            .find_map(|form| text.strip_prefix(form));
-        match path {
-            Some(path) => unix(path),
-            None => tcp(text),
-        }
-        .ok_or(EndpointMalformed)
+        let after = |forms: [&str; 2]| forms.iter().find_map(|form| text.strip_prefix(form));
+        let host = String::new();
+        let read = if let Some(path) = after(["unix:", "giop:unix:"]) {
+            absolute(path).map(|path| Self::Unix { host, path })
+        } else if let Some(path) = after(["shm:", "deckwatch:shm:"]) {
+            absolute(path).map(|path| Self::SharedMemory { host, path })
+        } else {
+            tcp(text)
+        };
+        read.ok_or(EndpointMalformed)
     }
 }
 
-fn unix(path: &str) -> Option<Endpoint> {
-    // References carry the path to processes that work elsewhere; a null would end it for them.
+/// References carry the path to processes that work elsewhere; a null would end it for them.
+fn absolute(path: &str) -> Option<String> {
     let absolute = std::path::absolute(Path::new(path)).ok()?;
-    Some(Endpoint::Unix {
-        host: String::new(),
-        path: absolute
-            .into_os_string()
-            .into_string()
-            .ok()
-            .filter(|path| !path.contains('\0'))?,
-    })
+    let text = absolute.into_os_string().into_string().ok();
+    text.filter(|path| !path.contains('\0'))
 }
 
 fn tcp(text: &str) -> Option<Endpoint> {
@@ -178,8 +200,18 @@ mod tests {
             assert_eq!(endpoint, expected);
             assert_eq!(endpoint.to_string(), "unix:/run/nav.sock");
         }
+        for text in ["shm:/run/nav", "deckwatch:shm:/run/nav"] {
+            let endpoint: Endpoint = text.parse().unwrap();
+            let expected = Endpoint::SharedMemory {
+                host: String::new(),
+                path: "/run/nav".to_owned(),
+            };
+            assert_eq!(endpoint, expected);
+            assert_eq!(endpoint.to_string(), "shm:/run/nav");
+        }
         let wrong = [
             "",
+            "shm:",
             "ship",
             "::1:2809",
             "ship:two",

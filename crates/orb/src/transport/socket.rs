@@ -1,7 +1,7 @@
-//! The operating-system form of the transport: TCP and unix sockets, and epoll.
+//! The operating-system form of the transport: TCP and unix sockets, shared memory beside them, and epoll.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use deckwatch_os::{poller, wake::Wake};
 use super::resolve::addresses;
 use super::{
     Endpoint, Event, Instant64, Interest, Listener, PacketPriority, Poller, Source, Stream,
-    StreamOptions, Transport, TransportError,
+    StreamOptions, Transport, TransportError, shared_memory,
 };
 use crate::limits::LISTEN_BACKLOG;
 
-/// TCP over IPv4 and IPv6, unix sockets, time by CLOCK_MONOTONIC.
+/// TCP over IPv4 and IPv6, unix sockets, shared memory, time by CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketTransport {
     unix_permissions: Option<u32>,
@@ -55,15 +55,17 @@ impl Transport for SocketTransport {
         options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
+        let host = endpoint.host_of_local().unwrap_or_default();
+        if !host.is_empty() && *host != self.host_name() {
+            return Err(TransportError::Unreachable);
+        }
         match endpoint {
             Endpoint::Tcp { host, port } => connect_tcp(host, *port, options, deadline),
-            Endpoint::Unix { host, path } => {
-                if !host.is_empty() && *host != self.host_name() {
-                    return Err(TransportError::Unreachable);
-                }
+            Endpoint::Unix { path, .. } => {
                 unix::connect_with(Path::new(path), deadline.map(|at| at.0), options)
                     .map_err(|error| fact(&error))
             }
+            Endpoint::SharedMemory { path, .. } => return shared_memory::connect(path, deadline),
         }
         .map(|stream| Box::new(stream) as Box<dyn Stream>)
     }
@@ -75,10 +77,10 @@ impl Transport for SocketTransport {
                 let path = Path::new(path);
                 UnixListener::listen(path, LISTEN_BACKLOG, self.unix_permissions)
                     .map(|listener| Box::new(listener) as Box<dyn Listener>)
-                    .map_err(|error| match error.kind() {
-                        io::ErrorKind::NotFound => TransportError::FolderMissing,
-                        _ => fact(&error),
-                    })
+                    .map_err(|error| fact_of_path(&error))
+            }
+            Endpoint::SharedMemory { path, .. } => {
+                shared_memory::listen(path, self.unix_permissions)
             }
         }
     }
@@ -128,7 +130,15 @@ fn listen_tcp(host: &str, port: u16) -> Result<Box<dyn Listener>, TransportError
     Err(failure)
 }
 
-fn fact(error: &io::Error) -> TransportError {
+/// What is wrong with a place to listen at.
+pub(super) fn fact_of_path(error: &io::Error) -> TransportError {
+    match error.kind() {
+        io::ErrorKind::NotFound => TransportError::FolderMissing,
+        _ => fact(error),
+    }
+}
+
+pub(super) fn fact(error: &io::Error) -> TransportError {
     if stream::is_exhaustion(error) {
         return TransportError::Exhausted;
     }
@@ -144,7 +154,8 @@ fn fact(error: &io::Error) -> TransportError {
         io::ErrorKind::PermissionDenied => TransportError::Denied,
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => TransportError::Broken,
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::InvalidData => TransportError::Broken,
         _ => TransportError::Other,
     }
 }
@@ -166,6 +177,14 @@ impl Stream for StreamSocket {
     ) -> Result<Option<usize>, TransportError> {
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
         Self::read_within(self, into, wait_ms).map_err(|error| fact(&error))
+    }
+
+    fn read_spinning(
+        &self,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> Result<Option<usize>, TransportError> {
+        Self::read_spinning(self, into, wait).map_err(|error| fact(&error))
     }
 
     fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
@@ -269,6 +288,19 @@ impl SocketPoller {
     }
 }
 
+/// A watched source, as epoll knows it. What waits in shared memory already is told as room to write is, at once.
+fn watched(source: Source<'_>, interest: Interest) -> Option<(BorrowedFd<'_>, Interest)> {
+    match source {
+        Source::Descriptor(descriptor) => Some((descriptor, interest)),
+        Source::SharedMemory(stream) => {
+            let waits = interest != Interest::Nothing && stream.begin_watch();
+            let interest = if waits { Interest::Handover } else { interest };
+            Some((stream.arrival(), interest))
+        }
+        Source::Simulated(_) => None,
+    }
+}
+
 impl Poller for SocketPoller {
     fn watch(
         &self,
@@ -276,37 +308,38 @@ impl Poller for SocketPoller {
         token: u64,
         interest: Interest,
     ) -> Result<(), TransportError> {
-        let Source::Descriptor(descriptor) = source else {
-            return Err(TransportError::Other);
-        };
-        self.poller
-            .watch(descriptor, token, interest)
-            .map_err(|error| fact(&error))
+        let (descriptor, interest) = watched(source, interest).ok_or(TransportError::Other)?;
+        let watched = self.poller.watch(descriptor, token, interest);
+        watched.map_err(|error| fact(&error))
     }
 
     fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest) {
-        if let Source::Descriptor(descriptor) = source {
+        if let Some((descriptor, interest)) = watched(source, interest) {
             let _not_watched = self.poller.rewatch(descriptor, token, interest);
         }
     }
 
     fn watch_room(&self, source: Source<'_>, token: u64) -> Result<(), TransportError> {
-        let Source::Descriptor(descriptor) = source else {
-            return Err(TransportError::Other);
-        };
-        self.room
-            .watch(descriptor, token, Interest::Room)
-            .map_err(|error| fact(&error))
+        let watch = |descriptor, interest| self.room.watch(descriptor, token, interest);
+        match source {
+            Source::Descriptor(descriptor) => watch(descriptor, Interest::Room),
+            Source::SharedMemory(stream) => watch(stream.room(), Interest::Arrival),
+            Source::Simulated(_) => return Err(TransportError::Other),
+        }
+        .map_err(|error| fact(&error))
     }
 
     fn forget_room(&self, source: Source<'_>) {
-        if let Source::Descriptor(descriptor) = source {
-            let _not_watched = self.room.forget(descriptor);
-        }
+        let room = match source {
+            Source::Descriptor(descriptor) => descriptor,
+            Source::SharedMemory(stream) => stream.room(),
+            Source::Simulated(_) => return,
+        };
+        let _not_watched = self.room.forget(room);
     }
 
     fn forget(&self, source: Source<'_>) {
-        if let Source::Descriptor(descriptor) = source {
+        if let Some((descriptor, _)) = watched(source, Interest::Nothing) {
             let _not_watched = self.poller.forget(descriptor);
         }
     }

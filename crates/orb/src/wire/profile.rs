@@ -171,7 +171,7 @@ pub(crate) struct Address {
     pub(crate) lane: Option<Priority>,
 }
 
-/// Every address of every IIOP profile that can be read, most preferred first: unix sockets of the host named `here` before
+/// Every address of every IIOP profile that can be read, most preferred first: shared memory and unix sockets of the host named `here` before
 /// the others of their profile. Those of other hosts cannot be reached.
 pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     let mut reference = Vec::new();
@@ -191,10 +191,8 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     });
     read.flat_map(move |(ours, profile)| {
         let mut found = with_lanes(&profile);
-        let is_elsewhere =
-            |endpoint: &Endpoint| matches!(endpoint, Endpoint::Unix { host, .. } if host != here);
-        found.retain(|(endpoint, _)| !is_elsewhere(endpoint));
-        found.sort_by_key(|(endpoint, _)| matches!(endpoint, Endpoint::Tcp { .. }));
+        found.retain(|(endpoint, _)| endpoint.host_of_local().is_none_or(|host| host == here));
+        found.sort_by_key(|(endpoint, _)| endpoint.rank());
         found.into_iter().map(move |(endpoint, lane)| Address {
             endpoint,
             profile: ours.clone(),

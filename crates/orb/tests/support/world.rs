@@ -292,6 +292,10 @@ impl Stream for SimStream {
         self.read_now(into)
     }
 
+    fn read_spinning(&self, into: &mut [u8], _: Duration) -> Result<Option<usize>, TransportError> {
+        self.read_now(into)
+    }
+
     fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
         let mut state = self.world.state();
         let now = state.now;

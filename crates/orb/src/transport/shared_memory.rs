@@ -1,0 +1,107 @@
+//! Shared memory between processes of one host, as a transport.
+
+use std::path::Path;
+use std::time::Duration;
+
+use deckwatch_os::shared::{self, SharedListener, SharedStream};
+use deckwatch_os::stream::is_readable_now;
+use deckwatch_os::unix;
+
+use super::socket::{fact, fact_of_path};
+use super::{Endpoint, Instant64, Listener, Source, Stream, TransportError};
+use crate::limits::{LISTEN_BACKLOG, SHARED_MEMORY_CONNECTIONS_MAX};
+
+pub(super) fn connect(
+    path: &str,
+    deadline: Option<Instant64>,
+) -> Result<Box<dyn Stream>, TransportError> {
+    let connected = shared::connect(Path::new(path), deadline.map(|at| at.0));
+    let stream = connected.map_err(|error| fact(&error))?;
+    Ok(Box::new(stream))
+}
+
+pub(super) fn listen(
+    path: &str,
+    permissions: Option<u32>,
+) -> Result<Box<dyn Listener>, TransportError> {
+    let listener = SharedListener::listen(
+        Path::new(path),
+        LISTEN_BACKLOG,
+        permissions,
+        SHARED_MEMORY_CONNECTIONS_MAX,
+    );
+    let listener = listener.map_err(|error| fact_of_path(&error))?;
+    Ok(Box::new(listener))
+}
+
+impl Stream for SharedStream {
+    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
+        Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
+    fn read_within(
+        &self,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> Result<Option<usize>, TransportError> {
+        Self::read_within(self, into, wait).map_err(|error| fact(&error))
+    }
+
+    fn read_spinning(
+        &self,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> Result<Option<usize>, TransportError> {
+        Self::read_spinning(self, into, wait).map_err(|error| fact(&error))
+    }
+
+    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
+        Self::read_now(self, into).map_err(|error| fact(&error))
+    }
+
+    fn is_readable(&self) -> bool {
+        Self::is_readable(self)
+    }
+
+    fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError> {
+        Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
+    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
+        Self::write_now(self, octets).map_err(|error| fact(&error))
+    }
+
+    fn shutdown(&self) {
+        Self::shutdown(self);
+    }
+
+    fn peer(&self) -> String {
+        "shared memory".to_owned()
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::SharedMemory(self)
+    }
+}
+
+impl Listener for SharedListener {
+    fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
+        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
+        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+    }
+
+    fn is_pending(&self) -> bool {
+        is_readable_now(self)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::SharedMemory {
+            host: unix::host_name(),
+            path: self.path().to_string_lossy().into_owned(),
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::Descriptor(std::os::fd::AsFd::as_fd(self))
+    }
+}

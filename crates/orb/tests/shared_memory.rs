@@ -1,0 +1,163 @@
+//! Shared memory beside TCP: servers, callers, references that carry both, and what happens beyond one ring.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deckwatch_orb::transport::{Endpoint, SocketTransport, Transport, TransportError};
+use deckwatch_orb::{BuildError, Counter, Orb};
+use support::{
+    CallError, Refused, Server, call, call_back, call_octets, call_refuse, client_of, note, noted,
+    socket_path,
+};
+
+#[test]
+fn every_kind_of_call_goes_through_shared_memory() {
+    let path = socket_path();
+    let server = Server::at(&format!("shm:{path}"));
+    let (client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    // More than the rings hold, both ways.
+    let large = vec![7; 3 << 20];
+    assert_eq!(call_octets(&bench, &large), Ok(large));
+    assert_eq!(
+        call_refuse(&bench, 5),
+        Err(CallError::Refused(Refused { code: 5 }))
+    );
+    for value in 0..5_000 {
+        note(&bench, value).unwrap();
+    }
+    while noted(&bench).unwrap() < 5_000 {
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        *server.bench.order.lock().unwrap(),
+        (0..5_000).collect::<Vec<_>>()
+    );
+    let other = Server::at(&format!("shm:{}", socket_path()));
+    let peer = client.string_to_object(&other.text).unwrap().unwrap();
+    assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
+}
+
+#[test]
+fn a_url_leads_to_shared_memory() {
+    let path = socket_path();
+    let server = Server::at(&format!("deckwatch:shm:{path}"));
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_plain_key(b"Bench", &own).unwrap();
+    let address = server.orb.endpoints()[0].url_address();
+    assert_eq!(address, format!("shm:{path}:"));
+    let client = Orb::builder().build().unwrap();
+    let url = format!("corbaloc:shm:/nobody:,{address}/Bench");
+    let bench = client.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}
+
+#[test]
+fn a_reference_to_all_transports_is_called_through_shared_memory_first_and_over_tcp_from_elsewhere()
+{
+    let (shared, unix) = (socket_path(), socket_path());
+    let all = [
+        "127.0.0.1:0",
+        &format!("unix:{unix}"),
+        &format!("shm:{shared}"),
+    ]
+    .into_iter()
+    .fold(Orb::builder(), |orb, at| orb.listen(at).unwrap());
+    let server = Server::with(all.build().unwrap());
+    assert!(matches!(
+        server.orb.endpoints()[..],
+        [
+            Endpoint::Tcp { .. },
+            Endpoint::Unix { .. },
+            Endpoint::SharedMemory { .. }
+        ]
+    ));
+    let calls_after_failures = |failures| {
+        let (client, bench) = client_of(&server);
+        assert_eq!(call(&bench, "ping"), Ok(()));
+        let read = |counter| client.counters().read(counter);
+        assert_eq!(read(Counter::ConnectFailures), failures);
+        assert_eq!(read(Counter::ConnectionsMade), 1);
+    };
+    calls_after_failures(0);
+    std::fs::remove_file(&shared).unwrap();
+    calls_after_failures(1);
+    std::fs::remove_file(&unix).unwrap();
+    calls_after_failures(2);
+}
+
+#[test]
+fn the_socket_has_its_permissions_and_places_that_cannot_be_had_are_told_apart() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = socket_path();
+    let orb = Orb::builder().unix_permissions(0o640);
+    let orb = orb.listen(&format!("shm:{path}")).unwrap();
+    let server = Server::with(orb.build().unwrap());
+    let mode = Path::new(&path).metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    for (path, expected) in [
+        (path.as_str(), TransportError::InUse),
+        ("/tmp/no such folder/socket", TransportError::FolderMissing),
+    ] {
+        let builder = Orb::builder().listen(&format!("shm:{path}")).unwrap();
+        match builder.build() {
+            Err(BuildError::CannotListen { error, .. }) => assert_eq!(error, expected, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+    server.orb.shutdown(true).expect("it ends");
+    assert!(!Path::new(&path).exists());
+}
+
+#[test]
+fn a_server_that_ends_is_noticed_and_one_that_comes_back_is_found() {
+    let path = socket_path();
+    let endpoint = format!("shm:{path}");
+    let orb = || Orb::builder().listen(&endpoint).unwrap().build().unwrap();
+    let server = Server::with(orb());
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_plain_key(b"Bench", &own).unwrap();
+    let client = Orb::builder().build().unwrap();
+    let url = format!("corbaloc:shm:{path}:/Bench");
+    let bench = client.string_to_object(&url).unwrap().unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    server.orb.shutdown(true).unwrap();
+    assert!(call(&bench, "ping").is_err());
+    let server = Server::with(orb());
+    let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
+    server.orb.register_plain_key(b"Bench", &own).unwrap();
+    assert_eq!(call(&bench, "ping"), Ok(()));
+}
+
+#[test]
+fn a_client_that_does_not_read_its_replies_costs_no_thread_and_is_given_up() {
+    let path = socket_path();
+    let orb = Orb::builder()
+        .reply_timeout(Duration::from_millis(300))
+        .threads(1)
+        .dynamic_threads(0)
+        .listen(&format!("shm:{path}"))
+        .unwrap();
+    let server = Server::with(orb.build().unwrap());
+    let (client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    let transport: Arc<dyn Transport> = Arc::new(SocketTransport::default());
+    let deaf = transport.connect(&server.orb.endpoints()[0], None).unwrap();
+    // Locate requests for a key that is nobody's: each has a reply of 20 octets.
+    let mut question = b"GIOP\x01\x00\x01\x03\x0c\0\0\0\x07\0\0\0\x04\0\0\0none".to_vec();
+    question.truncate(24);
+    let flood = question.repeat(4_096);
+    while server.orb.counters().read(Counter::RepliesQueued) == 0 {
+        let _given_up = deaf.write_now(&flood);
+        // Others are served all the while.
+        assert_eq!(call(&bench, "ping"), Ok(()));
+    }
+    while server.orb.counters().read(Counter::RepliesTimedOut) == 0 {
+        assert_eq!(call(&bench, "ping"), Ok(()));
+    }
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+}

@@ -1,0 +1,142 @@
+//! How a connection through shared memory comes about: over a unix socket, the client sends one greeting with the memory and the
+//! second socket. Nobody waits for the other.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+use super::memory::Memory;
+use super::stream::{Counted, Shared, SharedStream};
+use crate::unix::{self, UnixListener};
+
+/// What a client says. The number changes with the form of the memory.
+const GREETING: [u8; 8] = *b"DWRING\0\x01";
+
+/// Descriptors that come with it: the memory, and the socket that tells of room.
+const DESCRIPTORS: usize = 2;
+
+/// Where connections through shared memory come in: a unix socket.
+#[derive(Debug)]
+pub struct SharedListener {
+    listener: UnixListener,
+    open: Arc<AtomicUsize>,
+    connections_max: usize,
+}
+
+impl SharedListener {
+    /// Listens at `path`, as [`UnixListener::listen`] does. At most `connections_max` are open at once, since each holds memory:
+    /// a client beyond them finds its connection refused when it reads.
+    ///
+    /// # Errors
+    /// As [`UnixListener::listen`].
+    pub fn listen(
+        path: &Path,
+        backlog: i32,
+        permissions: Option<u32>,
+        connections_max: usize,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            listener: UnixListener::listen(path, backlog, permissions)?,
+            open: Arc::default(),
+            connections_max,
+        })
+    }
+
+    /// Takes one waiting connection. `None`: none waits (or it went away again).
+    ///
+    /// # Errors
+    /// What the kernel answers; see [`crate::stream::is_exhaustion`].
+    pub fn accept(&self) -> io::Result<Option<SharedStream>> {
+        let Some(socket) = self.listener.accept()? else {
+            return Ok(None);
+        };
+        let counted = Counted(Arc::clone(&self.open));
+        if self.open.fetch_add(1, Ordering::AcqRel) >= self.connections_max {
+            return Ok(None);
+        }
+        Ok(Some(SharedStream::accepted(
+            socket.into_descriptor(),
+            counted,
+        )))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.listener.path()
+    }
+}
+
+impl AsFd for SharedListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+/// Connects to the server that listens at `path`, giving up at `deadline_ns`. What is written reaches the server once it has taken
+/// the connection.
+///
+/// # Errors
+/// As [`unix::connect`], or that descriptors or memory have run out.
+pub fn connect(path: &Path, deadline_ns: Option<u64>) -> io::Result<SharedStream> {
+    let arrival = unix::connect(path, deadline_ns)?.into_descriptor();
+    let (memory, descriptor) = Memory::create()?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (room, theirs) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    greet(&arrival, [descriptor.as_fd(), theirs.as_fd()])?;
+    Ok(SharedStream::connected(arrival, Shared { memory, room }))
+}
+
+fn greet(socket: &OwnedFd, descriptors: [BorrowedFd<'_>; DESCRIPTORS]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fits = control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    debug_assert!(fits);
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    net::sendmsg(socket, &[IoSlice::new(&GREETING)], &mut control, flags)?;
+    Ok(())
+}
+
+/// What a client has sent; none yet, an end, or the error of one that is none of ours.
+pub(super) fn hear_greeting(socket: &OwnedFd) -> io::Result<Greeting> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut greeting = GREETING.map(|_| 0);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut octets = [IoSliceMut::new(&mut greeting)];
+    let received = match net::recvmsg(socket, &mut octets, &mut control, flags) {
+        Ok(received) if received.bytes == 0 => return Ok(Greeting::Ended),
+        Ok(received) => received,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(Greeting::NotYet),
+        Err(error) => return Err(error.into()),
+    };
+    let mut descriptors = Vec::with_capacity(DESCRIPTORS);
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let is_ours = received.bytes == GREETING.len() && greeting == GREETING;
+    let [memory, room] = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors)
+        .ok()
+        .filter(|_| is_ours)
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let memory = Memory::of_client(&memory)?;
+    Ok(Greeting::Heard(Shared { memory, room }))
+}
+
+/// What has come of a client's greeting.
+pub(super) enum Greeting {
+    NotYet,
+    Ended,
+    Heard(Shared),
+}

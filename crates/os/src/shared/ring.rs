@@ -1,0 +1,287 @@
+//! A ring of octets with one writer and one reader, in memory that both may spoil.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Octets that may be on their way in one direction: a message of 64 KiB fits whole while another is being read.
+pub const RING_SIZE: usize = 128 << 10;
+
+const WORD: usize = size_of::<u64>();
+
+/// One direction, as it lies in the memory. Zeros are an empty ring. Positions count all octets ever written or read.
+#[repr(C)]
+pub(super) struct Ring {
+    /// The writer's line.
+    pub(super) written: Line<Written>,
+    /// The reader's line.
+    pub(super) read: Line<Read>,
+    /// How the reader waits for octets: one of the [`wait`] words. It sets it; the writer takes it away.
+    pub(super) reader_waits: Line<AtomicU32>,
+    /// How the writer waits for room, likewise.
+    pub(super) writer_waits: Line<AtomicU32>,
+    octets: [AtomicU64; RING_SIZE / WORD],
+}
+
+/// Alone on its two cache lines: processors fetch them in pairs.
+#[repr(C, align(128))]
+pub(super) struct Line<T>(pub(super) T);
+
+#[repr(C)]
+pub(super) struct Written {
+    position: AtomicU64,
+    /// Not 0: nothing more comes.
+    pub(super) ended: AtomicU32,
+}
+
+#[repr(C)]
+pub(super) struct Read {
+    position: AtomicU64,
+    /// Not 0: nothing more is read.
+    pub(super) deaf: AtomicU32,
+    /// Not 0: the reader has the memory. What is written before is lost where it never does.
+    pub(super) taken: AtomicU32,
+}
+
+/// How an end waits.
+pub(super) mod wait {
+    /// It does not: it will look for itself.
+    pub(in super::super) const AWAKE: u32 = 0;
+    /// In a futex on this word.
+    pub(in super::super) const SLEEPS: u32 = 1;
+    /// In a poller that watches its socket.
+    pub(in super::super) const WATCHES: u32 = 2;
+}
+
+/// The other end's position makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spoiled;
+
+impl Ring {
+    /// Octets that wait for a reader who has read up to `position`.
+    pub(super) fn waiting(&self, position: u64) -> Result<usize, Spoiled> {
+        // SYNC: pairs with the store in `put`: the octets before the position are there.
+        let written = self.written.0.position.load(Ordering::Acquire);
+        within(written.wrapping_sub(position))
+    }
+
+    /// Octets that a writer who has written up to `position` may add.
+    pub(super) fn room(&self, position: u64) -> Result<usize, Spoiled> {
+        // SYNC: pairs with the store in `take`: what was read may be overwritten.
+        let read = self.read.0.position.load(Ordering::Acquire);
+        within(position.wrapping_sub(read)).map(|used| RING_SIZE - used)
+    }
+
+    /// Takes out what fits `into`, for the reader whose `position` this is; how much that was.
+    pub(super) fn take(&self, position: &AtomicU64, into: &mut [u8]) -> Result<usize, Spoiled> {
+        let from = position.load(Ordering::Relaxed);
+        let count = self.waiting(from)?.min(into.len());
+        if count != 0 {
+            self.copy_out(from, &mut into[..count]);
+            let next = from.wrapping_add(count as u64);
+            position.store(next, Ordering::Relaxed);
+            // SYNC: pairs with the load in `room`.
+            self.read.0.position.store(next, Ordering::Release);
+        }
+        Ok(count)
+    }
+
+    /// Adds those of `octets` that there is room for, for the writer whose `position` this is; how many those were.
+    pub(super) fn put(&self, position: &AtomicU64, octets: &[u8]) -> Result<usize, Spoiled> {
+        let from = position.load(Ordering::Relaxed);
+        let count = self.room(from)?.min(octets.len());
+        if count != 0 {
+            self.copy_in(from, &octets[..count]);
+            let next = from.wrapping_add(count as u64);
+            position.store(next, Ordering::Relaxed);
+            // SYNC: pairs with the load in `waiting`.
+            self.written.0.position.store(next, Ordering::Release);
+        }
+        Ok(count)
+    }
+
+    /// The octets of one whole word and what lies before and behind it, from a position on: `first` is in a word that has begun.
+    fn place(position: u64, len: usize) -> (usize, usize, usize) {
+        let at = (position % RING_SIZE as u64) as usize;
+        let offset = at % WORD;
+        let first = if offset == 0 {
+            0
+        } else {
+            len.min(WORD - offset)
+        };
+        (at / WORD, offset, first)
+    }
+
+    /// The words from `index` on, round the end of the ring.
+    fn words(&self, index: usize) -> impl Iterator<Item = &AtomicU64> {
+        let index = index % self.octets.len();
+        self.octets[index..].iter().chain(&self.octets[..index])
+    }
+
+    /// Writes a position over both of the true ones, as a hostile end may.
+    #[cfg(test)]
+    pub(super) fn spoil(&self, position: u64) {
+        self.written.0.position.store(position, Ordering::Relaxed);
+        self.read.0.position.store(position ^ 1, Ordering::Relaxed);
+    }
+
+    fn copy_in(&self, position: u64, octets: &[u8]) {
+        let (index, offset, first) = Self::place(position, octets.len());
+        let (first, rest) = octets.split_at(first);
+        if !first.is_empty() {
+            merge(&self.octets[index], offset, first);
+        }
+        let index = index + usize::from(!first.is_empty());
+        let (whole, last) = rest.as_chunks::<WORD>();
+        let words = self.words(index);
+        for (word, octets) in words.zip(whole) {
+            word.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
+        }
+        if !last.is_empty() {
+            merge(
+                &self.octets[(index + whole.len()) % self.octets.len()],
+                0,
+                last,
+            );
+        }
+    }
+
+    fn copy_out(&self, position: u64, into: &mut [u8]) {
+        let (index, offset, first) = Self::place(position, into.len());
+        let (first, rest) = into.split_at_mut(first);
+        let octets_of = |index: usize| self.octets[index].load(Ordering::Relaxed).to_ne_bytes();
+        if !first.is_empty() {
+            first.copy_from_slice(&octets_of(index)[offset..offset + first.len()]);
+        }
+        let index = index + usize::from(!first.is_empty());
+        let (whole, last) = rest.as_chunks_mut::<WORD>();
+        let count = whole.len();
+        let words = self.words(index);
+        for (word, octets) in words.zip(whole) {
+            *octets = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if !last.is_empty() {
+            let word = octets_of((index + count) % self.octets.len());
+            last.copy_from_slice(&word[..last.len()]);
+        }
+    }
+}
+
+/// Writes a part of a word. Only the writer of a ring writes words, so that the octets beside them stay what they are.
+fn merge(word: &AtomicU64, offset: usize, octets: &[u8]) {
+    let mut whole = word.load(Ordering::Relaxed).to_ne_bytes();
+    whole[offset..offset + octets.len()].copy_from_slice(octets);
+    word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
+}
+
+fn within(count: u64) -> Result<usize, Spoiled> {
+    match usize::try_from(count) {
+        Ok(count) if count <= RING_SIZE => Ok(count),
+        _ => Err(Spoiled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Memory;
+    use super::*;
+
+    fn octets(from: u64, len: usize) -> Vec<u8> {
+        (from..).map(|n| (n ^ n >> 8) as u8).take(len).collect()
+    }
+
+    #[test]
+    fn octets_come_out_as_they_went_in_at_every_offset_and_round_the_end() {
+        let memory = Memory::private().unwrap();
+        let ring = &memory.rings()[0];
+        let mut into = [0; 64];
+        for start in (0..24).chain(RING_SIZE as u64 - 40..RING_SIZE as u64 + 1) {
+            for len in 1..40 {
+                let (writer, reader) = (AtomicU64::new(start), AtomicU64::new(start));
+                ring.read.0.position.store(start, Ordering::Relaxed);
+                ring.written.0.position.store(start, Ordering::Relaxed);
+                let sent = octets(start, len);
+                assert_eq!(ring.put(&writer, &sent), Ok(len));
+                assert_eq!(ring.waiting(start), Ok(len));
+                assert_eq!(ring.take(&reader, &mut into), Ok(len));
+                assert_eq!(&into[..len], sent, "{len} from {start}");
+                assert_eq!(ring.take(&reader, &mut into), Ok(0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_written_leaves_what_waits_before_it() {
+        let memory = Memory::private().unwrap();
+        let ring = &memory.rings()[1];
+        let (writer, reader) = (AtomicU64::new(0), AtomicU64::new(0));
+        for part in [&b"ab"[..], b"cde", b"fghijklmnopq", b"r"] {
+            assert_eq!(ring.put(&writer, part), Ok(part.len()));
+        }
+        let mut into = [0; 18];
+        for range in [0..1, 1..11, 11..18] {
+            let len = range.len();
+            assert_eq!(ring.take(&reader, &mut into[range]), Ok(len));
+        }
+        assert_eq!(&into, b"abcdefghijklmnopqr");
+    }
+
+    #[test]
+    fn a_full_ring_takes_no_more_and_positions_may_pass_their_last_number() {
+        let memory = Memory::private().unwrap();
+        let ring = &memory.rings()[0];
+        let start = u64::MAX - 100;
+        let (writer, reader) = (AtomicU64::new(start), AtomicU64::new(start));
+        ring.read.0.position.store(start, Ordering::Relaxed);
+        ring.written.0.position.store(start, Ordering::Relaxed);
+        let sent = octets(7, RING_SIZE + 5);
+        assert_eq!(ring.put(&writer, &sent), Ok(RING_SIZE));
+        assert_eq!(ring.put(&writer, &sent), Ok(0));
+        let mut into = vec![0; RING_SIZE];
+        assert_eq!(ring.take(&reader, &mut into), Ok(RING_SIZE));
+        assert!(into == sent[..RING_SIZE]);
+    }
+
+    #[test]
+    fn a_position_that_makes_no_sense_is_found_at_either_end() {
+        let memory = Memory::private().unwrap();
+        let ring = &memory.rings()[0];
+        for wrong in [RING_SIZE as u64 + 1, u64::MAX / 2, 1 << 63] {
+            ring.written.0.position.store(wrong, Ordering::Relaxed);
+            let taken = ring.take(&AtomicU64::new(0), &mut [0; 8]);
+            assert_eq!(taken, Err(Spoiled));
+            ring.read.0.position.store(wrong, Ordering::Relaxed);
+            assert_eq!(ring.put(&AtomicU64::new(0), &[0; 8]), Err(Spoiled));
+        }
+    }
+
+    #[test]
+    fn two_threads_pass_octets_in_order() {
+        const TOTAL: usize = 3 * RING_SIZE + 77;
+        let memory = Memory::private().unwrap();
+        let ring = &memory.rings()[0];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (writer, sent) = (AtomicU64::new(0), octets(0, TOTAL));
+                let mut rest = &sent[..];
+                for step in (1..300).cycle() {
+                    let count = ring.put(&writer, &rest[..step.min(rest.len())]).unwrap();
+                    rest = &rest[count..];
+                    if rest.is_empty() {
+                        break;
+                    }
+                    if count == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let (reader, mut got) = (AtomicU64::new(0), Vec::new());
+            let mut into = [0; 257];
+            while got.len() < TOTAL {
+                match ring.take(&reader, &mut into).unwrap() {
+                    0 => std::thread::yield_now(),
+                    count => got.extend_from_slice(&into[..count]),
+                }
+            }
+            assert!(got == octets(0, TOTAL));
+        });
+    }
+}

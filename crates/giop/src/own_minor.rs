@@ -78,3 +78,15 @@ pub const OBJECT_PRIORITY_CHANGED: u32 = code(68);
 pub const PRIORITY_WITHOUT_LANE: u32 = code(69);
 /// TRANSIENT: all threads of the lane serve, and its buffers are full.
 pub const LANE_FULL: u32 = code(70);
+/// BAD_INV_ORDER: the calling thread does not hold the mutex that it unlocks.
+pub const MUTEX_NOT_HELD: u32 = code(80);
+/// BAD_INV_ORDER: the calling thread would wait for a mutex that it holds, or whose holder waits for it.
+pub const MUTEX_DEADLOCK: u32 = code(81);
+/// BAD_INV_ORDER: the thread that holds the mutex has ended.
+pub const MUTEX_ABANDONED: u32 = code(82);
+/// BAD_INV_ORDER: a thread holds the mutex that is to be destroyed.
+pub const MUTEX_HELD: u32 = code(83);
+/// OBJECT_NOT_EXIST: the mutex has been destroyed.
+pub const MUTEX_DESTROYED: u32 = code(84);
+/// IMP_LIMIT: the ORB has as many mutexes with names as it may.
+pub const TOO_MANY_MUTEXES: u32 = code(85);

@@ -112,4 +112,40 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "all threads of the server's lane serve, and its buffers are full",
         "try again later",
     ),
+    (
+        Kind::BadInvOrder,
+        own::MUTEX_NOT_HELD,
+        "the calling thread does not hold the mutex",
+        "unlock it in the thread that has locked it",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::MUTEX_DEADLOCK,
+        "the calling thread would wait for itself",
+        "lock each mutex once, and several in one order everywhere",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::MUTEX_ABANDONED,
+        "the thread that held the mutex has ended",
+        "unlock it before the thread ends",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::MUTEX_HELD,
+        "a thread holds the mutex",
+        "destroy it when nobody uses it any more",
+    ),
+    (
+        Kind::ObjectNotExist,
+        own::MUTEX_DESTROYED,
+        "the mutex has been destroyed",
+        "",
+    ),
+    (
+        Kind::ImpLimit,
+        own::TOO_MANY_MUTEXES,
+        "the ORB has as many named mutexes as it may",
+        "destroy those that nobody uses, or make them without names",
+    ),
 ];

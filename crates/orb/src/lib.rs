@@ -82,11 +82,11 @@ pub use policy::{
 };
 pub use reference::ObjectRef;
 pub use rt::{
-    Continuous, Direct, Linear, LinearNetwork, NativePriority, NetworkPriority,
+    Continuous, Direct, Linear, LinearNetwork, MutexNotFound, NativePriority, NetworkPriority,
     NetworkPriorityMapping, NetworkPriorityMappingManager, Priority, PriorityBand, PriorityBands,
     PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
-    ProtocolProperties, Protocols, RtCurrent, RtOrb, Scheduling, SharedMemoryProtocolProperties,
-    TcpProtocolProperties, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
-    UnixDomainProtocolProperties, protocol_type,
+    ProtocolProperties, Protocols, RtCurrent, RtMutex, RtOrb, Scheduling,
+    SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolError, ThreadpoolId,
+    ThreadpoolLane, UnixDomainProtocolProperties, protocol_type,
 };
 pub use servant::{Servant, ServerRequest};

@@ -205,3 +205,6 @@ pub const LANE_TARGETS_MAX: usize = 256;
 /// Ways that the calls through one reference take, by lane, band, protocols and network priority: a lane and a codepoint for each native
 /// priority. Who makes policies without end is told so.
 pub const ROUTES_MAX: usize = 256;
+
+/// Mutexes with names that an ORB has at once: as many as a program gives names to.
+pub const NAMED_MUTEXES_MAX: usize = 1_024;

@@ -18,7 +18,7 @@ use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
-use crate::rt::{LanePlace, PoolLane, Threadpools};
+use crate::rt::{LanePlace, NamedMutexes, PoolLane, Threadpools};
 use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
@@ -35,6 +35,7 @@ pub(crate) struct OrbCore {
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
     pub(crate) policies: AtOrb,
     pub(crate) mappings: Mappings,
+    pub(crate) mutexes: NamedMutexes,
     pub(crate) adapter: Arc<Adapter>,
     pub(crate) pools: Threadpools,
     root: OnceLock<Poa>,
@@ -91,6 +92,7 @@ impl OrbCore {
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),
             mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
+            mutexes: NamedMutexes::default(),
             // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
             adapter: Arc::new(Adapter::new(
                 RandomState::new().hash_one(std::process::id()),

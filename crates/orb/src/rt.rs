@@ -5,6 +5,7 @@ pub(crate) mod current;
 pub(crate) mod deadline;
 mod exposed;
 mod kept;
+mod mutex;
 mod network;
 mod places;
 mod policy;
@@ -16,6 +17,8 @@ pub(crate) use components::{exposed_policies, lane_endpoints};
 pub use current::RtCurrent;
 pub(crate) use exposed::{Exposed, lanes};
 pub(crate) use kept::Kept;
+pub(crate) use mutex::NamedMutexes;
+pub use mutex::{MutexNotFound, RtMutex};
 pub use network::{
     LinearNetwork, NetworkPriority, NetworkPriorityMapping, NetworkPriorityMappingManager,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Orb;
 use crate::orb::OrbCore;
 
-/// Makes threadpools; `RTORB` among the standard's initial references.
+/// Makes threadpools and mutexes; `RTORB` among the standard's initial references.
 #[derive(Clone)]
 pub struct RtOrb(pub(crate) Arc<OrbCore>);
 

@@ -36,6 +36,12 @@ pub const NOT_AN_EXCEPTION: u32 = omg(21);
 pub const WIDE_CODE_SET_UNSAID: u32 = omg(23);
 /// BAD_PARAM: a number is none of its enumeration's.
 pub const ENUM_OUT_OF_RANGE: u32 = omg(25);
+/// BAD_PARAM: an interceptor asks for a service context that is not there.
+pub const SERVICE_CONTEXT_UNKNOWN: u32 = omg(26);
+/// BAD_PARAM: an interceptor asks for a component that is not there.
+pub const COMPONENT_ID_INVALID: u32 = omg(28);
+/// BAD_PARAM: an interceptor adds a component to a profile that references do not have.
+pub const PROFILE_ID_INVALID: u32 = omg(29);
 /// BAD_PARAM: a list of policies has two of one kind.
 pub const POLICY_TWICE: u32 = omg(30);
 
@@ -74,6 +80,12 @@ pub const REQUEST_NOT_DEFERRED: u32 = omg(13);
 pub const ORB_SHUT_DOWN: u32 = omg(4);
 /// BAD_INV_ORDER: a servant manager has been set before.
 pub const SERVANT_MANAGER_SET: u32 = omg(6);
+/// BAD_INV_ORDER: an interceptor asks for what there is not at its point.
+pub const CALL_OUT_OF_PLACE: u32 = omg(14);
+/// BAD_INV_ORDER: a service context of this id has been added, and it is not to be replaced.
+pub const SERVICE_CONTEXT_ADDED_TWICE: u32 = omg(15);
+/// BAD_INV_ORDER: the kind of policy has a factory.
+pub const POLICY_FACTORY_REGISTERED: u32 = omg(16);
 /// BAD_INV_ORDER: an adapter that is being destroyed makes no others.
 pub const ADAPTER_BEING_DESTROYED: u32 = omg(17);
 
@@ -93,6 +105,12 @@ pub const CODE_SET_UNSUPPORTED: u32 = omg(2);
 /// INV_OBJREF: wide characters for a server that offers no code set for them.
 pub const WIDE_CODE_SET_MISSING: u32 = omg(1);
 
+/// NO_RESOURCES: an interceptor asks for values that nobody keeps.
+pub const OPERATION_NOT_SUPPORTED_HERE: u32 = omg(1);
+
+/// INV_POLICY: no factory is known for the kind of policy.
+pub const POLICY_FACTORY_MISSING: u32 = omg(2);
+
 /// INTF_REPOS: there is no interface repository.
 pub const INTERFACE_REPOSITORY_ABSENT: u32 = omg(1);
 
@@ -105,6 +123,8 @@ pub const ADAPTER_UNAVAILABLE: u32 = omg(1);
 pub const NO_SERVANT: u32 = omg(3);
 /// OBJ_ADAPTER: no servant manager has been set, or one of the wrong kind.
 pub const NO_SERVANT_MANAGER: u32 = omg(4);
+/// OBJ_ADAPTER: an interceptor does not let an adapter be made.
+pub const ADAPTER_REFUSED: u32 = omg(6);
 /// OBJ_ADAPTER: a servant activator gave a servant that the adapter's policies do not allow.
 pub const INCARNATION_AGAINST_POLICY: u32 = omg(5);
 

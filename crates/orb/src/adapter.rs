@@ -54,6 +54,7 @@ pub use servant_manager::{
 pub(crate) use state::{Phase, PoaState};
 
 use crate::counters::Counter;
+use crate::interceptor::Registry;
 use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
 use crate::orb::OrbCore;
 use crate::rt::Priority;
@@ -68,6 +69,7 @@ pub(crate) struct Adapter {
     /// Tells references of this life of the ORB from those of earlier ones.
     incarnation: u64,
     orb: Weak<OrbCore>,
+    pub(crate) interceptors: Arc<Registry>,
     objects: SlotTable<ActiveObject>,
     adapters: SlotTable<Arc<PoaState>>,
     /// Adapters by path.
@@ -151,10 +153,11 @@ impl Found<'_> {
 }
 
 impl Adapter {
-    pub(crate) fn new(incarnation: u64, orb: Weak<OrbCore>) -> Self {
+    pub(crate) fn new(incarnation: u64, orb: Weak<OrbCore>, interceptors: Arc<Registry>) -> Self {
         Self {
             incarnation,
             orb,
+            interceptors,
             objects: SlotTable::new(),
             adapters: SlotTable::new(),
             paths: RwLock::default(),

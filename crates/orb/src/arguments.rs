@@ -41,6 +41,11 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.id(value)),
     },
     Known {
+        names: &["-ORBServerId"],
+        value: "a name of the server",
+        obey: |builder, value| Some(builder.server_id(value)),
+    },
+    Known {
         names: &["-ORBListenEndpoints", "-ORBendPoint", "-ORBEndpoint"],
         value: ENDPOINT_FORM,
         obey: |builder, value| each(builder, value, OrbBuilder::listen),
@@ -174,6 +179,7 @@ impl OrbBuilder {
     /// [`BuildError`] for an option that is not known or whose value cannot be read.
     pub fn arguments(mut self, arguments: &mut Vec<String>) -> Result<Self, BuildError> {
         let mut others = Vec::new();
+        self.given.clone_from(arguments);
         let mut given = std::mem::take(arguments).into_iter();
         while let Some(option) = given.next() {
             if !option.starts_with("-ORB") {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::arguments::{KnownOptions, TRACE_PLACE};
+use crate::interceptor::{OrbInitError, OrbInitializer, initialise};
 use crate::lane::{LaneShape, ThreadStart};
 use crate::limits::{
     ARRIVAL_TIMEOUT, BUFFER_RETAINED_MAX, BUFFER_SIZE, CLIENT_IDLE_TIMEOUT, CONNECTIONS_MAX,
@@ -39,6 +40,10 @@ pub struct OrbBuilder {
     pub(crate) thread_start: Option<ThreadStart>,
     pub(crate) trace: Option<Sink>,
     pub(crate) collocation: bool,
+    pub(crate) server_id: String,
+    pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
+    /// What a command line has given.
+    pub(crate) given: Vec<String>,
 }
 
 /// Why an ORB could not be made.
@@ -67,6 +72,8 @@ pub enum BuildError {
     },
     /// A thread could not be started.
     CannotStartThread,
+    /// An initializer has raised.
+    Initializer(OrbInitError),
 }
 
 impl fmt::Display for BuildError {
@@ -90,6 +97,7 @@ impl fmt::Display for BuildError {
                 write!(f, "Cannot listen at {endpoint}. {error}")
             }
             Self::CannotStartThread => f.write_str("A thread of the ORB could not be started."),
+            Self::Initializer(error) => write!(f, "An initializer of the ORB refuses. {error}"),
         }
     }
 }
@@ -131,6 +139,9 @@ impl Default for OrbBuilder {
             thread_start: None,
             trace: None,
             collocation: true,
+            server_id: String::new(),
+            initializers: Vec::new(),
+            given: Vec::new(),
         }
     }
 }
@@ -176,6 +187,19 @@ impl OrbBuilder {
     /// What [`Orb::id`] gives; empty otherwise.
     pub fn id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.id);
+        self
+    }
+
+    /// What interceptors are told of the server; empty otherwise.
+    pub fn server_id(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.server_id);
+        self
+    }
+
+    /// Registers portable interceptors, slots and policy factories while the ORB is made; initializers are called in the order they
+    /// are given here.
+    pub fn initializer(mut self, initializer: impl OrbInitializer) -> Self {
+        self.initializers.push(Arc::new(initializer));
         self
     }
 
@@ -393,7 +417,7 @@ impl OrbBuilder {
     /// is first asked for.
     ///
     /// # Errors
-    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`].
+    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`], [`BuildError::Initializer`].
     pub fn build(mut self) -> Result<Orb, BuildError> {
         let serves = !self.endpoints.is_empty();
         if self.trace.is_none()
@@ -409,11 +433,17 @@ impl OrbBuilder {
         }
         let trace = Trace::new(Arc::clone(&self.transport), self.trace.take())
             .map_err(|_| BuildError::CannotStartThread)?;
+        let initializers = std::mem::take(&mut self.initializers);
+        let given = std::mem::take(&mut self.given);
+        let server_id = std::mem::take(&mut self.server_id);
         let core = OrbCore::new(self, Arc::new(trace));
+        let orb = Orb::of(Arc::clone(&core));
+        initialise(&orb, &initializers, given, server_id).map_err(BuildError::Initializer)?;
+        core.note_made();
         if serves {
             core.default_pool()?;
         }
-        Ok(Orb::of(core))
+        Ok(orb)
     }
 }
 

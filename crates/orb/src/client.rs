@@ -22,6 +22,7 @@ use deckwatch_sync::{PiMutex, Pool};
 
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
+use crate::interceptor::Registry;
 use crate::limits::{ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
 use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
@@ -29,7 +30,7 @@ use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, Tr
 use crate::wire::Sizes;
 
 pub(crate) use deferred::Deferred;
-pub(crate) use exchange::{Call, CallKind, Reply};
+pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;
 pub(crate) use oneway::send_oneway;
@@ -60,6 +61,7 @@ pub(crate) struct Client {
     deferred: AtomicU32,
     /// The number of the last request that was not sent but served by its caller.
     collocated: AtomicU32,
+    pub(crate) interceptors: Arc<Registry>,
 }
 
 /// An endpoint, the code sets service context announced there, and what else connections have that all may share.
@@ -124,6 +126,7 @@ impl Client {
         buffer_size: usize,
         idle_timeout: Duration,
         clock_bound: Option<Duration>,
+        interceptors: Arc<Registry>,
     ) -> Self {
         Self {
             transport,
@@ -139,6 +142,7 @@ impl Client {
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
             collocated: AtomicU32::new(0),
+            interceptors,
         }
     }
 

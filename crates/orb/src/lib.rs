@@ -44,6 +44,7 @@ mod counters;
 mod current;
 mod dynamic;
 mod initial;
+pub mod interceptor;
 mod lane;
 mod life;
 pub mod limits;

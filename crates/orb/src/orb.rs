@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counter, Counters, Snapshot};
+use crate::interceptor::Registry;
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
@@ -45,6 +46,8 @@ pub(crate) struct OrbCore {
     pub(crate) ended: Condvar,
     /// It has shut down: looked at by every call.
     pub(crate) has_ended: AtomicBool,
+    /// Its initializers have run.
+    made: AtomicBool,
 }
 
 /// What the builder said that is needed later.
@@ -73,6 +76,7 @@ pub(crate) enum Initial {
 impl OrbCore {
     pub(crate) fn new(builder: OrbBuilder, trace: Arc<Trace>) -> Arc<Self> {
         let counters = Arc::new(Counters::new());
+        let interceptors = Arc::new(Registry::default());
         let initial = builder
             .initial
             .into_iter()
@@ -88,6 +92,7 @@ impl OrbCore {
                 builder.shape.buffer_size,
                 builder.client_idle_timeout,
                 builder.shape.clock_bound,
+                Arc::clone(&interceptors),
             ),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),
@@ -97,6 +102,7 @@ impl OrbCore {
             adapter: Arc::new(Adapter::new(
                 RandomState::new().hash_one(std::process::id()),
                 this.clone(),
+                interceptors,
             )),
             pools: Threadpools::default(),
             root: OnceLock::new(),
@@ -115,7 +121,17 @@ impl OrbCore {
             life: Mutex::default(),
             ended: Condvar::new(),
             has_ended: AtomicBool::new(false),
+            made: AtomicBool::new(false),
         })
+    }
+
+    /// Whether its initializers have run.
+    pub(crate) fn is_made(&self) -> bool {
+        self.made.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_made(&self) {
+        self.made.store(true, Ordering::Release);
     }
 
     /// What `-ORBDefaultInitRef` makes of the name of an initial reference.
@@ -189,6 +205,9 @@ impl OrbCore {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+        if let Some(all) = self.client.interceptors.all() {
+            all.destroy();
+        }
         self.client.trace.flush();
     }
 }

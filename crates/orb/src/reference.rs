@@ -82,6 +82,11 @@ impl ObjectRef {
         Self(Arc::new(inner))
     }
 
+    /// A reference of the same ORB.
+    pub(crate) fn like(&self, ior: Ior) -> Self {
+        Self::new(ior, self.0.orb.get().cloned())
+    }
+
     /// For a table of `orb`, which a reference there would keep for ever: without it. One of another ORB stays as it is.
     pub(crate) fn kept_by(&self, orb: &OrbCore) -> Self {
         let current = self.0.current();
@@ -281,6 +286,9 @@ impl ObjectRef {
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
+            contexts: &[],
+            flow: None,
+            is_intercepted: false,
         }
     }
 }
@@ -338,6 +346,12 @@ impl Inner {
             successor: OnceLock::new(),
             generation: 0,
         }
+    }
+
+    /// A reference of its own to the same object.
+    pub(crate) fn to_object(&self) -> ObjectRef {
+        let inner = Self::new(self.ior.clone(), self.orb.clone(), self.overrides);
+        ObjectRef(Arc::new(inner))
     }
 
     /// What a permanent forward has put in its place, or itself.

@@ -233,6 +233,45 @@ pub(crate) fn forward_reply(
     open.finish(buffer).map(drop)
 }
 
+/// Adds service contexts to a reply that has been written, in place of those it had. Before GIOP 1.2 its body is aligned as the contexts leave it;
+/// an empty one of no meaning keeps it where it was.
+pub(crate) fn say_with_reply(
+    buffer: &mut Vec<u8>,
+    contexts: &[ServiceContext<'_>],
+    sizes: Sizes,
+) -> Result<(), EncodeError> {
+    let Ok(Message::Reply(reply)) = Message::parse(buffer) else {
+        return Ok(());
+    };
+    if reply.version == Version::V1_1 && sizes.fragment.is_some() {
+        // Its values are aligned for fragments that begin elsewhere.
+        return Err(EncodeError::TypeUnsupported);
+    }
+    let at = reply.body.position();
+    let body = &buffer[at.min(buffer.len())..];
+    let mut all = contexts.to_vec();
+    loop {
+        let mut whole = Vec::with_capacity(buffer.len());
+        let header = ReplyHeader {
+            id: reply.id,
+            status: reply.status,
+            contexts: &all,
+        };
+        let open = header.begin(&mut whole, sizes.format(reply.body.codec()))?;
+        if body.is_empty() || open.body() % 8 == at % 8 {
+            open.writer(&mut whole).write_octets(body)?;
+            open.finish(&mut whole)?;
+            *buffer = whole;
+            return Ok(());
+        }
+        let (id, data) = (PADDING_CONTEXT, &[0; 4]);
+        all.push(ServiceContext { id, data });
+    }
+}
+
+/// A service context that means nothing: receivers pass over those they do not know.
+const PADDING_CONTEXT: u32 = 0x4457_0000;
+
 /// A message that answers a locate request; `elsewhere`: where the object is instead.
 pub(crate) fn locate_reply(
     buffer: &mut Vec<u8>,
@@ -394,6 +433,15 @@ pub(crate) struct Reach<'r> {
     pub(crate) endpoints: &'r [Endpoint],
     /// What else the profile carries.
     pub(crate) components: Cow<'static, [TaggedComponent]>,
+}
+
+impl Reach<'_> {
+    /// Has the profile carry more.
+    pub(crate) fn add(&mut self, components: &[TaggedComponent]) {
+        if !components.is_empty() {
+            self.components.to_mut().extend_from_slice(components);
+        }
+    }
 }
 
 /// A reference to a key: one profile, the further endpoints as components of it.

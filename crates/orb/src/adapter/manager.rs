@@ -230,6 +230,21 @@ impl PoaManager {
     }
 
     fn change(&self, to: ManagerState) -> Result<(), PoaManagerError> {
+        self.set(to)?;
+        let adapter = self
+            .adapters()
+            .first()
+            .and_then(|state| state.adapter.upgrade());
+        if let Some(all) = adapter
+            .as_ref()
+            .and_then(|adapter| adapter.interceptors.all())
+        {
+            all.tell_of_manager(self, to);
+        }
+        Ok(())
+    }
+
+    fn set(&self, to: ManagerState) -> Result<(), PoaManagerError> {
         let _guard = self
             .0
             .changing

@@ -444,7 +444,8 @@ impl Poa {
             _ => self.0.key_of(id),
         };
         let priority = self.0.priority_of(slot, id);
-        let reach = self.0.realtime.reach(policies, priority)?;
+        let mut reach = self.0.realtime.reach(policies, priority)?;
+        reach.add(self.0.components());
         Ok(orb.make_reference(&key, repository_id, &reach)?)
     }
 }

@@ -15,6 +15,7 @@ use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::rt::Threadpool;
 use crate::{Completion, Servant, SystemException, minor};
 use crate::{raise, raise::own};
+use deckwatch_giop::ior::TaggedComponent;
 
 /// A handle on one adapter.
 #[derive(Clone)]
@@ -36,6 +37,7 @@ impl Adapter {
         if path.len() > ADAPTER_PATH_SIZE_MAX {
             return Err(raise::imp_limit(0, Completion::No).into());
         }
+        let components = self.establish_components(parent, name, &manager, &policies)?;
         let phase = if self.activating().contains_key(&path) {
             Phase::Initialising
         } else {
@@ -76,6 +78,7 @@ impl Adapter {
             .slot
             .set(slot)
             .expect("the adapter has just been made");
+        let _just_made = state.components.set(components);
         paths.insert(path, slot);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
@@ -102,6 +105,29 @@ impl Drop for EnteredPool {
     }
 }
 
+impl Adapter {
+    /// What interceptors add to the references of an adapter.
+    ///
+    /// # Errors
+    /// OBJ_ADAPTER where one of them does not let it be made.
+    fn establish_components(
+        &self,
+        parent: Option<&Arc<PoaState>>,
+        name: &str,
+        manager: &PoaManager,
+        policies: &Policies,
+    ) -> Result<Vec<TaggedComponent>, PoaError> {
+        let Some(all) = self.interceptors.all() else {
+            return Ok(Vec::new());
+        };
+        let mut adapter_name =
+            parent.map_or_else(Vec::new, |parent| Poa::of(parent).adapter_name());
+        adapter_name.push(name.to_owned());
+        let established = all.establish(manager, policies, adapter_name);
+        established.map_err(|_| raise::obj_adapter(minor::ADAPTER_REFUSED, Completion::No).into())
+    }
+}
+
 impl PoaState {
     pub(super) fn child_path(&self, name: &str) -> Vec<u8> {
         if self.path.is_empty() {
@@ -120,6 +146,15 @@ impl Poa {
     #[must_use]
     pub fn the_name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The names from the root's to this adapter's own.
+    pub(crate) fn adapter_name(&self) -> Vec<String> {
+        let mut names: Vec<_> = std::iter::successors(Some(&self.0), |state| state.parent.as_ref())
+            .map(|state| state.name.clone())
+            .collect();
+        names.reverse();
+        names
     }
 
     /// The adapter that made this one; none for the root.
@@ -254,6 +289,9 @@ impl Poa {
             return;
         }
         if let Some(adapter) = self.0.adapter.upgrade() {
+            if let Some(all) = adapter.interceptors.all() {
+                all.tell_of_destruction(self);
+            }
             for child in self.children_of(&adapter) {
                 child.begin_destroy(etherealize);
             }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, RwLock, Weak};
 
+use deckwatch_giop::ior::TaggedComponent;
 use deckwatch_sync::{PiMutex, PiMutexGuard, TableFull};
 
 use super::activator::AdapterActivator;
@@ -30,6 +31,8 @@ pub(crate) struct PoaState {
     /// The ORB's, so that requests need not ask for it.
     pub(super) incarnation: u64,
     pub(super) slot: OnceLock<SlotKey>,
+    /// What interceptors have added to its references.
+    pub(super) components: OnceLock<Vec<TaggedComponent>>,
     phase: AtomicU8,
     /// Requests without an active object that are being served; those with one have it pinned.
     executing: AtomicUsize,
@@ -85,6 +88,7 @@ impl PoaState {
             adapter: Arc::downgrade(adapter),
             incarnation: adapter.incarnation,
             slot: OnceLock::new(),
+            components: OnceLock::new(),
             phase: AtomicU8::new(phase as u8),
             executing: AtomicUsize::new(0),
             children: AtomicUsize::new(0),
@@ -105,6 +109,11 @@ impl PoaState {
             .slot
             .get()
             .expect("an adapter is in the table before anybody sees it")
+    }
+
+    /// What interceptors have added to its references.
+    pub(super) fn components(&self) -> &[TaggedComponent] {
+        self.components.get().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn phase(&self) -> Phase {

@@ -66,6 +66,9 @@ impl Client {
             times: None,
             priority: call.priority,
             number: call.number,
+            contexts: &[],
+            flow: None,
+            is_intercepted: true,
         };
         let deadlines = Deadlines {
             reply: Some(until),

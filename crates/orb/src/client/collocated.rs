@@ -63,7 +63,7 @@ impl Client {
                 return Err(Failure::last(exception));
             }
         };
-        match self.interpret(reply).map_err(Failure::last)? {
+        match self.interpret(reply, call.flow).map_err(Failure::last)? {
             Attempt::Replied(reply) => {
                 let is_late =
                     self.require_time(deadlines.reply, own::TIMED_OUT_WAITING, Completion::Yes);

@@ -1,5 +1,6 @@
 //! A call whose reply is fetched later: its connection waits for the reply, and no thread does.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,16 +9,18 @@ use deckwatch_giop::{ReplyStatus, Response};
 
 use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
 use super::forward::{follow_forwards, tell};
+use super::oneway::first_target;
 use super::{Client, ClientConnection, Deadlines};
 use crate::connection::Inbound;
 use crate::counters::Counter;
-use crate::limits::DEFERRED_MAX;
+use crate::interceptor::{ClientFlow, Ending, completed};
+use crate::limits::{DEFERRED_MAX, FORWARDS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, Policy, RebindMode};
 use crate::reference::{Inner, Target};
 use crate::rt::Priority;
 use crate::trace::CallNumber;
-use crate::{Completion, SystemException, minor, raise};
+use crate::{Completion, SystemException, minor, raise, raise::own};
 
 /// A request that has been sent and whose reply has not been fetched.
 pub(crate) struct Deferred {
@@ -32,6 +35,8 @@ pub(crate) struct Deferred {
     waiting: Option<(ClientConnection, Inbound)>,
     /// What has become of it.
     ended: Option<Result<Reply, Failure>>,
+    /// Its way through the interceptors, which ends when its response is fetched.
+    flow: Option<RefCell<ClientFlow>>,
 }
 
 impl Deferred {
@@ -56,6 +61,44 @@ impl Deferred {
     }
 
     fn send_counted(
+        orb: &Arc<OrbCore>,
+        origin: &Inner,
+        call: &Call<'_>,
+    ) -> Result<Self, SystemException> {
+        let Some(all) = orb.client.interceptors.client() else {
+            return Self::send_once(orb, origin, call);
+        };
+        for _ in 0..FORWARDS_MAX {
+            let target = first_target(&orb.client, origin, call)?;
+            let ending = match ClientFlow::begin(all, origin, &target, call) {
+                Ok(mut flow) => {
+                    let contexts = flow.request_contexts();
+                    let call = Call {
+                        contexts: &contexts,
+                        ..*call
+                    };
+                    match Self::send_once(orb, origin, &call) {
+                        Ok(mut sent) => {
+                            sent.flow = Some(RefCell::new(flow));
+                            return Ok(sent);
+                        }
+                        Err(exception) => {
+                            let ending = Ending::System(exception);
+                            flow.end(&ending).unwrap_or(ending)
+                        }
+                    }
+                }
+                Err(ending) => ending,
+            };
+            if let Attempt::Forwarded(ior, _) = ending.into_attempt()? {
+                let routes = origin.current().resolve(&ior)?;
+                origin.current().remember(Some(Arc::new(routes)));
+            }
+        }
+        Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+    }
+
+    fn send_once(
         orb: &Arc<OrbCore>,
         origin: &Inner,
         call: &Call<'_>,
@@ -87,6 +130,7 @@ impl Deferred {
                         deadlines,
                         waiting: Some((connection, inbound)),
                         ended: None,
+                        flow: None,
                     });
                 }
                 Err(failure) if failure.may_retry => last = failure.exception,
@@ -130,21 +174,50 @@ impl Deferred {
             times: client.times(&policies),
             priority: self.priority,
             number: self.number,
+            contexts: &[],
+            flow: None,
+            is_intercepted: false,
         };
+        let flow = self.flow.take();
+        let has_flow = flow.is_some();
         let ended = match self.ended.take() {
             Some(Ok(reply)) if reply.status() == ReplyStatus::NeedsAddressingMode => {
                 reply.give_back(client);
+                end_for_retry(flow)?;
                 return follow_forwards(client, origin, &call);
             }
-            Some(Ok(reply)) => client.interpret(reply).map_err(Failure::last),
+            Some(Ok(reply)) => client
+                .interpret(reply, flow.as_ref())
+                .map_err(Failure::last),
             Some(Err(failure)) => Err(failure),
             None => Err(client.waited_in_vain()),
+        };
+        let ended = match (ended, flow) {
+            (Err(failure), flow) if failure.may_retry => {
+                end_for_retry(flow)?;
+                Err(failure)
+            }
+            (ended, Some(flow)) => {
+                let outcome = ended.map_err(|failure| failure.exception);
+                completed(client, flow, outcome).map_err(Failure::last)
+            }
+            (ended, None) => ended,
         };
         match ended {
             Ok(Attempt::Replied(reply)) => {
                 origin.current().bind();
                 client.wait_for_reply_start(&call);
                 Ok(reply)
+            }
+            Ok(Attempt::Forwarded(ior, _)) if has_flow => {
+                // Asked again a server would say so again, and an interceptor would not.
+                let current = origin.current();
+                if current.is_bound() && call.policies.rebind() != RebindMode::Transparent {
+                    return Err(raise::rebind(minor::NONE, Completion::No));
+                }
+                let routes = current.resolve(&ior)?;
+                current.remember(Some(Arc::new(routes)));
+                follow_forwards(client, origin, &call)
             }
             Ok(Attempt::Forwarded(..)) => follow_forwards(client, origin, &call),
             Err(failure) if failure.may_retry => follow_forwards(client, origin, &call),
@@ -215,8 +288,20 @@ impl Deferred {
     }
 }
 
+/// The request is sent again: its interceptors see the end of the first attempt.
+fn end_for_retry(flow: Option<RefCell<ClientFlow>>) -> Result<(), SystemException> {
+    let changed = flow.and_then(|flow| flow.into_inner().end(&Ending::Retry));
+    match changed {
+        Some(Ending::System(exception)) => Err(exception),
+        _ => Ok(()),
+    }
+}
+
 impl Drop for Deferred {
     fn drop(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            let _nobody_waits = flow.into_inner().end(&Ending::Abandoned);
+        }
         self.abandon();
         let client = &self.orb.client;
         if let Some(Ok(reply)) = self.ended.take() {

@@ -1,5 +1,6 @@
 //! One request out and its reply back: addresses tried in turn, forwards followed, a closed connection replaced once.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
@@ -11,6 +12,7 @@ use super::collocated::may_be_collocated;
 use super::{Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
+use crate::interceptor::{ClientFlow, Said};
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
@@ -22,6 +24,7 @@ use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
 /// What is asked, of whomever.
+#[derive(Clone, Copy)]
 pub(crate) struct Call<'c> {
     pub(crate) operation: &'c str,
     pub(crate) arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
@@ -36,6 +39,12 @@ pub(crate) struct Call<'c> {
     pub(crate) priority: Option<Priority>,
     /// Its number in the trace.
     pub(crate) number: CallNumber,
+    /// Service contexts that interceptors have added.
+    pub(crate) contexts: &'c [Said],
+    /// Its way through the interceptors, where there are any.
+    pub(crate) flow: Option<&'c RefCell<ClientFlow>>,
+    /// They have seen it, or need not.
+    pub(crate) is_intercepted: bool,
 }
 
 /// How a call goes out.
@@ -240,7 +249,7 @@ impl Client {
                 if is_clean {
                     self.give_back(&target.binding, connection, self.transport.now());
                 }
-                self.interpret(reply).map_err(Failure::last)
+                self.interpret(reply, call.flow).map_err(Failure::last)
             }
             Err(failure) => {
                 if failure.keeps_connection {
@@ -372,6 +381,9 @@ impl Client {
         }
         let real_time = RealTimeContexts::of(target, call);
         real_time.push(&mut contexts);
+        for (id, data) in call.contexts {
+            contexts.push(*id, data);
+        }
         let head = wire::RequestHead {
             id,
             response: call.response,
@@ -526,7 +538,14 @@ impl Client {
         Failure::last(raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe))
     }
 
-    pub(super) fn interpret(&self, reply: Reply) -> Result<Attempt, SystemException> {
+    pub(super) fn interpret(
+        &self,
+        reply: Reply,
+        flow: Option<&RefCell<ClientFlow>>,
+    ) -> Result<Attempt, SystemException> {
+        if let Some(flow) = flow {
+            flow.borrow_mut().note_reply(&reply);
+        }
         let message = reply.message();
         let understood = match reply.status() {
             ReplyStatus::NoException | ReplyStatus::UserException => {

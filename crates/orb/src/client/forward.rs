@@ -1,12 +1,14 @@
 //! Where a call goes: to the reference's own addresses, or to those that a server has named instead.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::exchange::{Attempt, Call, Reply};
+use super::exchange::{Attempt, Call, CallKind, Reply};
 use super::{Client, Deadlines};
+use crate::interceptor::{ClientFlow, Registered, completed};
 use crate::limits::FORWARDS_MAX;
 use crate::policy::RebindMode;
-use crate::reference::{Inner, Routes};
+use crate::reference::{Inner, Routes, Target};
 use crate::{Completion, SystemException, SystemExceptionKind, minor};
 use crate::{raise, raise::own};
 
@@ -43,7 +45,15 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
             None => origin.routes()?,
         };
         let targets = routes.choose(client, call)?;
-        match client.call(targets, call, is_bound, now, deadlines) {
+        let attempt = match client.interceptors.client() {
+            Some(all) if call.kind != CallKind::Locate => {
+                intercepted(client, all, (origin, &targets[0]), call, |call| {
+                    client.call(targets, call, is_bound, now, deadlines)
+                })
+            }
+            _ => client.call(targets, call, is_bound, now, deadlines),
+        };
+        match attempt {
             Ok(Attempt::Replied(reply)) => {
                 origin.bind();
                 client.wait_for_reply_start(call);
@@ -70,6 +80,28 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
         }
     }
     Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+}
+
+/// One attempt, from the interceptors' starting points to their ending points.
+fn intercepted(
+    client: &Client,
+    all: &Arc<Registered>,
+    (origin, target): (&Inner, &Target),
+    call: &Call<'_>,
+    attempt: impl FnOnce(&Call<'_>) -> Result<Attempt, SystemException>,
+) -> Result<Attempt, SystemException> {
+    let flow = match ClientFlow::begin(all, origin, target, call) {
+        Ok(flow) => flow,
+        Err(ending) => return ending.into_attempt(),
+    };
+    let contexts = flow.request_contexts();
+    let flow = RefCell::new(flow);
+    let outcome = attempt(&Call {
+        contexts: &contexts,
+        flow: Some(&flow),
+        ..*call
+    });
+    completed(client, flow, outcome)
 }
 
 /// Whether an exception may come of asking at a place that the object has left; any other is the object's own answer.

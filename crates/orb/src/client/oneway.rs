@@ -1,11 +1,15 @@
 //! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use super::collocated::may_be_collocated;
 use super::exchange::{Attempt, Call, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
-use crate::limits::ONEWAY_WRITE_TIMEOUT;
+use crate::interceptor::{ClientFlow, Ending, Registered};
+use crate::limits::{FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT};
 use crate::policy::RebindMode;
 use crate::reference::{Inner, Target};
 use crate::transport::Instant64;
@@ -46,6 +50,19 @@ pub(crate) fn send_oneway(
 }
 
 fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
+    if let Some(all) = client
+        .interceptors
+        .client()
+        .filter(|_| !call.is_intercepted)
+    {
+        return with_interceptors(client, all, origin, call, |call| {
+            send_to(client, origin, call)
+        });
+    }
+    send_to(client, origin, call)
+}
+
+fn send_to(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
     let origin = origin.current();
     let is_bound = origin.is_bound();
     if let Some(routes) = origin.forwarded() {
@@ -59,6 +76,58 @@ fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemEx
     client.send_to_first(targets, call, is_bound)?;
     origin.bind();
     Ok(())
+}
+
+/// Sends a one-way that nobody waits for by `send`, with what interceptors add to it; one of them may send it elsewhere.
+pub(super) fn with_interceptors(
+    client: &Client,
+    all: &Arc<Registered>,
+    origin: &Inner,
+    call: &Call<'_>,
+    mut send: impl FnMut(&Call<'_>) -> Result<(), SystemException>,
+) -> Result<(), SystemException> {
+    for _ in 0..FORWARDS_MAX {
+        let target = first_target(client, origin, call)?;
+        let attempt = match ClientFlow::begin(all, origin, &target, call) {
+            Ok(mut flow) => {
+                let contexts = flow.request_contexts();
+                let sent = send(&Call {
+                    contexts: &contexts,
+                    is_intercepted: true,
+                    ..*call
+                });
+                let ending = sent.map_or_else(Ending::System, |()| Ending::Sent);
+                match flow.end(&ending) {
+                    None => return sent,
+                    Some(changed) => changed.into_attempt(),
+                }
+            }
+            Err(ending) => ending.into_attempt(),
+        };
+        match attempt? {
+            Attempt::Forwarded(ior, _) => {
+                let routes = origin.current().resolve(&ior)?;
+                origin.current().remember(Some(Arc::new(routes)));
+            }
+            Attempt::Replied(reply) => reply.give_back(client),
+        }
+    }
+    Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+}
+
+/// Where a request of this reference goes first.
+pub(super) fn first_target(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<Target, SystemException> {
+    let current = origin.current();
+    let routes = match current.forwarded() {
+        Some(routes) => routes,
+        None => Arc::clone(current.routes()?),
+    };
+    let targets = routes.choose(client, call)?;
+    Ok(targets[0].clone())
 }
 
 impl Client {
@@ -145,12 +214,12 @@ impl Client {
         if let Some(mut connection) = cached {
             match self.ask(&mut connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                asked => return self.keep(&mut kept, connection, asked),
+                asked => return self.keep(&mut kept, connection, asked, call.flow),
             }
         }
         let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
         let asked = self.ask(&mut connection, target, call, deadlines);
-        self.keep(&mut kept, connection, asked)
+        self.keep(&mut kept, connection, asked, call.flow)
     }
 
     /// Waits until those who were first have sent theirs, or have been answered.
@@ -178,6 +247,7 @@ impl Client {
         kept: &mut Option<ClientConnection>,
         mut connection: ClientConnection,
         asked: Result<(Reply, bool), Failure>,
+        flow: Option<&RefCell<ClientFlow>>,
     ) -> Result<Attempt, Failure> {
         connection.last_used = self.transport.now();
         let is_sound = match &asked {
@@ -186,6 +256,6 @@ impl Client {
         };
         *kept = is_sound.then_some(connection);
         let (reply, _) = asked?;
-        self.interpret(reply).map_err(Failure::last)
+        self.interpret(reply, flow).map_err(Failure::last)
     }
 }

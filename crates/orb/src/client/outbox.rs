@@ -15,9 +15,10 @@ use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 use super::collocated::may_be_collocated;
 use super::exchange::{Call, CallKind, Failure};
 use super::forward::tell;
-use super::oneway::send_oneway_unasked;
+use super::oneway::{send_oneway_unasked, with_interceptors};
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
+use crate::interceptor::Said;
 use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
@@ -49,6 +50,8 @@ struct Letter {
     /// The arguments, then the operation's name.
     buffer: Vec<u8>,
     arguments_len: usize,
+    /// What interceptors have added.
+    contexts: Vec<Said>,
 }
 
 /// Leaves a one-way to be sent. Where that cannot be, it is sent at once: before GIOP 1.2 arguments cannot be marshalled apart
@@ -61,6 +64,14 @@ pub(crate) fn post_oneway(
     origin: &Arc<Inner>,
     call: &Call<'_>,
 ) -> Result<(), SystemException> {
+    let client = &orb.client;
+    match client.interceptors.client() {
+        None => post(orb, origin, call),
+        Some(all) => with_interceptors(client, all, origin, call, |call| post(orb, origin, call)),
+    }
+}
+
+fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), SystemException> {
     let client = &orb.client;
     let current = origin.current();
     let forwarded = current.forwarded();
@@ -101,6 +112,7 @@ pub(crate) fn post_oneway(
         codec,
         buffer,
         arguments_len,
+        contexts: call.contexts.to_vec(),
     };
     let has_sender = outbox.post(letter).map_err(|buffer| {
         client.slab.take_back_written(buffer);
@@ -246,6 +258,9 @@ impl Letter {
             times: self.times,
             priority: self.priority,
             number: self.number,
+            contexts: &self.contexts,
+            flow: None,
+            is_intercepted: true,
         })
     }
 

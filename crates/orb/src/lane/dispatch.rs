@@ -12,6 +12,7 @@ use super::upcall::{Caller, Upcall};
 use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
 use crate::counters::Counter;
+use crate::interceptor::{Said, Served, ServerFlow};
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire::{self, Contexts};
@@ -32,6 +33,18 @@ pub(super) enum Outcome {
     Raise(SystemException),
     /// The caller shall ask elsewhere.
     Forward(crate::ObjectRef),
+}
+
+impl Outcome {
+    /// What an interceptor has raised.
+    pub(super) fn of(served: Served) -> Self {
+        match served {
+            Served::System(exception) => Self::Raise(exception),
+            Served::Forward(to) => Self::Forward(to),
+            Served::Reply | Served::User => Self::Replied,
+            Served::Receipted => Self::Receipted,
+        }
+    }
 }
 
 /// Ends the note that a thread serves a request; holds the note before.
@@ -135,6 +148,7 @@ impl Lane {
             request,
             reply: &mut reply,
             contexts: contexts.as_slice(),
+            flow: None,
         };
         let is_answered = self.answer(&mut upcall, agreed);
         if request.response.is_expected() && !is_answered {
@@ -152,16 +166,39 @@ impl Lane {
     ) -> bool {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
-        let (request, contexts) = (upcall.request, upcall.contexts);
-        let outcome = match agreed.and_then(|()| self.require_time(request)) {
+        upcall.flow = self.begin_flow();
+        let request = upcall.request;
+        let early = match agreed.and_then(|()| self.require_time(request)) {
+            Ok(()) => upcall
+                .flow
+                .as_mut()
+                .and_then(|flow| flow.receive_contexts(request)),
+            Err(exception) => Some(Served::System(exception)),
+        };
+        let outcome = match early {
+            Some(served) => Outcome::of(served),
             // What the application has given ends here too, and its end can panic.
-            Ok(()) => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
+            None => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
                 .unwrap_or_else(|_| Outcome::Raise(self.count_panic())),
-            Err(exception) => Outcome::Raise(exception),
+        };
+        let (outcome, said) = match upcall.flow.take() {
+            Some(flow) => Self::end_flow(*flow, request, outcome, upcall.reply),
+            None => (outcome, Vec::new()),
+        };
+        let mut with_said = None;
+        let contexts = match said.is_empty() {
+            true => upcall.contexts,
+            false => with_said.insert(upcall.contexts_and(&said)).as_slice(),
         };
         let is_answered = matches!(outcome, Outcome::Receipted);
         let (reply, sizes) = (&mut *upcall.reply, self.shape.sizes);
         match outcome {
+            Outcome::Replied if !said.is_empty() && request.response.is_expected() => {
+                if let Err(error) = wire::say_with_reply(reply, contexts, sizes) {
+                    let exception = SystemException::from(error).of_reply();
+                    wire::exception_reply(reply, request, exception, &[], sizes);
+                }
+            }
             Outcome::Replied | Outcome::Receipted => {}
             Outcome::Raise(exception) => {
                 self.counters.count(Counter::SystemExceptions);
@@ -183,6 +220,36 @@ impl Lane {
         });
         drop(served);
         is_answered
+    }
+
+    fn begin_flow(&self) -> Option<Box<ServerFlow>> {
+        let all = self.adapter.interceptors.server()?;
+        current::enter(&self.orb);
+        let mut flow = Box::new(ServerFlow::new(all));
+        flow.enter();
+        Some(flow)
+    }
+
+    /// Has the interceptors see what a request has come to, and change it. What they have added to the reply.
+    fn end_flow(
+        mut flow: ServerFlow,
+        request: &Request<'_>,
+        outcome: Outcome,
+        reply: &[u8],
+    ) -> (Outcome, Vec<Said>) {
+        let served = match &outcome {
+            Outcome::Replied => Served::of_reply(reply),
+            Outcome::Receipted => Served::Receipted,
+            Outcome::Raise(exception) => Served::System(*exception),
+            Outcome::Forward(to) => Served::Forward(to.clone()),
+        };
+        let changed = flow.end(request, &served);
+        flow.leave();
+        let outcome = match changed {
+            Some(changed) if served != Served::Receipted => Outcome::of(changed),
+            _ => outcome,
+        };
+        (outcome, flow.into_reply_contexts())
     }
 
     /// The calling thread serves a request of this lane.

@@ -87,6 +87,7 @@ impl Lane {
                 request: &request,
                 reply,
                 contexts: contexts.as_slice(),
+                flow: None,
             },
             Ok(()),
         );

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deckwatch_cdr::{Codec, Divided, Reader, Write};
@@ -15,6 +15,7 @@ use crate::adapter::{
     Refusal, RequestProcessing, ServantLocator, ServantManager, ServantRetention,
 };
 use crate::counters::Counter;
+use crate::interceptor::{Said, ServerFlow};
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
@@ -31,6 +32,8 @@ pub(super) struct Upcall<'u> {
     pub(super) reply: &'u mut Vec<u8>,
     /// The service contexts of the reply.
     pub(super) contexts: &'u [ServiceContext<'u>],
+    /// Its way through the interceptors, where there are any.
+    pub(super) flow: Option<Box<ServerFlow>>,
 }
 
 /// Who has made a request: how it may wait.
@@ -46,7 +49,22 @@ pub(super) enum Caller<'u> {
     },
 }
 
-impl Upcall<'_> {
+impl<'u> Upcall<'u> {
+    /// The service contexts of the reply, and those that interceptors have added.
+    pub(super) fn contexts_and<'s>(&self, said: &'s [Said]) -> Contexts<'s>
+    where
+        'u: 's,
+    {
+        let mut contexts = Contexts::new();
+        for context in self.contexts {
+            contexts.push(context.id, context.data);
+        }
+        for (id, data) in said {
+            contexts.push(*id, data);
+        }
+        contexts
+    }
+
     fn is_here(&self) -> bool {
         matches!(self.caller, Caller::Here { .. })
     }
@@ -177,15 +195,34 @@ impl Lane {
         let said = upcall.contexts.iter();
         let said: Vec<_> = said.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
+        if let Some(flow) = &mut upcall.flow {
+            flow.leave();
+        }
+        let flow = Arc::new(Mutex::new(upcall.flow.take()));
+        let lent = Arc::clone(&flow);
         let job = move || {
+            let mut flow = taken(&lent);
+            if let Some(flow) = &mut flow {
+                flow.enter();
+            }
             let mut contexts = Contexts::new();
             said.iter().for_each(|(id, data)| contexts.push(*id, data));
             let message = Divided::new(&octets, &ends);
-            let outcome = lane.upcall_here(&message, codec, &mut reply, contexts.as_slice());
+            let outcome =
+                lane.upcall_here(&message, codec, &mut reply, contexts.as_slice(), &mut flow);
+            if let Some(flow) = &mut flow {
+                flow.leave();
+            }
+            *lent.lock().unwrap_or_else(PoisonError::into_inner) = flow;
             (outcome, reply)
         };
         let (patience, left) = (self.patience(upcall), self.time_left(upcall));
-        let outcome = match self.adapter.main.ask(patience, left, job) {
+        let asked = self.adapter.main.ask(patience, left, job);
+        upcall.flow = taken(&flow);
+        if let Some(flow) = &mut upcall.flow {
+            flow.enter();
+        }
+        let outcome = match asked {
             Ok((outcome, reply)) => {
                 *upcall.reply = reply;
                 outcome
@@ -213,6 +250,7 @@ impl Lane {
         codec: Codec,
         reply: &mut Vec<u8>,
         contexts: &[ServiceContext<'_>],
+        flow: &mut Option<Box<ServerFlow>>,
     ) -> Outcome {
         let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
             return self.refuse(no_object());
@@ -222,14 +260,18 @@ impl Lane {
             return Outcome::Raise(exception);
         }
         let _served = self.note_served_here();
-        self.upcall(&mut Upcall {
+        let mut upcall = Upcall {
             connection: None,
             caller: Caller::Remote,
             message,
             request: &request,
             reply,
             contexts,
-        })
+            flow: flow.take(),
+        };
+        let outcome = self.upcall(&mut upcall);
+        *flow = upcall.flow;
+        outcome
     }
 
     /// A request for an object that is not active. None: it is now.
@@ -330,6 +372,13 @@ impl Lane {
 
     fn serve_by(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
         let request = upcall.request;
+        if let Some(flow) = &mut upcall.flow {
+            let adapter = self.adapter.current_poa();
+            current::enter(&self.orb);
+            if let Some(served) = flow.receive_request(request, servant, id, adapter) {
+                return Outcome::of(served);
+            }
+        }
         if let Some(outcome) = self.answer_for_every_object(upcall, servant, id) {
             return outcome;
         }
@@ -445,6 +494,11 @@ enum Answer {
     Text(Cow<'static, str>),
     /// No object.
     Nil,
+}
+
+fn taken(flow: &Mutex<Option<Box<ServerFlow>>>) -> Option<Box<ServerFlow>> {
+    let mut flow = flow.lock().unwrap_or_else(PoisonError::into_inner);
+    flow.take()
 }
 
 fn no_object() -> SystemException {

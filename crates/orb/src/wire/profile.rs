@@ -82,6 +82,14 @@ impl Profile {
         }
     }
 
+    /// The whole reference, in native byte order, and the place of the profile in it.
+    pub(crate) fn whole(&self) -> (&[u8], usize) {
+        (
+            &self.addressing.reference,
+            self.addressing.selected as usize,
+        )
+    }
+
     /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than before.
     pub(crate) fn address_by(&self, disposition: u16) -> bool {
         disposition <= REFERENCE_ADDRESS

@@ -1,0 +1,169 @@
+//! From values to octets that can travel in a service context or component, and back (CORBA 3.3 part 1, clause 16.8; IOP::Codec).
+
+use std::fmt;
+
+use deckwatch_cdr::{
+    Any, ByteOrder, CharSet, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode,
+    Version, Write, Writer,
+};
+
+/// A way of encoding (IOP::Encoding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoding {
+    /// What it is: [`Encoding::CDR_ENCAPS`] is known.
+    pub format: i16,
+    /// Major version, of GIOP for encapsulations.
+    pub major_version: u8,
+    /// Minor version.
+    pub minor_version: u8,
+}
+
+impl Encoding {
+    /// IOP::ENCODING_CDR_ENCAPS: an encapsulation as GIOP has it.
+    pub const CDR_ENCAPS: i16 = 0;
+
+    /// An encapsulation of GIOP 1.`minor`.
+    #[must_use]
+    pub const fn cdr_encaps(minor: u8) -> Self {
+        Self {
+            format: Self::CDR_ENCAPS,
+            major_version: 1,
+            minor_version: minor,
+        }
+    }
+}
+
+/// No codec has this encoding (IOP::CodecFactory::UnknownEncoding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownEncoding;
+
+impl fmt::Display for UnknownEncoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("No codec has this encoding; known are encapsulations of GIOP 1.0 to 1.2.")
+    }
+}
+
+impl std::error::Error for UnknownEncoding {}
+
+/// Makes codecs; `CodecFactory` among the standard's initial references.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodecFactory;
+
+impl CodecFactory {
+    /// A codec of this encoding, with UTF-8 for `string`.
+    ///
+    /// # Errors
+    /// [`UnknownEncoding`].
+    pub fn create_codec(self, encoding: Encoding) -> Result<Codec, UnknownEncoding> {
+        let version = Version::from_minor(encoding.minor_version);
+        let is_known = encoding.format == Encoding::CDR_ENCAPS && encoding.major_version == 1;
+        match version {
+            Some(version) if is_known => Ok(Codec { version }),
+            _ => Err(UnknownEncoding),
+        }
+    }
+}
+
+/// Why a codec refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodecError {
+    /// The octets are none of the encoding.
+    FormatMismatch(DecodeError),
+    /// The octets are none of the type.
+    TypeMismatch,
+    /// The encoding has no values of this type.
+    InvalidTypeForEncoding(EncodeError),
+}
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FormatMismatch(error) => {
+                write!(f, "The octets are no encapsulation of a value. {error}")
+            }
+            Self::TypeMismatch => f.write_str("The octets are no value of the type."),
+            Self::InvalidTypeForEncoding(error) => {
+                write!(f, "The value cannot be encoded. {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CodecError {}
+
+/// Writes and reads values of one encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codec {
+    version: Version,
+}
+
+impl Codec {
+    fn form(self) -> deckwatch_cdr::Codec {
+        let form = deckwatch_cdr::Codec::DEFAULT.with_version(self.version);
+        form.with_chars(CharSet::Utf8)
+    }
+
+    /// A value with its type.
+    ///
+    /// # Errors
+    /// [`CodecError::InvalidTypeForEncoding`].
+    pub fn encode(self, value: &Any) -> Result<Vec<u8>, CodecError> {
+        self.encapsulation(|w| value.write(w))
+    }
+
+    /// A value without its type.
+    ///
+    /// # Errors
+    /// [`CodecError::InvalidTypeForEncoding`].
+    pub fn encode_value(self, value: &Any) -> Result<Vec<u8>, CodecError> {
+        self.encapsulation(|w| {
+            let tree = value.to_dynamic().map_err(|_| EncodeError::TypeMismatch)?;
+            deckwatch_cdr::value::write_value(value.type_code(), &tree, w)
+        })
+    }
+
+    fn encapsulation(
+        self,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Vec<u8>, CodecError> {
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets).with_codec(self.form());
+        let written = w.write_u8(ByteOrder::NATIVE.flag());
+        written
+            .and_then(|()| write(&mut w))
+            .map_err(CodecError::InvalidTypeForEncoding)?;
+        Ok(octets)
+    }
+
+    /// Reads what [`Codec::encode`] has written.
+    ///
+    /// # Errors
+    /// [`CodecError::FormatMismatch`].
+    pub fn decode(self, octets: &[u8]) -> Result<Any, CodecError> {
+        let mut r = self.opened(octets)?;
+        Any::parse(&mut r).map_err(CodecError::FormatMismatch)
+    }
+
+    /// Reads a value of this type that [`Codec::encode_value`] has written.
+    ///
+    /// # Errors
+    /// [`CodecError::FormatMismatch`]; [`CodecError::TypeMismatch`] where the octets are of another type.
+    pub fn decode_value(self, octets: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
+        let mut r = self.opened(octets)?;
+        let tree = deckwatch_cdr::value::read_value(type_code, &mut r).map_err(mismatch)?;
+        Any::from_dynamic(type_code, &tree).map_err(|_| CodecError::TypeMismatch)
+    }
+
+    fn opened(self, octets: &[u8]) -> Result<Reader<'_>, CodecError> {
+        let r = Reader::new(octets, ByteOrder::Big).with_codec(self.form());
+        r.into_encapsulation().map_err(CodecError::FormatMismatch)
+    }
+}
+
+/// Too few octets for the type, or octets that none of its values has, are another type's.
+fn mismatch(error: DecodeError) -> CodecError {
+    match error.fact {
+        DecodeFact::NestingTooDeep => CodecError::FormatMismatch(error),
+        _ => CodecError::TypeMismatch,
+    }
+}

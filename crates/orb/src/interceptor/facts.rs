@@ -1,0 +1,103 @@
+//! What client and server tell interceptors in the same words.
+
+use deckwatch_cdr::typecode::Member;
+use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Any, TypeCode};
+
+use super::Said;
+use crate::{Completion, ServiceContext, SystemException, minor, raise};
+
+/// What has become of a request (PortableInterceptor::ReplyStatus).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i16)]
+pub enum ReplyStatus {
+    /// It has been served; a request that nobody waits for has been sent.
+    Successful = 0,
+    /// A system exception.
+    SystemException = 1,
+    /// A user exception.
+    UserException = 2,
+    /// Another object is asked.
+    LocationForward = 3,
+    /// It is sent again over another connection.
+    TransportRetry = 4,
+    /// Nobody knows: it was given up.
+    Unknown = 5,
+}
+
+/// Cannot be asked at this point.
+pub(super) fn out_of_place() -> SystemException {
+    raise::bad_inv_order(minor::CALL_OUT_OF_PLACE, Completion::No)
+}
+
+/// Stubs and skeletons marshal without values that could be looked at.
+pub(super) fn not_available() -> SystemException {
+    raise::no_resources(minor::OPERATION_NOT_SUPPORTED_HERE, Completion::No)
+}
+
+/// Succeeds where a question may be asked.
+pub(super) fn require(may_ask: bool) -> Result<(), SystemException> {
+    may_ask.then_some(()).ok_or_else(out_of_place)
+}
+
+pub(super) fn find(contexts: &[Said], id: u32) -> Result<ServiceContext<'_>, SystemException> {
+    let found = contexts.iter().find(|(known, _)| *known == id);
+    let (id, data) = found.ok_or_else(no_context)?;
+    Ok(ServiceContext { id: *id, data })
+}
+
+pub(super) fn no_context() -> SystemException {
+    raise::bad_param(minor::SERVICE_CONTEXT_UNKNOWN, Completion::No)
+}
+
+/// Adds a service context, or replaces the one of its id.
+pub(super) fn add(
+    contexts: &mut Vec<Said>,
+    id: u32,
+    data: &[u8],
+    replace: bool,
+) -> Result<(), SystemException> {
+    match contexts.iter_mut().find(|(known, _)| *known == id) {
+        None => contexts.push((id, data.to_vec())),
+        Some((_, before)) if replace => *before = data.to_vec(),
+        Some(_) => {
+            let twice = minor::SERVICE_CONTEXT_ADDED_TWICE;
+            return Err(raise::bad_inv_order(twice, Completion::No));
+        }
+    }
+    Ok(())
+}
+
+/// An exception as a value of its type.
+pub(super) fn any_of(exception: SystemException) -> Any {
+    let completion = TypeCode::enumeration(
+        "IDL:omg.org/CORBA/completion_status:1.0",
+        "completion_status",
+        &["COMPLETED_YES", "COMPLETED_NO", "COMPLETED_MAYBE"],
+    );
+    let members = [
+        Member {
+            name: "minor",
+            type_code: &TypeCode::ulong(),
+        },
+        Member {
+            name: "completed",
+            type_code: &completion,
+        },
+    ];
+    let kind = exception.kind;
+    let code = TypeCode::exception(kind.repository_id(), kind.name(), &members);
+    let completed = Value::Enum(exception.completed as u32);
+    let value = Value::Struct(vec![Value::ULong(exception.minor), completed]);
+    let any = Any::from_dynamic(&code, &value);
+    debug_assert!(any.is_ok(), "a system exception is a value of its type");
+    any.unwrap_or_default()
+}
+
+/// What stands for a user exception whose type is not known where it passes.
+pub(super) fn any_of_unknown() -> Any {
+    any_of(raise::unknown(
+        minor::UNKNOWN_USER_EXCEPTION,
+        Completion::Yes,
+    ))
+}

@@ -162,7 +162,7 @@ fn a_request_at_the_lane_of_another_priority_or_another_pool_is_sent_to_its_own(
 fn a_thread_of_a_pool_without_lanes_takes_the_priority_of_each_request_and_gives_it_back() {
     let world = LaneWorld::new(Over::Tcp);
     let rt = world.orb.rt_orb();
-    let pool = rt.create_threadpool(0, 1, 0, priority(30));
+    let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
     let pool = Some(pool.expect("one thread"));
     let of = |priority_model, name| {
         let policies = Policies {
@@ -236,16 +236,16 @@ fn a_threadpool_that_cannot_be_meant_is_bad_param() {
         ..lane(5)
     };
     for lanes in [&[][..], &[idle], &[lane(5), lane(5)]] {
-        let made = rt.create_threadpool_with_lanes(0, lanes);
+        let made = rt.create_threadpool_with_lanes(0, lanes, false, None);
         assert_eq!(kind_of(made), Kind::BadParam, "{lanes:?}");
     }
-    let made = rt.create_threadpool(0, 0, 5, priority(5));
+    let made = rt.create_threadpool(0, 0, 5, priority(5), None);
     assert_eq!(kind_of(made), Kind::BadParam);
     let endless = ThreadpoolLane {
         dynamic_threads: u32::MAX,
         ..lane(5)
     };
-    let made = rt.create_threadpool_with_lanes(0, &[endless]);
+    let made = rt.create_threadpool_with_lanes(0, &[endless], false, None);
     assert_eq!(kind_of(made), Kind::ImpLimit);
 }
 
@@ -284,7 +284,7 @@ fn policies_that_contradict_each_other_or_the_pool_make_no_adapter() {
     let world = LaneWorld::new(Over::Tcp);
     let lanes = Some(world.pool(&[5, 90]));
     let rt = world.orb.rt_orb();
-    let pool = rt.create_threadpool(0, 1, 0, priority(30));
+    let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
     let laneless = Some(pool.expect("one thread"));
     let refused = |policies: Policies| {
         let made = world.root.create_poa("refused", None, &policies);

@@ -103,7 +103,7 @@ impl LaneWorld {
     pub(crate) fn pool(&self, priorities: &[i16]) -> ThreadpoolId {
         let lanes: Vec<_> = priorities.iter().map(|number| lane(*number)).collect();
         let rt = self.orb.rt_orb();
-        let made = rt.create_threadpool_with_lanes(0, &lanes);
+        let made = rt.create_threadpool_with_lanes(0, &lanes, false, None);
         made.expect("the time-sharing class needs no permission")
     }
 

@@ -128,6 +128,7 @@ impl Default for OrbBuilder {
                 outbound_size_max: OUTBOUND_SIZE_MAX,
                 reply_timeout: REPLY_TIMEOUT,
                 idle_timeout: None,
+                buffering: None,
                 clock_bound: None,
             },
             dynamic_thread_idle: DYNAMIC_THREAD_IDLE,

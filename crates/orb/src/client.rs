@@ -132,7 +132,7 @@ impl Client {
             transport,
             counters,
             trace,
-            slab: Slab::new(buffer_size),
+            slab: Slab::new(buffer_size, 0),
             sizes,
             network: Kept::new(Arc::new(LinearNetwork)),
             bindings: PiMutex::default(),

@@ -26,9 +26,10 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    pub(crate) fn new(size: usize) -> Self {
+    /// `more`: buffers to read into that it keeps besides, for messages that wait.
+    pub(crate) fn new(size: usize, more: usize) -> Self {
         Self {
-            read: Pool::with_capacity(BUFFERS_MAX / 2),
+            read: Pool::with_capacity(BUFFERS_MAX / 2 + more),
             write: Pool::with_capacity(BUFFERS_MAX / 2),
             size,
         }
@@ -435,7 +436,7 @@ mod tests {
 
     #[test]
     fn messages_are_cut_out_however_the_octets_arrive() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let octets = [message(3), message(0), message(40_000)].concat();
         for step in [1, 7, 1_000, octets.len()] {
             let mut inbound = Inbound::new(SIZE_MAX, None);
@@ -453,7 +454,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_detached_message_stays() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let mut inbound = Inbound::new(SIZE_MAX, None);
         put(
             &mut inbound,
@@ -472,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_header_that_claims_much_costs_nothing_and_one_that_claims_too_much_is_a_fault() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(SIZE_MAX - 12)[..20]);
         assert_eq!(inbound.poll_message(), Ok(None));
@@ -484,7 +485,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_holds_no_buffer() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(3)[..14]);
         inbound.rest(&slab);
@@ -497,7 +498,7 @@ mod tests {
 
     #[test]
     fn unfinished_messages_of_many_connections_share_a_budget() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let budget = Arc::new(Budget::new(BUFFER_SIZE));
         let connect = || Inbound::new(SIZE_MAX, Some(Arc::clone(&budget)));
         let octets = message(SIZE_MAX - 12);
@@ -515,7 +516,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_message_is_known_by_its_beginning() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let mut inbound = Inbound::new(SIZE_MAX, None);
         let octets = message(3);
         put(&mut inbound, &slab, &octets[..5]);
@@ -535,7 +536,7 @@ mod tests {
 
     #[test]
     fn a_train_that_does_not_end_keeps_its_beginning_and_trains_that_overlap_have_their_own() {
-        let slab = Slab::new(BUFFER_SIZE);
+        let slab = Slab::new(BUFFER_SIZE, 0);
         let mut inbound = Inbound::new(SIZE_MAX, None);
         let part = |kind, more, id| {
             let mut octets = vec![b'G', b'I', b'O', b'P', 1, 2, more, kind, 0, 0, 0, 4];

@@ -87,6 +87,12 @@ counters! {
     ThreadsAdded => "threads_added",
     /// Threads that could not be added.
     ThreadsRefused => "threads_refused",
+    /// Requests that were let wait for a thread.
+    RequestsBuffered => "requests_buffered",
+    /// Requests refused because all threads of their lane served and its buffers were full.
+    RequestsRefused => "requests_refused",
+    /// Times a thread served a request of a higher lane.
+    ThreadsBorrowed => "threads_borrowed",
     /// Times a thread took another priority for a request, and its own again after it.
     PriorityChanges => "priority_changes",
     /// Times a thread kept the priority it had because the host did not permit the one it should have.

@@ -4,12 +4,14 @@
 //! the poller. A thread whose connection keeps it busy adopts it and waits in its read (see [`follow`]).
 
 mod accept;
+mod admission;
 mod chores;
 mod close;
 mod crew;
 mod dispatch;
 mod follow;
 mod here;
+mod keeper;
 mod outbound;
 mod realtime;
 mod serve;
@@ -18,7 +20,7 @@ mod times;
 mod upcall;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,10 +30,12 @@ use crate::adapter::{Adapter, Holds};
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::Counters;
 use crate::orb::OrbCore;
+use crate::rt::RequestBuffering;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 use follow::Seat;
+use keeper::{Kin, WaitingRoom};
 use outbound::Outbound;
 pub(crate) use station::Station;
 
@@ -56,6 +60,8 @@ pub(crate) struct LaneShape {
     pub(crate) reply_timeout: Duration,
     /// How long a connection may bring nothing before it is closed; none: for ever.
     pub(crate) idle_timeout: Option<Duration>,
+    /// What may wait for a thread, within the ORB; none: what comes waits in the buffers of the system.
+    pub(crate) buffering: Option<RequestBuffering>,
     /// How far our clock may be off UTC, where that is known.
     pub(crate) clock_bound: Option<Duration>,
 }
@@ -107,6 +113,9 @@ pub(crate) struct Lane {
     /// When it next looks for connections that are idle too long.
     idle_due: AtomicU64,
     closing: AtomicBool,
+    /// Where requests wait for a thread, if they may.
+    room: Option<Arc<WaitingRoom>>,
+    kin: OnceLock<Kin>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
 }
@@ -142,6 +151,8 @@ struct ServerConnection {
     used: AtomicU64,
     /// It has brought a message.
     has_brought: AtomicBool,
+    /// A message of it waits for a thread, before which none behind it is looked at.
+    parked: AtomicBool,
     /// What the poller tells it by.
     token: AtomicU64,
     /// Its number in the trace.
@@ -185,6 +196,9 @@ impl Lane {
             first.unwrap_or_else(|| Endpoint::tcp("", 0))
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
+        let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref());
+        let room = room.map_err(|error| (first(), error))?;
+        let waiting_max = room.as_ref().map_or(0, |room| room.capacity());
         let buffer_size = shape.buffer_size;
         let inbound_budget = Arc::new(Budget::new(shape.inbound_size_max));
         let outbound_budget = Arc::new(Budget::new(shape.outbound_size_max));
@@ -207,7 +221,7 @@ impl Lane {
             endpoints: listened,
             poller,
             connections: SlotTable::new(),
-            slab: Slab::new(buffer_size),
+            slab: Slab::new(buffer_size, waiting_max),
             seats,
             open: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -223,10 +237,13 @@ impl Lane {
             arrivals_due: AtomicU64::new(0),
             idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            room,
+            kin: OnceLock::new(),
             threads: Mutex::default(),
             thread_start: orb.settings.thread_start.clone(),
         };
         lane.watch_listeners().map_err(|error| (first(), error))?;
+        lane.prepare_keeper().map_err(|error| (first(), error))?;
         Ok(lane)
     }
 
@@ -237,7 +254,8 @@ impl Lane {
 
     /// Takes the memory that serving needs.
     pub(crate) fn seal(&self) {
-        self.slab.fill(2 * self.seats.len().max(1));
+        let waiting_max = self.room.as_ref().map_or(0, |room| room.capacity());
+        self.slab.fill(2 * self.seats.len().max(1) + waiting_max);
     }
 
     /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.
@@ -249,11 +267,18 @@ impl Lane {
         if self.closing.load(Ordering::Acquire) {
             return Turned::Closed;
         }
+        if self.serve_waiting() {
+            return Turned::Served;
+        }
         // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
         self.waiting.fetch_add(1, Ordering::SeqCst);
+        if self.has_waiting() {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            return Turned::Kept;
+        }
         let wait = self.begin_wait(patience);
         let event = self.poller.wait(wait.limit);
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
         self.end_wait(&wait, event.is_some());
         self.do_chores();
         match event {

@@ -86,7 +86,7 @@ pub use rt::{
     Continuous, Direct, Linear, LinearNetwork, MutexNotFound, NativePriority, NetworkPriority,
     NetworkPriorityMapping, NetworkPriorityMappingManager, Priority, PriorityBand, PriorityBands,
     PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
-    ProtocolProperties, Protocols, RtCurrent, RtMutex, RtOrb, Scheduling,
+    ProtocolProperties, Protocols, RequestBuffering, RtCurrent, RtMutex, RtOrb, Scheduling,
     SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolError, ThreadpoolId,
     ThreadpoolLane, UnixDomainProtocolProperties, protocol_type,
 };

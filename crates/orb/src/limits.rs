@@ -208,3 +208,12 @@ pub const ROUTES_MAX: usize = 256;
 
 /// Mutexes with names that an ORB has at once: as many as a program gives names to.
 pub const NAMED_MUTEXES_MAX: usize = 1_024;
+
+/// Requests that wait for a thread of one lane where the threadpool states no limit, and at most: as many as may wait to connect.
+pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
+
+/// Octets of the messages that wait so, where the threadpool states no limit, and at most: four of the largest.
+pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
+
+/// How long the keeper of a lane waits between two looks whether a thread that has just served is back.
+pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);

@@ -35,4 +35,4 @@ pub use priority::{
 pub(crate) use priority::{MappingChoice, Mappings};
 pub use rtorb::RtOrb;
 pub(crate) use threadpool::{PoolLane, Threadpool, Threadpools};
-pub use threadpool::{ThreadpoolError, ThreadpoolLane};
+pub use threadpool::{RequestBuffering, ThreadpoolError, ThreadpoolLane};

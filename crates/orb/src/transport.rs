@@ -274,6 +274,12 @@ pub trait Poller: Send + Sync {
     /// Whether a wait would return at once.
     fn is_pending(&self) -> bool;
 
+    /// What another poller watches this one by, which then is told while this one has something to tell; `None`: nothing, and what
+    /// comes while all threads of a lane serve waits until one of them is done.
+    fn source(&self) -> Option<Source<'_>> {
+        None
+    }
+
     /// Makes one thread that waits, or is about to, come back.
     fn wake(&self);
 

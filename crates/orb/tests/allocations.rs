@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deckwatch_orb::{
-    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, RebindMode, RequestProcessing,
-    ServantRetention, SetOverrideType, SyncScope, SystemException, ThreadPolicy,
+    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityModel,
+    PriorityModelPolicy, RebindMode, RequestBuffering, RequestProcessing, Scheduling,
+    ServantRetention, SetOverrideType, SyncScope, SystemException, ThreadPolicy, ThreadpoolLane,
 };
 use support::{Server, call, call_octets, note, noted};
 
@@ -68,6 +69,7 @@ fn allocations_at(
         .listen(endpoint)
         .unwrap()
         .dynamic_threads(0)
+        .scheduling(Scheduling::Other)
         .buffer_size(64 << 10)
         .build()
         .unwrap();
@@ -249,6 +251,50 @@ fn collocated_calls_take_no_memory() {
     assert_eq!(sent, 0);
 }
 
+/// By the threads of lanes, by those of a pool without, which take another priority for each call, and with requests that wait.
+fn requests_of_threadpools_take_no_memory() {
+    let priority = |number| Priority::new(number).expect("not negative");
+    let model = |priority_model| {
+        Some(PriorityModelPolicy {
+            priority_model,
+            server_priority: priority(7),
+        })
+    };
+    let lane = |number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 1,
+        dynamic_threads: 0,
+    };
+    let buffering = Some(RequestBuffering::default());
+    for (has_lanes, buffering, priority_model) in [
+        (true, None, PriorityModel::ServerDeclared),
+        (true, buffering, PriorityModel::ClientPropagated),
+        (false, None, PriorityModel::ServerDeclared),
+    ] {
+        let refer = |server: &Server, client: &Orb, _: &ObjectRef| {
+            let rt = server.orb.rt_orb();
+            let pool = if has_lanes {
+                rt.create_threadpool_with_lanes(0, &[lane(7), lane(9)], true, buffering)
+            } else {
+                rt.create_threadpool(0, 1, 0, priority(3), buffering)
+            };
+            let policies = Policies {
+                threadpool: Some(pool.unwrap()),
+                priority_model: model(priority_model),
+                ..Policies::default()
+            };
+            let manager = server.root.the_poa_manager();
+            let poa = server.root.create_poa("pool", Some(manager), &policies);
+            let poa = poa.unwrap();
+            let id = poa.activate_object(server.bench.clone()).unwrap();
+            let text = poa.id_to_reference(&id).unwrap().to_string();
+            client.string_to_object(&text).unwrap().unwrap()
+        };
+        let counted = allocations_with(refer, |_, _| {}, |object| call(object, "ping").unwrap());
+        assert_eq!(counted, 0, "{has_lanes} {buffering:?} {priority_model:?}");
+    }
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -266,5 +312,6 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     posted_oneways_take_no_memory();
     objects_of_every_adapter_take_no_memory();
     collocated_calls_take_no_memory();
+    requests_of_threadpools_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

@@ -107,6 +107,7 @@ impl Lane {
             serving: AtomicUsize::new(0),
             has_brought: AtomicBool::new(false),
             parted: AtomicBool::new(false),
+            parked: AtomicBool::new(false),
             used: AtomicU64::new(self.transport.now_coarse().0),
             token: AtomicU64::new(0),
             number: self.trace.next_connection(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use super::{Lane, ServerConnection};
+use super::{Lane, ServerConnection, key_of};
 use crate::counters::Counter;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::transport::Instant64;
@@ -44,6 +44,12 @@ impl Lane {
         }
     }
 
+    /// Closes a connection that has brought what cannot be read.
+    pub(super) fn close_by_token(&self, connection: &ServerConnection) {
+        let token = connection.token.load(Ordering::Relaxed);
+        self.close(key_of(token), connection);
+    }
+
     /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.
     pub(super) fn close_if_quiet(&self, key: SlotKey, connection: &ServerConnection) -> bool {
         let Some(reading) = connection.inbound.try_lock("lane.close") else {
@@ -73,12 +79,16 @@ impl Lane {
             return false;
         }
         self.poller.close();
+        if let Some(room) = &self.room {
+            room.close();
+        }
         self.listeners.lock("lane.close").clear();
         true
     }
 
     /// Lets the requests in progress finish until `deadline`, and tells every client that the connection closes.
     pub(crate) fn drain(&self, deadline: Instant64) {
+        self.discard_waiting();
         self.wait_until(deadline, || self.in_progress.load(Ordering::SeqCst) == 0);
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.

@@ -30,14 +30,39 @@ impl Lane {
     /// NO_RESOURCES where a thread could not be started, or the host does not permit its priority; DATA_CONVERSION where no native
     /// priority is mapped to it. Threads that could are there all the same: the lane is to be shut down.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
-        let (here, arrivals) = sync_channel(self.shape.threads);
+        let (here, arrivals) = sync_channel(self.shape.threads + 1);
         for seat in 0..self.shape.threads {
             self.add_thread(seat, None, Some(here.clone()))
                 .map_err(|_| raise::no_resources(raise::own::THREAD_REFUSED, Completion::No))?;
         }
-        drop(here);
+        self.add_keeper(here)?;
         // Ends when every thread has let go of its end.
         arrivals.iter().collect()
+    }
+
+    /// Starts the keeper, where the lane has one.
+    fn add_keeper(self: &Arc<Self>, here: Here) -> Result<(), SystemException> {
+        let Some(room) = self.room.clone() else {
+            return Ok(());
+        };
+        let lane = Arc::clone(self);
+        let run = move || {
+            here::note_lane_thread();
+            let begun = lane.begin_thread();
+            let refused = begun.is_err();
+            let _starter_gave_up = here.send(begun);
+            drop(here);
+            if !refused {
+                lane.keep(&room);
+            }
+        };
+        let builder = std::thread::Builder::new().name(self.station.keeper_name());
+        let keeper = builder
+            .spawn(run)
+            .map_err(|_| raise::no_resources(raise::own::THREAD_REFUSED, Completion::No))?;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push(keeper);
+        Ok(())
     }
 
     fn add_thread(
@@ -105,7 +130,8 @@ impl Lane {
 
     /// Keeps a thread in the poller where the last one has left it to serve.
     pub(super) fn keep_watch(self: &Arc<Self>) {
-        if self.shape.threads_dynamic == 0 || self.waiting.load(Ordering::Acquire) != 0 {
+        let has_none = self.shape.threads_dynamic == 0 && self.room.is_none();
+        if has_none || self.waiting.load(Ordering::SeqCst) != 0 {
             return;
         }
         // SYNC: pairs with the fence at the end of a thread.
@@ -121,7 +147,10 @@ impl Lane {
         if let Some(seat) = self.seats.iter().position(free)
             && self.add_thread(seat, Some(self.station.idle), None).is_ok()
         {
-            self.counters.count(Counter::ThreadsAdded);
+            return self.counters.count(Counter::ThreadsAdded);
+        }
+        if let Some(room) = &self.room {
+            self.settle_keeper(room);
         }
     }
 

@@ -102,7 +102,7 @@ impl Lane {
     }
 
     /// From the first request that announces code sets on, all of its connection are read and answered in them; another choice later is MARSHAL.
-    fn agree_on_code_sets(
+    pub(super) fn agree_on_code_sets(
         &self,
         connection: &ServerConnection,
         request: &mut Request<'_>,

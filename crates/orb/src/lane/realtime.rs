@@ -89,7 +89,8 @@ impl Lane {
                 Err(exception) => return Err(Outcome::Raise(exception)),
             },
         };
-        self.at_priority(priority).map_err(Outcome::Raise)
+        self.at_priority_of_request(priority)
+            .map_err(Outcome::Raise)
     }
 
     /// The lane or pool is not the object's: the caller is told where it is.
@@ -99,6 +100,26 @@ impl Lane {
             Ok(target) => Outcome::Forward(target),
             Err(exception) => Outcome::Raise(exception),
         }
+    }
+
+    /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
+    pub(super) fn lend_priority(&self) -> Option<AtPriority> {
+        let at_priority = self.at_priority(self.station.priority?);
+        at_priority
+            .inspect_err(|_| self.counters.count(Counter::PriorityFallbacks))
+            .unwrap_or(None)
+    }
+
+    /// As [`Lane::at_priority`], for a request; counted.
+    fn at_priority_of_request(
+        &self,
+        priority: Priority,
+    ) -> Result<Option<AtPriority>, SystemException> {
+        let at_priority = self.at_priority(priority)?;
+        if at_priority.is_some() {
+            self.counters.count(Counter::PriorityChanges);
+        }
+        Ok(at_priority)
     }
 
     /// None: the thread has this priority already.
@@ -111,7 +132,6 @@ impl Lane {
         let orb = self.orb.upgrade().ok_or(gone)?;
         let class = schedule::class().ok();
         orb.enter_priority(priority)?;
-        self.counters.count(Counter::PriorityChanges);
         current::replace(Some(priority));
         Ok(Some(AtPriority { before, class }))
     }

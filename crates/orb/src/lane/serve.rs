@@ -165,6 +165,12 @@ impl Lane {
                 // It came behind the farewell: the client asks again elsewhere.
                 return Err(Left::Ended);
             }
+            if let Some(room) = &self.room
+                && self.must_leave(room, connection, &mut reading)
+            {
+                connection.note_begun(&reading);
+                return Err(Left::Open);
+            }
             if connection.owes() {
                 // What is owed is taken first; who writes it serves on. Unless it was written just now.
                 reading.excuse();
@@ -224,6 +230,11 @@ impl Lane {
         if wire::kind_of_joined(&whole.message()) == Kind::TwoWay {
             return self.serve_two_way(key, connection, reading, whole, unread);
         }
+        if let Some(room) = self.room_kept_here() {
+            self.admit_in_order(room, connection, whole);
+            return Err(Left::Open);
+        }
+        let _busy = self.note_busy();
         let served = self.dispatch(connection, &whole.message());
         self.slab.take_back(whole.buffer);
         served.map(|()| reading).map_err(|()| Left::Ended)
@@ -264,7 +275,14 @@ impl Lane {
             self.poller
                 .rewatch(connection.stream.source(), token_of(key), interest);
         }
+        if let Some(room) = self.room_kept_here() {
+            self.admit_two_way(room, key, connection, arrived);
+            let again = connection.inbound.try_lock("lane.read");
+            return again.ok_or(Left::ToAnother);
+        }
+        let busy = self.note_busy();
         let served = self.dispatch(connection, &arrived.message());
+        drop(busy);
         connection.serving.fetch_sub(1, Ordering::SeqCst);
         self.slab.take_back(arrived.buffer);
         served.map_err(|()| Left::Ended)?;
@@ -286,9 +304,16 @@ impl Lane {
         kind: Kind,
     ) -> Result<(), Left> {
         match kind {
-            Kind::InOrder => self
-                .dispatch(connection, &Divided::new(reading.message(place), &[]))
-                .map_err(|()| Left::Ended),
+            Kind::InOrder => {
+                if let Some(room) = self.room_kept_here() {
+                    let arrived = reading.detach(place, &self.slab);
+                    self.admit_in_order(room, connection, arrived);
+                    return Err(Left::Open);
+                }
+                let _busy = self.note_busy();
+                self.dispatch(connection, &Divided::new(reading.message(place), &[]))
+                    .map_err(|()| Left::Ended)
+            }
             Kind::Cancel => {
                 self.counters.count(Counter::CancelRequests);
                 if let Some(id) = wire::cancelled(reading.message(place)) {

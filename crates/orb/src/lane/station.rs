@@ -13,6 +13,10 @@ pub(crate) struct Station {
     pub(crate) index: usize,
     /// The priority of its threads; none: as threads of the process begin.
     pub(crate) priority: Option<Priority>,
+    /// It is one of several that are told apart by their priorities, and its threads keep theirs.
+    pub(crate) is_lane: bool,
+    /// Threads of lower lanes that it may borrow.
+    pub(crate) lenders: usize,
     /// Octets of a thread's stack; 0: as the system has it.
     pub(crate) stack_size: usize,
     /// How long a dynamic thread waits for work before it ends.
@@ -26,9 +30,16 @@ impl Station {
             pool: 0,
             index: 0,
             priority: None,
+            is_lane: false,
+            lenders: 0,
             stack_size: 0,
             idle,
         }
+    }
+
+    /// What its keeper is called.
+    pub(super) fn keeper_name(&self) -> String {
+        format!("orb-{}.{}-keeper", self.pool, self.index)
     }
 
     /// What its thread at `seat` is called.

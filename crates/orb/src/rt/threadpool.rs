@@ -25,6 +25,17 @@ pub struct ThreadpoolLane {
     pub dynamic_threads: u32,
 }
 
+/// Requests may wait while all threads of their lane serve (`allow_request_buffering`), up to these limits; 0: none but the ORB's own
+/// ([`crate::limits::REQUESTS_BUFFERED_MAX`], [`crate::limits::REQUEST_BUFFER_SIZE_MAX`]). Beyond them TRANSIENT is raised at once.
+/// Without it they wait in the buffers of the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestBuffering {
+    /// Requests of one lane.
+    pub max_buffered_requests: u32,
+    /// Octets of their messages together.
+    pub max_request_buffer_size: u32,
+}
+
 /// No pool of this ORB has the id (RTCORBA::RTORB::InvalidThreadpool).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadpoolError {
@@ -83,6 +94,19 @@ struct Plan<'p> {
     stack_size: u32,
     lanes: &'p [ThreadpoolLane],
     has_lanes: bool,
+    allow_borrowing: bool,
+    buffering: Option<RequestBuffering>,
+}
+
+impl Plan<'_> {
+    /// Threads that a lane of this priority may borrow.
+    fn lenders_to(&self, priority: Priority) -> usize {
+        let lanes = self.lanes.iter().filter(|_| self.allow_borrowing);
+        let lower = lanes.filter(|lane| lane.lane_priority < priority);
+        lower
+            .map(|lane| lane.static_threads as usize + lane.dynamic_threads as usize)
+            .sum()
+    }
 }
 
 impl Threadpool {
@@ -186,6 +210,10 @@ impl OrbCore {
                 }
             }
         }
+        if plan.allow_borrowing {
+            let all: Vec<_> = lanes.iter().map(|at| Arc::clone(&at.lane)).collect();
+            all.iter().for_each(|lane| lane.set_kin(&all));
+        }
         *made = id.0;
         let pool = Arc::new(Threadpool {
             id,
@@ -214,12 +242,15 @@ impl OrbCore {
         let shape = LaneShape {
             threads: threads(lane.static_threads),
             threads_dynamic: threads(lane.dynamic_threads),
+            buffering: plan.buffering,
             ..self.settings.shape.clone()
         };
         let station = Station {
             pool: pool.0,
             index,
             priority: Some(lane.lane_priority),
+            is_lane: plan.has_lanes,
+            lenders: plan.lenders_to(lane.lane_priority),
             stack_size: plan.stack_size as usize,
             idle: self.settings.dynamic_thread_idle,
         };
@@ -290,6 +321,7 @@ impl RtOrb {
         static_threads: u32,
         dynamic_threads: u32,
         default_priority: Priority,
+        buffering: Option<RequestBuffering>,
     ) -> Result<ThreadpoolId, SystemException> {
         let only = ThreadpoolLane {
             lane_priority: default_priority,
@@ -300,6 +332,8 @@ impl RtOrb {
             stack_size: stacksize,
             lanes: &[only],
             has_lanes: false,
+            allow_borrowing: false,
+            buffering,
         })
     }
 
@@ -314,11 +348,15 @@ impl RtOrb {
         &self,
         stacksize: u32,
         lanes: &[ThreadpoolLane],
+        allow_borrowing: bool,
+        buffering: Option<RequestBuffering>,
     ) -> Result<ThreadpoolId, SystemException> {
         self.0.make_threadpool(&Plan {
             stack_size: stacksize,
             lanes,
             has_lanes: true,
+            allow_borrowing,
+            buffering,
         })
     }
 

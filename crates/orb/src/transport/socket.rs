@@ -358,6 +358,10 @@ impl Poller for SocketPoller {
         stream::is_readable_now(&self.poller)
     }
 
+    fn source(&self) -> Option<Source<'_>> {
+        Some(Source::Descriptor(self.poller.as_fd()))
+    }
+
     fn wake(&self) {
         self.wake.notify();
     }

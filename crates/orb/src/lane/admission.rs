@@ -1,0 +1,130 @@
+//! What the keeper of a lane does with a request: it waits for a thread, or it is refused at once.
+
+use std::sync::atomic::Ordering;
+
+use deckwatch_giop::{LocateStatus, Message};
+use deckwatch_sync::SlotKey;
+
+use super::keeper::{Waiting, WaitingRoom};
+use super::realtime::{echo_priority, said_priority};
+use super::{Lane, ServerConnection, key_of};
+use crate::connection::{Arrived, Inbound};
+use crate::counters::Counter;
+use crate::rt::Priority;
+use crate::transport::Interest;
+use crate::wire::{self, Contexts};
+use crate::{Completion, raise, raise::own};
+
+impl Lane {
+    /// Whether a connection is not to be read on now: a one-way of it waits for a thread, or the calling keeper has no thread in
+    /// sight for what it would read. Who ends that has the rest told anew.
+    pub(super) fn must_leave(
+        &self,
+        room: &WaitingRoom,
+        connection: &ServerConnection,
+        reading: &mut Inbound,
+    ) -> bool {
+        let is_parked = connection.parked.load(Ordering::SeqCst);
+        let is_hopeless = self.room_kept_here().is_some() && !self.may_read(room);
+        if is_parked || is_hopeless {
+            reading.excuse();
+        }
+        if is_hopeless && !is_parked {
+            let token = connection.token.load(Ordering::Relaxed);
+            self.poller
+                .rewatch(connection.stream.source(), token, Interest::Handover);
+        }
+        is_parked || is_hopeless
+    }
+
+    /// Lets a two-way request wait; its connection counts it as being served.
+    pub(super) fn admit_two_way(
+        &self,
+        room: &WaitingRoom,
+        key: SlotKey,
+        connection: &ServerConnection,
+        arrived: Arrived,
+    ) {
+        let in_order = false;
+        let waiting = Waiting {
+            key,
+            arrived,
+            in_order,
+        };
+        self.admit_request(room, connection, waiting);
+    }
+
+    /// Lets a message wait before which none behind it may be looked at.
+    pub(super) fn admit_in_order(
+        &self,
+        room: &WaitingRoom,
+        connection: &ServerConnection,
+        arrived: Arrived,
+    ) {
+        connection.parked.store(true, Ordering::SeqCst);
+        connection.serving.fetch_add(1, Ordering::SeqCst);
+        let waiting = Waiting {
+            key: key_of(connection.token.load(Ordering::Relaxed)),
+            arrived,
+            in_order: true,
+        };
+        self.admit_request(room, connection, waiting);
+    }
+
+    fn admit_request(&self, room: &WaitingRoom, connection: &ServerConnection, waiting: Waiting) {
+        let order = self.order_of(&waiting.arrived);
+        if let Err(waiting) = room.push(order, waiting) {
+            self.refuse_waiting(connection, &waiting.arrived);
+            return self.finish(connection, waiting);
+        }
+        self.counters.count(Counter::RequestsBuffered);
+        // SYNC: pairs with the swap in `close_entrance`: what is let in behind the last look is given up here.
+        if self.closing.load(Ordering::SeqCst) {
+            return self.discard_waiting();
+        }
+        self.tell_of_waiting();
+    }
+
+    /// What leaves the queue first: in a lane the oldest, in a pool without lanes what has the highest priority, then the oldest.
+    fn order_of(&self, arrived: &Arrived) -> u64 {
+        if self.station.is_lane {
+            return 0;
+        }
+        let priority = match Message::parse_joined(&arrived.message()) {
+            Ok(Message::Request(request)) => said_priority(&request).ok().flatten(),
+            _ => None,
+        };
+        let priority = priority.or(self.station.priority).unwrap_or(Priority::MIN);
+        u64::from(Priority::MAX.value().abs_diff(priority.value()))
+    }
+
+    /// Nobody can serve it soon: the caller learns at once. A one-way whose caller asks for nothing is lost, and counted.
+    fn refuse_waiting(&self, connection: &ServerConnection, arrived: &Arrived) {
+        self.counters.count(Counter::RequestsRefused);
+        match Message::parse_joined(&arrived.message()) {
+            Ok(Message::Request(mut request)) => {
+                // The connection's first request says code sets, refused or not.
+                let full = raise::transient(own::LANE_FULL, Completion::No);
+                let agreed = self.agree_on_code_sets(connection, &mut request);
+                let exception = agreed.err().unwrap_or(full);
+                if !request.response.is_expected() {
+                    return;
+                }
+                let mut contexts = Contexts::new();
+                echo_priority(&mut contexts, &request);
+                let (contexts, sizes) = (contexts.as_slice(), self.shape.sizes);
+                self.write_with(connection, |reply| {
+                    wire::exception_reply(reply, &request, exception, contexts, sizes);
+                });
+            }
+            Ok(Message::LocateRequest(request)) => {
+                // A request would be refused here and nowhere else.
+                let here = LocateStatus::ObjectHere;
+                self.write_with(connection, |reply| {
+                    wire::locate_reply(reply, request.version, request.id, here, None);
+                });
+            }
+            _ => {}
+        }
+    }
+}

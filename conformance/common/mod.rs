@@ -50,6 +50,8 @@ pub(crate) enum Lanes {
     Many,
     /// As many, and a connection has been adopted by one of them before the test speaks on it.
     Adopted,
+    /// As many, adopted, and the thread looks for requests for a while before it sleeps.
+    Spinning,
 }
 
 /// Makes tests over every transport of functions that take an [`Over`].
@@ -131,6 +133,16 @@ macro_rules! in_each_world {
             fn shared_memory_adopted() {
                 super::$name(&World::new(Over::Shared, Lanes::Adopted));
             }
+
+            #[test]
+            fn tcp_spinning() {
+                super::$name(&World::new(Over::Tcp, Lanes::Spinning));
+            }
+
+            #[test]
+            fn shared_memory_spinning() {
+                super::$name(&World::new(Over::Shared, Lanes::Spinning));
+            }
         }
     )* };
 }
@@ -156,6 +168,7 @@ impl World {
         let builder = match lanes {
             Lanes::OneThread => Orb::builder().threads(1).dynamic_threads(0),
             Lanes::Many | Lanes::Adopted => Orb::builder(),
+            Lanes::Spinning => Orb::builder().spinning_lanes(Duration::from_micros(300)),
         };
         let mut world = Self::with(over, builder);
         world.lanes = lanes;
@@ -186,7 +199,7 @@ impl World {
     /// A raw connection to the server.
     pub(crate) fn dial(&self) -> Wire {
         let mut wire = Wire::to(&self.orb);
-        if self.lanes == Lanes::Adopted {
+        if matches!(self.lanes, Lanes::Adopted | Lanes::Spinning) {
             self.have_adopted(&mut wire);
         }
         wire

@@ -78,6 +78,8 @@ pub const OBJECT_PRIORITY_CHANGED: u32 = code(68);
 pub const PRIORITY_WITHOUT_LANE: u32 = code(69);
 /// TRANSIENT: all threads of the lane serve, and its buffers are full.
 pub const LANE_FULL: u32 = code(70);
+/// BAD_PARAM: threads of a lane that spins are to have a real-time class.
+pub const SPIN_IN_REAL_TIME: u32 = code(79);
 /// BAD_INV_ORDER: the calling thread does not hold the mutex that it unlocks.
 pub const MUTEX_NOT_HELD: u32 = code(80);
 /// BAD_INV_ORDER: the calling thread would wait for a mutex that it holds, or whose holder waits for it.

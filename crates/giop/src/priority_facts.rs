@@ -89,6 +89,12 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "",
     ),
     (
+        Kind::BadParam,
+        own::SPIN_IN_REAL_TIME,
+        "the threads of a lane that spins have a real-time class, and nothing below them would run on their processors",
+        "give -ORBSchedPolicy SCHED_OTHER, or lanes that do not spin",
+    ),
+    (
         Kind::BadInvOrder,
         own::THREADPOOL_IN_USE,
         "adapters are served by the threadpool, or it serves the caller",

@@ -8,7 +8,7 @@ use crate::builder::{BuildError, OrbBuilder};
 use crate::policy::{Policy, SyncScope};
 use crate::rt::{MappingChoice, Scheduling};
 use crate::trace::open_sink;
-use crate::transport::ENDPOINT_FORM;
+use crate::transport::{ENDPOINT_FORM, SPIN_FOREVER};
 
 /// One option: every one takes a value.
 struct Known {
@@ -105,6 +105,16 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.client_idle_timeout(milliseconds(value)?)),
     },
     Known {
+        names: &["-ORBLaneSpin"],
+        value: SPIN,
+        obey: |builder, value| Some(builder.spinning_lanes(spin(value)?)),
+    },
+    Known {
+        names: &["-ORBCallSpin"],
+        value: SPIN,
+        obey: |builder, value| Some(builder.spinning_calls(spin(value)?)),
+    },
+    Known {
         names: &["-ORBSyncScope"],
         value: "none, transport, server or target",
         obey: |builder, value| Some(builder.policy(Policy::SyncScope(sync_scope(value)?))),
@@ -150,6 +160,8 @@ const KNOWN: &[Known] = &[
 
 const MILLISECONDS: &str = "a number of milliseconds";
 
+const SPIN: &str = "a number of microseconds, or forever";
+
 /// Where a trace can be written.
 pub(crate) const TRACE_PLACE: &str = "stderr, or a file that can be written";
 
@@ -169,6 +181,8 @@ impl OrbBuilder {
     /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor taken;
     /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`, each
     ///   in milliseconds;
+    /// * `-ORBLaneSpin MICROSECONDS|forever`, `-ORBCallSpin`: how long threads of lanes and callers look for requests and replies before
+    ///   they sleep;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
     /// * `-ORBPriorityMapping linear|direct|continuous`: from CORBA priorities to native ones;
     /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the class in which they are meant;
@@ -225,6 +239,13 @@ fn each(
     one: impl Fn(OrbBuilder, &str) -> Result<OrbBuilder, BuildError>,
 ) -> Option<OrbBuilder> {
     list.split([',', ';']).try_fold(builder, one).ok()
+}
+
+fn spin(value: &str) -> Option<Duration> {
+    match value {
+        "forever" => Some(SPIN_FOREVER),
+        count => count.parse().ok().map(Duration::from_micros),
+    }
 }
 
 fn milliseconds(text: &str) -> Option<Duration> {
@@ -298,6 +319,18 @@ mod tests {
         assert_eq!(
             (sizes.fragment, sizes.message_max),
             (Some(8_192), 1_000_000)
+        );
+    }
+
+    #[test]
+    fn spinning_is_bounded_or_for_ever() {
+        let (builder, _) = take(&["-ORBLaneSpin", "250", "-ORBCallSpin", "forever"]);
+        let builder = builder.unwrap();
+        assert_eq!(builder.shape.spin, Some(Duration::from_micros(250)));
+        assert_eq!(builder.call_spin, Some(SPIN_FOREVER));
+        assert_eq!(
+            refuse(&["-ORBCallSpin", "often"]),
+            "-ORBCallSpin cannot be 'often': write a number of microseconds, or forever."
         );
     }
 

@@ -44,6 +44,7 @@ pub struct OrbBuilder {
     pub(crate) initializers: Vec<Arc<dyn OrbInitializer>>,
     /// What a command line has given.
     pub(crate) given: Vec<String>,
+    pub(crate) call_spin: Option<Duration>,
 }
 
 /// Why an ORB could not be made.
@@ -74,6 +75,8 @@ pub enum BuildError {
     CannotStartThread,
     /// An initializer has raised.
     Initializer(OrbInitError),
+    /// Lanes are to spin, and their threads have a real-time class.
+    SpinsInRealTime,
 }
 
 impl fmt::Display for BuildError {
@@ -98,6 +101,9 @@ impl fmt::Display for BuildError {
             }
             Self::CannotStartThread => f.write_str("A thread of the ORB could not be started."),
             Self::Initializer(error) => write!(f, "An initializer of the ORB refuses. {error}"),
+            Self::SpinsInRealTime => f.write_str(
+                "The threads of a lane that spins must not have a real-time class: nothing else would run on their processors.",
+            ),
         }
     }
 }
@@ -130,6 +136,7 @@ impl Default for OrbBuilder {
                 idle_timeout: None,
                 buffering: None,
                 clock_bound: None,
+                spin: None,
             },
             dynamic_thread_idle: DYNAMIC_THREAD_IDLE,
             priority_fallback: false,
@@ -143,6 +150,7 @@ impl Default for OrbBuilder {
             server_id: String::new(),
             initializers: Vec::new(),
             given: Vec::new(),
+            call_spin: None,
         }
     }
 }
@@ -310,6 +318,21 @@ impl OrbBuilder {
         self
     }
 
+    /// Threads that have adopted a connection look for its next request for `limit` before they sleep
+    /// ([`crate::transport::SPIN_FOREVER`]: as long as no other connection needs them): fewest microseconds, at the price of a
+    /// processor each. Not for threads of a real-time class: such lanes are refused when they are made.
+    pub fn spinning_lanes(mut self, limit: Duration) -> Self {
+        self.shape.spin = Some(limit);
+        self
+    }
+
+    /// Callers look for their reply for `limit` before they sleep, each at the price of a processor. Threads of a real-time class
+    /// sleep at once all the same.
+    pub fn spinning_calls(mut self, limit: Duration) -> Self {
+        self.call_spin = Some(limit);
+        self
+    }
+
     /// Closes connections that bring no request for this long, with a CloseConnection that tells the client to connect again
     /// at its next call; without it they stay, so that no rare call pays for a connect.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
@@ -418,7 +441,7 @@ impl OrbBuilder {
     /// is first asked for.
     ///
     /// # Errors
-    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`], [`BuildError::Initializer`].
+    /// [`BuildError::CannotListen`], [`BuildError::CannotStartThread`], [`BuildError::SpinsInRealTime`], [`BuildError::Initializer`].
     pub fn build(mut self) -> Result<Orb, BuildError> {
         let serves = !self.endpoints.is_empty();
         if self.trace.is_none()

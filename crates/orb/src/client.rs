@@ -59,6 +59,8 @@ pub(crate) struct Client {
     idle_due: AtomicU64,
     /// Calls whose replies are fetched later.
     deferred: AtomicU32,
+    /// How long a caller looks for its reply before it sleeps; none: it sleeps at once.
+    spin: Option<Duration>,
     /// The number of the last request that was not sent but served by its caller.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
@@ -141,9 +143,15 @@ impl Client {
             idle_timeout,
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
+            spin: None,
             collocated: AtomicU32::new(0),
             interceptors,
         }
+    }
+
+    /// The same, whose callers look for their replies for so long before they sleep.
+    pub(crate) fn with_spin(self, spin: Option<Duration>) -> Self {
+        Self { spin, ..self }
     }
 
     /// The connections of this quality to `endpoint`, shared by all references to it.

@@ -64,6 +64,8 @@ pub(crate) struct LaneShape {
     pub(crate) buffering: Option<RequestBuffering>,
     /// How far our clock may be off UTC, where that is known.
     pub(crate) clock_bound: Option<Duration>,
+    /// How long a thread that has adopted a connection looks for its next request before it sleeps; none: it sleeps at once.
+    pub(crate) spin: Option<Duration>,
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.

@@ -66,6 +66,9 @@ pub const DYNAMIC_THREAD_IDLE: Duration = Duration::from_secs(10);
 /// How long a thread waits in the read of the connection it has adopted before it gives it back to the poller.
 pub const ADOPTION_WAIT: Duration = Duration::from_millis(2);
 
+/// How long a thread that spins does so before it looks whether it is needed elsewhere.
+pub const SPIN_SLICE: Duration = Duration::from_millis(2);
+
 /// How often the thread in the poller looks whether a request of an adopted connection is taking long,
 /// and if so watches that connection again. Bounds how long a second request of that connection stays unseen.
 pub const ADOPTION_SWEEP: Duration = Duration::from_millis(10);

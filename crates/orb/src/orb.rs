@@ -93,7 +93,8 @@ impl OrbCore {
                 builder.client_idle_timeout,
                 builder.shape.clock_bound,
                 Arc::clone(&interceptors),
-            ),
+            )
+            .with_spin(builder.call_spin),
             initial: RwLock::new(initial),
             policies: AtOrb::new(builder.policies),
             mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),

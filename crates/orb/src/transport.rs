@@ -7,6 +7,7 @@ mod endpoint;
 mod resolve;
 mod shared_memory;
 mod socket;
+mod spin;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -19,6 +20,8 @@ pub use deckwatch_os::stream::{PacketPriority, StreamOptions};
 pub(crate) use endpoint::{ANY_ADDRESS, ANY_ADDRESS_IPV6, ENDPOINT_FORM};
 pub use endpoint::{Endpoint, EndpointMalformed};
 pub use socket::SocketTransport;
+pub use spin::SPIN_FOREVER;
+pub(crate) use spin::{may_spin, read_spinning};
 
 /// A point in time: nanoseconds of a monotonic clock, the transport's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -18,7 +18,7 @@ use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::rt::Priority;
 use crate::trace::{CallNumber, Direction};
-use crate::transport::{Instant64, TransportError};
+use crate::transport::{Instant64, TransportError, read_spinning};
 use crate::wire::{self, Contexts, Profile, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
@@ -472,12 +472,25 @@ impl Client {
             let space = inbound
                 .space(&self.slab)
                 .map_err(|OverBudget| self.malformed(Counter::InboundExhausted))?;
-            match connection.stream.read(space, deadline) {
+            match self.read(connection, space, deadline) {
                 Ok(count) if count != 0 => inbound.handle_bytes(count),
                 Err(TransportError::TimedOut) => return Ok(None),
                 Err(TransportError::Refused) => return Err(self.not_taken()),
                 Ok(_) | Err(_) => return Err(self.lost()),
             }
+        }
+    }
+
+    fn read(
+        &self,
+        connection: &ClientConnection,
+        space: &mut [u8],
+        deadline: Option<Instant64>,
+    ) -> Result<usize, TransportError> {
+        let stream = &*connection.stream;
+        match self.spin {
+            None => stream.read(space, deadline),
+            Some(spin) => read_spinning(stream, space, deadline, spin, &*self.transport),
         }
     }
 

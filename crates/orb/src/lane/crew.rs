@@ -9,7 +9,8 @@ use super::follow::Seat;
 use super::{Lane, Turned, here};
 use crate::counters::Counter;
 use crate::rt::current::replace;
-use crate::{Completion, SystemException, current, raise};
+use crate::transport::may_spin;
+use crate::{Completion, SystemException, current, raise, raise::own};
 
 /// Gives a seat back when its thread ends, in whatever way.
 struct SeatTaken<'s>(&'s AtomicBool);
@@ -28,7 +29,7 @@ impl Lane {
     ///
     /// # Errors
     /// NO_RESOURCES where a thread could not be started, or the host does not permit its priority; DATA_CONVERSION where no native
-    /// priority is mapped to it. Threads that could are there all the same: the lane is to be shut down.
+    /// priority is mapped to it; BAD_PARAM where the lane is to spin and its threads have a real-time class. Threads that could are there all the same: the lane is to be shut down.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
         let (here, arrivals) = sync_channel(self.shape.threads + 1);
         for seat in 0..self.shape.threads {
@@ -112,7 +113,11 @@ impl Lane {
         }
         current::enter(&self.orb);
         crate::adapter::prepare();
-        self.take_priority()
+        self.take_priority()?;
+        if self.shape.spin.is_some() && !may_spin() {
+            return Err(raise::bad_param(own::SPIN_IN_REAL_TIME, Completion::No));
+        }
+        Ok(())
     }
 
     /// Puts the calling thread at the lane's priority. Where the host does not permit it and the ORB may do without, it stays

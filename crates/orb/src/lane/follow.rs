@@ -7,14 +7,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
 use super::serve::Left;
 use super::{Lane, ServerConnection, key_of, token_of};
 use crate::counters::Counter;
-use crate::limits::ADOPTION_WAIT;
-use crate::transport::Interest;
+use crate::limits::{ADOPTION_WAIT, SPIN_SLICE};
+use crate::transport::{Interest, SPIN_FOREVER, TransportError};
 
 /// What the others may know of one thread.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Lane {
                 return self.refuse_memory(connection);
             };
             let room = space.len();
-            let count = match connection.stream.read_within(space, ADOPTION_WAIT) {
+            let count = match self.await_next(connection, space) {
                 Ok(None) => {
                     self.pause(connection, &mut reading);
                     return Left::Open;
@@ -113,6 +114,30 @@ impl Lane {
             }
         }
         Left::Open
+    }
+
+    /// What comes next on a connection that the calling thread has adopted. A lane that spins looks for it without sleeping first, as
+    /// long as it is told to and nothing else needs the thread.
+    fn await_next(
+        &self,
+        connection: &ServerConnection,
+        space: &mut [u8],
+    ) -> Result<Option<usize>, TransportError> {
+        let Some(mut spin) = self.shape.spin else {
+            return connection.stream.read_within(space, ADOPTION_WAIT);
+        };
+        while spin != Duration::ZERO {
+            let slice = spin.min(SPIN_SLICE);
+            let arrived = connection.stream.read_spinning(space, slice)?;
+            let is_mine = connection.adopted.load(Ordering::Acquire);
+            if arrived.is_some() || !is_mine || !self.may_stay_away() {
+                return Ok(arrived);
+            }
+            if spin != SPIN_FOREVER {
+                spin -= slice;
+            }
+        }
+        connection.stream.read_within(space, ADOPTION_WAIT)
     }
 
     /// Watches connections again whose thread has been with one request since the last sweep.

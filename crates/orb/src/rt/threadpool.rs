@@ -177,7 +177,10 @@ impl OrbCore {
         let lane =
             lane.map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
         let lane = Arc::new(lane);
-        lane.start().map_err(|_| BuildError::CannotStartThread)?;
+        lane.start().map_err(|refused| match refused.minor {
+            own::SPIN_IN_REAL_TIME => BuildError::SpinsInRealTime,
+            _ => BuildError::CannotStartThread,
+        })?;
         let transport = self.client.transport.as_ref();
         let published = places::publish(lane.endpoints(), &self.settings.published, transport);
         let pool = Threadpool {
@@ -343,7 +346,8 @@ impl RtOrb {
     /// BAD_PARAM without lanes, for a lane without static threads, and for two of one priority; IMP_LIMIT for more than
     /// [`LANES_MAX`] lanes, or [`POOL_THREADS_MAX`] threads of one; NO_RESOURCES where a thread or a listener is not to be had, where
     /// the host does not permit the priority of a lane (unless [`crate::OrbBuilder::allow_priority_fallback`]), and at
-    /// [`THREADPOOLS_MAX`] pools; DATA_CONVERSION where no native priority is mapped to it.
+    /// [`THREADPOOLS_MAX`] pools; DATA_CONVERSION where no native priority is mapped to it; BAD_PARAM where lanes spin
+    /// ([`crate::OrbBuilder::spinning_lanes`]) and this one's threads have a real-time class.
     pub fn create_threadpool_with_lanes(
         &self,
         stacksize: u32,

@@ -1,4 +1,4 @@
-//! Priorities of single objects by clause (RTCORBA 1.x, clause 5.7.4: RTPortableServer).
+//! Priorities of single objects by clause (RTCORBA 1.2: RTPortableServer).
 
 #[path = "common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Threadpools and priority models by clause (RTCORBA 1.x, clauses 5.7, 5.8 and 5.10): requests made by hand, to the places that
+//! Threadpools and priority models by clause (RTCORBA 1.2): requests made by hand, to the places that
 //! references tell.
 
 #[path = "common/mod.rs"]

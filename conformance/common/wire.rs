@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
 use deckwatch_orb::transport::Endpoint;
@@ -158,7 +159,7 @@ impl Wire {
 /// A server of the test's own: its script is given each connection in turn, one after the other.
 pub(crate) struct Peer {
     address: Address,
-    heard: Receiver<Received>,
+    heard: Mutex<Receiver<Received>>,
 }
 
 /// Where a peer listens.
@@ -232,6 +233,31 @@ impl Peer {
                 });
             }
         });
+        let heard = Mutex::new(heard);
+        Self { address, heard }
+    }
+
+    /// As [`Peer::answering`], with all connections at once; `answer` is told which of them has asked.
+    pub(crate) fn answering_all(
+        over: Over,
+        answer: impl Fn(usize, &Received) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        let (address, connections) = listen(over);
+        let (sender, heard) = channel();
+        let answer = std::sync::Arc::new(answer);
+        std::thread::spawn(move || {
+            for (index, mut wire) in connections.enumerate() {
+                let (sender, answer) = (sender.clone(), answer.clone());
+                std::thread::spawn(move || {
+                    while let Some(message) = wire.hear() {
+                        let answer = answer(index, &message);
+                        let _test_is_over = sender.send(message);
+                        wire.say(&answer);
+                    }
+                });
+            }
+        });
+        let heard = Mutex::new(heard);
         Self { address, heard }
     }
 
@@ -254,14 +280,16 @@ impl Peer {
     /// The next message that the script has passed on.
     #[track_caller]
     pub(crate) fn heard(&self) -> Received {
-        self.heard
+        let heard = self.heard.lock().expect("nobody panics with it");
+        heard
             .recv_timeout(PATIENCE)
             .expect("the peer hears something")
     }
 
     /// The messages passed on so far.
     pub(crate) fn heard_so_far(&self) -> usize {
-        self.heard.try_iter().count()
+        let heard = self.heard.lock().expect("nobody panics with it");
+        heard.try_iter().count()
     }
 
     /// The minor versions in which it can be called: profiles of 1.0 have no components, and a unix socket is one.

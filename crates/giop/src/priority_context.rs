@@ -1,5 +1,5 @@
-//! The service contexts of real-time CORBA: the priority of a request, and the priorities of a connection (RTCORBA 1.x, clauses 5.8.2
-//! and 5.12.3).
+//! The service contexts of real-time CORBA 1.2: RTCorbaPriority, the priority of a request, and RTCorbaPriorityRange, the priorities that
+//! come over a connection.
 
 use crate::ior::encapsulated;
 use deckwatch_cdr::{ByteOrder, DecodeError, Parse};

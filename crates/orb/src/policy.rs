@@ -425,9 +425,12 @@ impl Overrides {
         PriorityBands::of(self.number(BANDS)).slice()
     }
 
-    /// The number of the list that is set.
+    /// The number of the list that is set; of an empty one where none is.
     fn number(&self, place: usize) -> u16 {
-        u16::try_from(self.words[place]).unwrap_or(u16::MAX)
+        match self.has(place) {
+            true => u16::try_from(self.words[place]).unwrap_or(u16::MAX),
+            false => u16::MAX,
+        }
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {
@@ -592,6 +595,18 @@ mod tests {
         ] {
             assert_eq!(Policy::create(PolicyType(number), &value), Err(code));
         }
+    }
+
+    #[test]
+    fn lists_that_are_not_set_are_empty() {
+        let bands = [PriorityBand {
+            low: crate::Priority::MIN,
+            high: crate::Priority::MAX,
+        }];
+        let policy = PriorityBands::new(&bands).unwrap();
+        let set = Overrides::one(Policy::PriorityBandedConnection(policy));
+        assert_eq!((set.bands(), set.protocols()), (&bands[..], &[][..]));
+        assert_eq!(Overrides::default().bands(), []);
     }
 
     #[test]

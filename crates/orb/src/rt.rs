@@ -1,4 +1,4 @@
-//! Real-time CORBA (RTCORBA 1.x, formal/05-01-04): priorities from caller to servant.
+//! Real-time CORBA (RTCORBA 1.2, formal/05-01-04): priorities from caller to servant.
 
 mod components;
 pub(crate) mod current;

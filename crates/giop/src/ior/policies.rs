@@ -1,5 +1,5 @@
 //! The policies component (CORBA 3.3 part 1, clause 17.3: Messaging::PolicyValueSeq), and what real-time CORBA puts into it as TAO does
-//! (RTCORBA 1.x, clauses 5.8, 5.12 and 5.15).
+//! (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, ClientProtocolPolicy).
 
 use super::iiop::encapsulation;
 use super::view::encapsulated;

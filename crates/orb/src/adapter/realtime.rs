@@ -1,5 +1,5 @@
 //! What real-time policies make of an adapter: which threadpool serves it, at which priorities, and what its references say of that
-//! (RTCORBA 1.x, clauses 5.7, 5.10 and 5.13: RTPortableServer).
+//! (RTCORBA 1.2: RTPortableServer).
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! What goes with requests of real-time CORBA: the priority of the caller, and once for a connection the priorities that come over it
-//! (RTCORBA 1.x, clauses 5.8.2 and 5.12.3).
+//! (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy).
 
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,11 @@
-//! At which priority a request is served, and whether by this lane (RTCORBA 1.x, clauses 5.7 and 5.10).
+//! At which priority a request is served, and whether by this lane (RTCORBA 1.2: PriorityModelPolicy, threadpools).
 //!
 //! The threads of a lane keep their priority: a request comes to the lane of its priority. Those of a pool without lanes
 //! take the priority of the request while they serve it.
 
 use std::sync::Arc;
 
-use deckwatch_giop::{Request, context_id, parse_priority_context};
+use deckwatch_giop::{Request, context_id, parse_priority_context, parse_priority_range_context};
 use deckwatch_os::schedule::{self, Class};
 
 use super::Lane;
@@ -91,6 +91,24 @@ impl Lane {
         };
         self.at_priority_of_request(priority)
             .map_err(Outcome::Raise)
+    }
+
+    /// Hears which priorities will come over a connection (`_bind_priority_band`).
+    ///
+    /// # Errors
+    /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where the priority of this lane is none of them.
+    pub(super) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
+        let unsaid = raise::bad_param(minor::NONE, Completion::No);
+        let said = request.contexts.find(context_id::RT_CORBA_PRIORITY_RANGE);
+        let (low, high) = parse_priority_range_context(said.ok_or(unsaid)?)?;
+        if low < 0 || low > high {
+            return Err(unsaid);
+        }
+        let own = self.station.priority.map(Priority::value);
+        if own.is_some_and(|own| !(low..=high).contains(&own)) {
+            return Err(raise::inv_policy(own::LANES_MISSED, Completion::No));
+        }
+        Ok(())
     }
 
     /// The lane or pool is not the object's: the caller is told where it is.

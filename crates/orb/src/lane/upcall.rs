@@ -445,6 +445,7 @@ impl Lane {
                 minor::INTERFACE_REPOSITORY_ABSENT,
                 Completion::No,
             )),
+            b"_bind_priority_band" => self.bind_band(request).map(|()| Answer::Nothing),
             b"_domain_managers" => Err(raise::no_implement(0, Completion::No)),
             _ => return None,
         };
@@ -455,6 +456,7 @@ impl Lane {
             match answer {
                 Answer::Boolean(answer) => writer.write_u8(u8::from(answer))?,
                 Answer::Text(text) => writer.write_string_octets(text.as_bytes())?,
+                Answer::Nothing => {}
                 Answer::Nil => Ior::nil().write(&mut writer)?,
             }
             Ok(open.finish(reply).map(drop)?)
@@ -492,6 +494,8 @@ impl Lane {
 enum Answer {
     Boolean(bool),
     Text(Cow<'static, str>),
+    /// No result.
+    Nothing,
     /// No object.
     Nil,
 }

@@ -1,5 +1,5 @@
 //! What a call wants of the way it goes: the policies of the caller and those of the reference put together, and the priority of the
-//! caller (RTCORBA 1.x, clauses 5.8, 5.12, 5.13 and 5.15).
+//! caller (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, PrivateConnectionPolicy, ClientProtocolPolicy).
 
 use super::routes::Place;
 use crate::policy::{Overrides, PolicyType};

@@ -1,4 +1,4 @@
-//! The priority of the calling thread (RTCORBA 1.x, clause 5.6: RTCORBA::Current).
+//! The priority of the calling thread (RTCORBA 1.2: RTCORBA::Current).
 
 use std::cell::Cell;
 use std::fmt;

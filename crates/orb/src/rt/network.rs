@@ -1,5 +1,5 @@
 //! The priority of packets: for routers by the differentiated services codepoint, for the queues of the host by SO_PRIORITY
-//! (RTCORBA 1.x leaves it to protocol properties; the mapping and its manager are TAO's).
+//! (RTCORBA 1.2 leaves it to protocol properties; the mapping and its manager are TAO's).
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The policies of real-time CORBA (RTCORBA 1.x, clauses 5.7 to 5.15). What is a list in them is kept for the life of the process, so that
+//! The policies of real-time CORBA (RTCORBA 1.2). What is a list in them is kept for the life of the process, so that
 //! a policy is a number that is copied, compared and read without a lock.
 
 mod lists;

@@ -1,4 +1,4 @@
-//! CORBA priorities, native ones, and the mappings between them (RTCORBA 1.x, clauses 5.4 and 5.5).
+//! CORBA priorities, native ones, and the mappings between them (RTCORBA 1.2: Priority, PriorityMapping).
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,14 +1,157 @@
-//! What an application makes real-time entities with (RTCORBA 1.x, clause 5.9: RTCORBA::RTORB).
+//! What an application makes real-time entities with (RTCORBA 1.2: RTCORBA::RTORB).
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Orb;
+use super::{
+    PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols,
+    SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,
+    UnixDomainProtocolProperties,
+};
 use crate::orb::OrbCore;
+use crate::{Completion, Orb, Policy, Priority, SystemException, ThreadpoolError, minor, raise};
 
-/// Makes threadpools and mutexes; `RTORB` among the standard's initial references.
+/// Makes threadpools and mutexes, and policies for object adapters and callers; `RTORB` among the standard's initial references.
 #[derive(Clone)]
 pub struct RtOrb(pub(crate) Arc<OrbCore>);
+
+impl RtOrb {
+    /// Who says at which priority the objects of an adapter are served; for [`crate::Policies::priority_model`].
+    #[must_use]
+    pub const fn create_priority_model_policy(
+        &self,
+        priority_model: PriorityModel,
+        server_priority: Priority,
+    ) -> PriorityModelPolicy {
+        PriorityModelPolicy {
+            priority_model,
+            server_priority,
+        }
+    }
+
+    /// Which pool serves the objects of an adapter; for [`crate::Policies::threadpool`].
+    ///
+    /// # Errors
+    /// [`ThreadpoolError::InvalidThreadpool`] for a number that no pool has.
+    pub fn create_threadpool_policy(
+        &self,
+        threadpool: ThreadpoolId,
+    ) -> Result<ThreadpoolId, ThreadpoolError> {
+        let pools = self.0.pools.all();
+        let is_there = pools.iter().any(|pool| pool.id == threadpool);
+        is_there
+            .then_some(threadpool)
+            .ok_or(ThreadpoolError::InvalidThreadpool)
+    }
+
+    /// A connection for each band of priorities; for [`Policy::PriorityBandedConnection`] and [`crate::Policies::priority_bands`].
+    ///
+    /// # Errors
+    /// As [`PriorityBands::new`].
+    pub fn create_priority_banded_connection_policy(
+        &self,
+        priority_bands: &[PriorityBand],
+    ) -> Result<PriorityBands, SystemException> {
+        PriorityBands::new(priority_bands)
+    }
+
+    /// By which protocols the objects of an adapter are reached.
+    ///
+    /// # Errors
+    /// As [`Protocols::new`].
+    pub fn create_server_protocol_policy(
+        &self,
+        protocols: &[Protocol],
+    ) -> Result<Protocols, SystemException> {
+        Protocols::new(protocols)
+    }
+
+    /// By which protocols objects are asked; for [`Policy::ClientProtocol`] and [`crate::Policies::client_protocol`].
+    ///
+    /// # Errors
+    /// As [`Protocols::new`].
+    pub fn create_client_protocol_policy(
+        &self,
+        protocols: &[Protocol],
+    ) -> Result<Protocols, SystemException> {
+        Protocols::new(protocols)
+    }
+
+    /// Connections that a reference shares with no other.
+    #[must_use]
+    pub const fn create_private_connection_policy(&self) -> Policy {
+        Policy::PrivateConnection
+    }
+
+    /// How TCP connections are made; buffers in octets, 0: as the system has it. The last is TAO's.
+    #[must_use]
+    pub const fn create_tcp_protocol_properties(
+        &self,
+        send_buffer_size: i32,
+        recv_buffer_size: i32,
+        keep_alive: bool,
+        dont_route: bool,
+        no_delay: bool,
+        enable_network_priority: bool,
+    ) -> TcpProtocolProperties {
+        TcpProtocolProperties {
+            send_buffer_size,
+            recv_buffer_size,
+            keep_alive,
+            dont_route,
+            no_delay,
+            enable_network_priority,
+        }
+    }
+
+    /// How unix sockets are connected; buffers in octets, 0: as the system has it.
+    #[must_use]
+    pub const fn create_unix_domain_protocol_properties(
+        &self,
+        send_buffer_size: i32,
+        recv_buffer_size: i32,
+    ) -> UnixDomainProtocolProperties {
+        UnixDomainProtocolProperties {
+            send_buffer_size,
+            recv_buffer_size,
+        }
+    }
+
+    /// How shared memory is used: its octets, and its files; 0 and empty: as the transport has it.
+    #[must_use]
+    pub fn create_shared_memory_protocol_properties(
+        &self,
+        preallocate_buffer_size: i32,
+        mmap_filename: &str,
+        mmap_lockname: &str,
+    ) -> SharedMemoryProtocolProperties {
+        SharedMemoryProtocolProperties {
+            preallocate_buffer_size,
+            mmap_filename: mmap_filename.to_owned(),
+            mmap_lockname: mmap_lockname.to_owned(),
+        }
+    }
+
+    /// Of UDP, which this ORB has no transport for.
+    ///
+    /// # Errors
+    /// NO_IMPLEMENT.
+    pub const fn create_user_datagram_protocol_properties(
+        &self,
+    ) -> Result<std::convert::Infallible, SystemException> {
+        Err(raise::no_implement(minor::NONE, Completion::No))
+    }
+
+    /// Of SCTP, which this ORB has no transport for.
+    ///
+    /// # Errors
+    /// NO_IMPLEMENT.
+    pub const fn create_stream_control_protocol_properties(
+        &self,
+    ) -> Result<std::convert::Infallible, SystemException> {
+        Err(raise::no_implement(minor::NONE, Completion::No))
+    }
+}
 
 impl Orb {
     /// The real-time side of this ORB; `RTORB` among the standard's initial references.

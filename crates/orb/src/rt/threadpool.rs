@@ -1,4 +1,4 @@
-//! Threadpools (RTCORBA 1.x, clause 5.10): each lane of a pool has its own listeners, poller, connections, buffers and threads.
+//! Threadpools (RTCORBA 1.2): each lane of a pool has its own listeners, poller, connections, buffers and threads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

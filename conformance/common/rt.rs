@@ -1,0 +1,183 @@
+//! References of real-time servers as TAO makes them, formed by hand, and callers with a priority.
+
+use deckwatch_orb::{ObjectRef, Orb, OrbBuilder, Priority, Scheduling};
+
+use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
+use super::lanes::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, TAG_POLICIES, TAO_TAG_ENDPOINTS};
+use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received, message, reply};
+use super::octets::{Cursor, Octets, Order};
+use super::wire::Peer;
+
+/// A reference as a real-time server makes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reference {
+    /// Ports of lanes with their priorities; the first is the profile's own.
+    pub(crate) lanes: Vec<(u16, i16)>,
+    /// The port of the profile where it tells of no lanes.
+    pub(crate) port: u16,
+    /// Numbers of policies, and their values.
+    pub(crate) policies: Vec<(u32, Vec<u8>)>,
+    /// Further components.
+    pub(crate) components: Vec<(u32, Vec<u8>)>,
+}
+
+impl Reference {
+    /// To lanes with one peer each.
+    pub(crate) fn with_lanes(lanes: &[(&Peer, i16)]) -> Self {
+        let lanes = lanes.iter().map(|(peer, number)| (peer.port(), *number));
+        Self {
+            lanes: lanes.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// To a server without lanes.
+    pub(crate) fn without_lanes(peer: &Peer) -> Self {
+        Self {
+            port: peer.port(),
+            ..Self::default()
+        }
+    }
+
+    /// Requests are served at the priority of their caller, or at this one.
+    pub(crate) fn propagated(self, number: i16) -> Self {
+        self.model(0, number)
+    }
+
+    /// Requests are served at this priority.
+    pub(crate) fn declared(self, number: i16) -> Self {
+        self.model(1, number)
+    }
+
+    fn model(self, model: u32, number: i16) -> Self {
+        self.policy(40, |o| {
+            o.u32(model).u16(number.cast_unsigned());
+        })
+    }
+
+    /// Calls of these bands share a connection each.
+    pub(crate) fn bands(self, bands: &[(i16, i16)]) -> Self {
+        self.policy(45, |o| {
+            o.u32(u32::try_from(bands.len()).expect("tests are short"));
+            for (low, high) in bands {
+                o.u16(low.cast_unsigned()).u16(high.cast_unsigned());
+            }
+        })
+    }
+
+    pub(crate) fn policy(mut self, number: u32, write: impl FnOnce(&mut Octets)) -> Self {
+        let mut value = Octets::encapsulation(Order::Little);
+        write(&mut value);
+        self.policies.push((number, value.octets));
+        self
+    }
+
+    pub(crate) fn component(mut self, tag: u32, data: &[u8]) -> Self {
+        self.components.push((tag, data.to_vec()));
+        self
+    }
+
+    pub(crate) fn ior(&self) -> Ior {
+        let mut components = self.components.clone();
+        if !self.policies.is_empty() {
+            let mut data = Octets::encapsulation(Order::Little);
+            data.u32(u32::try_from(self.policies.len()).expect("tests are short"));
+            for (number, value) in &self.policies {
+                data.u32(*number).sequence(value);
+            }
+            components.push((TAG_POLICIES, data.octets));
+        }
+        if !self.lanes.is_empty() {
+            let mut data = Octets::encapsulation(Order::Little);
+            data.u32(u32::try_from(self.lanes.len()).expect("tests are short"));
+            for (port, number) in &self.lanes {
+                data.string("127.0.0.1")
+                    .u16(*port)
+                    .u16(number.cast_unsigned());
+            }
+            components.push((TAO_TAG_ENDPOINTS, data.octets));
+        }
+        let port = self.lanes.first().map_or(self.port, |(port, _)| *port);
+        let address = ("127.0.0.1", port);
+        let profile = iiop_profile(Order::Little, 2, address, b"Fake", &components);
+        Ior {
+            type_id: "IDL:conformance/Fake:1.0".to_owned(),
+            profiles: vec![(TAG_INTERNET_IOP, profile)],
+        }
+    }
+
+    /// As a client of ours sees it.
+    pub(crate) fn seen_by(&self, client: &Orb) -> ObjectRef {
+        let text = self.ior().text(Order::Little);
+        let object = client.string_to_object(&text).expect("a reference");
+        object.expect("not nil")
+    }
+}
+
+/// A client whose priorities need no permission.
+pub(crate) fn client() -> Orb {
+    client_of(Orb::builder())
+}
+
+pub(crate) fn client_of(builder: OrbBuilder) -> Orb {
+    let builder = builder.scheduling(Scheduling::Other);
+    builder.build().expect("a client needs nothing")
+}
+
+/// Runs `work` in a thread of this priority.
+pub(crate) fn at<T: Send>(client: &Orb, number: i16, work: impl FnOnce() -> T + Send) -> T {
+    fresh(|| {
+        let priority = Priority::new(number).expect("not negative");
+        let set = client.rt_current().set_the_priority(priority);
+        set.expect("the time-sharing class needs no permission");
+        work()
+    })
+}
+
+/// Runs `work` in a thread that was never given a priority.
+pub(crate) fn fresh<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(work);
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A server's answer without results, to requests and questions alike.
+pub(crate) fn done(heard: &Received) -> Vec<u8> {
+    if heard.kind() == LOCATE_REQUEST {
+        let id = heard.body().u32();
+        return message(heard.form(), LOCATE_REPLY, |o| {
+            o.u32(id).u32(1);
+        });
+    }
+    let asked = heard.asked();
+    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
+}
+
+/// The priority that a request says of its caller.
+pub(crate) fn said_priority(asked: &Asked) -> Option<i16> {
+    let context = asked
+        .contexts
+        .iter()
+        .find(|(id, _)| *id == RT_CORBA_PRIORITY);
+    context.map(|(_, data)| {
+        assert_eq!(data.len(), 4, "byte order, padding, a short: {data:02x?}");
+        Cursor::encapsulated(data).u16().cast_signed()
+    })
+}
+
+/// The lowest and the highest priority that a request says will come over its connection.
+pub(crate) fn said_range(asked: &Asked) -> Option<(i16, i16)> {
+    let is_range = |(id, _): &&(u32, Vec<u8>)| *id == RT_CORBA_PRIORITY_RANGE;
+    asked.contexts.iter().find(is_range).map(|(_, data)| {
+        assert_eq!(
+            data.len(),
+            6,
+            "byte order, padding, two shorts: {data:02x?}"
+        );
+        let mut range = Cursor::encapsulated(data);
+        (range.u16().cast_signed(), range.u16().cast_signed())
+    })
+}

@@ -42,6 +42,8 @@ pub const SERVICE_CONTEXT_UNKNOWN: u32 = omg(26);
 pub const COMPONENT_ID_INVALID: u32 = omg(28);
 /// BAD_PARAM: an interceptor adds a component to a profile that references do not have.
 pub const PROFILE_ID_INVALID: u32 = omg(29);
+/// BAD_PARAM: a pollable is added to a set that has it.
+pub const POLLABLE_TWICE: u32 = omg(43);
 /// BAD_PARAM: a list of policies has two of one kind.
 pub const POLICY_TWICE: u32 = omg(30);
 
@@ -76,6 +78,8 @@ pub const REQUEST_NOT_SENT: u32 = omg(11);
 pub const RESPONSE_RETRIEVED: u32 = omg(12);
 /// BAD_INV_ORDER: the response of a dynamic request is asked for that was not deferred.
 pub const REQUEST_NOT_DEFERRED: u32 = omg(13);
+/// BAD_INV_ORDER: a poller that has not been asked for its reply is asked where its exception came from.
+pub const POLLER_NOT_ASKED: u32 = omg(22);
 /// BAD_INV_ORDER: the ORB has been shut down.
 pub const ORB_SHUT_DOWN: u32 = omg(4);
 /// BAD_INV_ORDER: a servant manager has been set before.
@@ -116,6 +120,15 @@ pub const INTERFACE_REPOSITORY_ABSENT: u32 = omg(1);
 
 /// OBJECT_NOT_EXIST: the object is not active, or its adapter does not exist and cannot be made.
 pub const ADAPTER_UNKNOWN: u32 = omg(2);
+
+/// OBJECT_NOT_EXIST: the reply of an asynchronous call has been given before.
+pub const REPLY_DELIVERED: u32 = omg(5);
+
+/// NO_RESPONSE: a poller has no reply yet, and is not to wait.
+pub const NO_REPLY_YET: u32 = omg(1);
+
+/// TIMEOUT: a poller got no reply in the time it was given.
+pub const NO_REPLY_IN_TIME: u32 = omg(1);
 
 /// OBJ_ADAPTER: an adapter activator raised a system exception, or the adapter's manager is inactive.
 pub const ADAPTER_UNAVAILABLE: u32 = omg(1);

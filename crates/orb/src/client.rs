@@ -3,6 +3,7 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod asynchronous;
 mod bands;
 mod collocated;
 mod deferred;
@@ -29,6 +30,8 @@ use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
 
+use asynchronous::SharedConnection;
+pub(crate) use asynchronous::{End, Handler, Outstanding, Replies};
 pub(crate) use deferred::Deferred;
 pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
@@ -61,6 +64,10 @@ pub(crate) struct Client {
     deferred: AtomicU32,
     /// How long a caller looks for its reply before it sleeps; none: it sleeps at once.
     spin: Option<Duration>,
+    /// Asynchronous calls; made for the first of them.
+    replies: PiMutex<Option<Arc<Replies>>>,
+    /// How many of them have not been given to anybody.
+    outstanding: AtomicU32,
     /// The number of the last request that was not sent but served by its caller.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
@@ -87,6 +94,8 @@ pub(crate) struct Binding {
     oneway: PiMutex<Option<ClientConnection>>,
     /// Connections that wait for replies nobody waits for.
     late: Pool<ClientConnection>,
+    /// The connection that asynchronous calls share.
+    shared: PiMutex<Option<Arc<SharedConnection>>>,
     /// One-ways that nobody waits for; made for the first of them.
     outbox: OnceLock<Option<Outbox>>,
     /// Held once by each connection besides: tells whether any is open.
@@ -95,7 +104,7 @@ pub(crate) struct Binding {
 
 /// A connection that we have made.
 pub(crate) struct ClientConnection {
-    stream: Box<dyn Stream>,
+    stream: Arc<dyn Stream>,
     request_id: u32,
     last_used: Instant64,
     /// The server knows our code sets.
@@ -144,6 +153,8 @@ impl Client {
             idle_due: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
             spin: None,
+            replies: PiMutex::new(None),
+            outstanding: AtomicU32::new(0),
             collocated: AtomicU32::new(0),
             interceptors,
         }
@@ -198,6 +209,7 @@ impl Client {
             while binding.idle.take().is_some() {}
             while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;
+            binding.close_shared();
         }
     }
 
@@ -229,7 +241,7 @@ impl Client {
         self.trace.opened(number, Side::Client, peer, waited);
         let last_used = self.transport.now();
         Ok(ClientConnection {
-            stream,
+            stream: stream.into(),
             request_id: 0,
             last_used,
             code_sets_said: false,
@@ -339,6 +351,7 @@ impl Binding {
             idle: Pool::with_capacity(IDLE_CONNECTIONS_MAX),
             oneway: PiMutex::new(None),
             late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
+            shared: PiMutex::new(None),
             outbox: OnceLock::new(),
             open: Arc::default(),
         }

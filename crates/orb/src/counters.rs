@@ -115,6 +115,8 @@ counters! {
     OnewaysSent => "oneways_sent",
     /// One-ways with SYNC_NONE that could not be sent, or had no room to wait in.
     OnewaysLost => "oneways_lost",
+    /// Reply handlers of asynchronous calls that raised or panicked.
+    CallbacksFailed => "callbacks_failed",
     /// Calls interrupted at their deadline.
     Timeouts => "timeouts",
     /// Requests not sent because their end time had passed.

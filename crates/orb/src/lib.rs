@@ -48,6 +48,7 @@ pub mod interceptor;
 mod lane;
 mod life;
 pub mod limits;
+mod messaging;
 mod orb;
 mod policy;
 mod raise;
@@ -75,6 +76,9 @@ pub use deckwatch_sync::SlotKey;
 pub use dynamic::{
     ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, Request,
     RequestError, UnknownUserException,
+};
+pub use messaging::{
+    AsynchronousReply, Deliver, ExceptionHolder, PollableSet, PollableSetError, Poller,
 };
 pub use orb::Orb;
 pub use policy::{

@@ -49,7 +49,12 @@ impl Orb {
         self.0.require_life()?;
         let main = &self.0.adapter.main;
         main.claim();
-        Ok(main.is_pending() || self.0.pools.find_lane(|lane| lane.is_pending()).is_some())
+        let has_replies = || {
+            let replies = self.0.client.replies_made();
+            replies.is_some_and(|replies| replies.is_pending())
+        };
+        let has_requests = || self.0.pools.find_lane(|lane| lane.is_pending()).is_some();
+        Ok(main.is_pending() || has_replies() || has_requests())
     }
 
     /// Does what is pending, if anything, for one event.

@@ -194,10 +194,23 @@ impl OrbCore {
         Ok(ObjectRef::new(ior, Some(orb)))
     }
 
+    /// Does what asynchronous calls ask for, in an ORB that is turned by hand.
+    fn turn_replies(&self) -> bool {
+        let replies = self.client.replies_made();
+        let orb = self.this.upgrade();
+        match (replies, orb) {
+            (Some(replies), Some(orb)) if self.is_turned_by_hand() => replies.turn(&orb),
+            _ => false,
+        }
+    }
+
     /// Lets go of all that it serves and calls with, once no request is in progress any more.
     pub(crate) fn release(&self) {
         self.adapter.release_held();
         self.shut_lanes();
+        if let Some(replies) = self.client.replies_made() {
+            replies.close(self);
+        }
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter
@@ -359,7 +372,7 @@ impl Orb {
             return true;
         }
         let default = self.0.pools.default_made();
-        default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience))
+        default.is_some_and(|pool| turned(&pool.lanes[0].lane, patience)) || self.0.turn_replies()
     }
 
     /// The transport, which is also the clock.

@@ -18,7 +18,8 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
 use crate::client::{
-    Binding, Call, CallKind, Deferred, Reply, follow_forwards, post_oneway, send_oneway,
+    Binding, Call, CallKind, Deferred, Handler, Outstanding, Reply, follow_forwards, post_oneway,
+    send_oneway,
 };
 use crate::lane::Lane;
 use crate::limits::PERMANENT_FORWARDS_MAX;
@@ -236,6 +237,18 @@ impl ObjectRef {
         understand(orb, reply, results, exceptions)
     }
 
+    /// Sends a request whose end [`Outstanding`] tells.
+    pub(crate) fn send_asynchronously(
+        &self,
+        operation: &str,
+        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        handler: Option<Handler>,
+    ) -> Result<Arc<Outstanding>, SystemException> {
+        let orb = self.0.orb()?;
+        current::enter_core(orb);
+        Outstanding::send(orb, &self.0, &self.call(orb, operation, arguments), handler)
+    }
+
     /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
     /// been handed to the transport.
     ///
@@ -294,7 +307,7 @@ impl ObjectRef {
 }
 
 /// Reads results or a user exception out of a reply.
-fn understand<T, E: From<SystemException>>(
+pub(crate) fn understand<T, E: From<SystemException>>(
     orb: &OrbCore,
     reply: Reply,
     results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,

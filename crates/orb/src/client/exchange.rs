@@ -19,7 +19,7 @@ use crate::reference::Target;
 use crate::rt::Priority;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError, read_spinning};
-use crate::wire::{self, Contexts, Profile, ReplyHead};
+use crate::wire::{self, Contexts, FromServer, Profile, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -68,7 +68,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn read(arrived: Arrived, head: ReplyHead) -> Self {
+    pub(super) fn read(arrived: Arrived, head: ReplyHead) -> Self {
         Self {
             arrived,
             head,
@@ -440,7 +440,7 @@ impl Client {
             let mut is_stray = false;
             while let Some(place) = inbound
                 .poll_message()
-                .map_err(|fault| self.misread(connection, fault))?
+                .map_err(|fault| self.misread(connection.life.number, fault))?
             {
                 is_stray = true;
                 let number = connection.life.number;
@@ -449,7 +449,8 @@ impl Client {
                     .message(number, CallNumber::default(), Direction::In, octets);
                 if wire::is_fragmented(inbound.message(place.clone())) {
                     let joined = inbound.join(place, &self.slab);
-                    let Some(arrived) = joined.map_err(|fault| self.misread(connection, fault))?
+                    let Some(arrived) =
+                        joined.map_err(|fault| self.misread(connection.life.number, fault))?
                     else {
                         continue;
                     };
@@ -502,8 +503,8 @@ impl Client {
         (id, profile): (u32, &Profile),
     ) -> Result<Option<ReplyHead>, Failure> {
         match wire::parse_reply(message, profile) {
-            Ok(wire::FromServer::Reply(head)) if head.id == id => Ok(Some(head)),
-            Ok(wire::FromServer::Reply(head)) => {
+            Ok(FromServer::Reply(head)) if head.id == id => Ok(Some(head)),
+            Ok(FromServer::Reply(head)) => {
                 let is_late = connection.forget_late(head.id);
                 self.counters.count(match is_late {
                     true => Counter::LateReplies,
@@ -511,27 +512,36 @@ impl Client {
                 });
                 Ok(None)
             }
-            Ok(wire::FromServer::Close) => {
+            other => Err(self.no_reply(connection.life.number, other)),
+        }
+    }
+
+    /// What a message comes to that is no reply: a farewell, a complaint, or nothing that can be read.
+    pub(super) fn no_reply(
+        &self,
+        connection: u32,
+        message: Result<FromServer, ProtocolError>,
+    ) -> Failure {
+        match message {
+            Ok(FromServer::MessageError) => {
+                self.counters.count(Counter::MessageErrorsReceived);
+                let exception = raise::comm_failure(own::MESSAGE_REFUSED, Completion::Maybe);
+                Failure::last(exception)
+            }
+            Ok(_) => {
                 // The standard's promise: what was not answered was not served.
                 let exception = raise::comm_failure(own::CONNECTION_CLOSED, Completion::No);
-                Err(Failure::of_the_way(exception))
-            }
-            Ok(wire::FromServer::MessageError) => {
-                self.counters.count(Counter::MessageErrorsReceived);
-                Err(Failure::last(raise::comm_failure(
-                    own::MESSAGE_REFUSED,
-                    Completion::Maybe,
-                )))
+                Failure::of_the_way(exception)
             }
             Err(fault) => {
-                self.trace.misread(connection.life.number, fault);
-                Err(self.malformed(Counter::MalformedReplies))
+                self.trace.misread(connection, fault);
+                self.malformed(Counter::MalformedReplies)
             }
         }
     }
 
-    fn misread(&self, connection: &ClientConnection, fault: ProtocolError) -> Failure {
-        self.trace.misread(connection.life.number, fault);
+    pub(super) fn misread(&self, connection: u32, fault: ProtocolError) -> Failure {
+        self.trace.misread(connection, fault);
         self.malformed(wire::counter_of(fault))
     }
 
@@ -546,7 +556,7 @@ impl Client {
         Failure::of_the_way(raise::transient(own::CONNECT_REFUSED, Completion::No))
     }
 
-    fn lost(&self) -> Failure {
+    pub(super) fn lost(&self) -> Failure {
         self.counters.count(Counter::CommFailures);
         Failure::last(raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe))
     }

@@ -1,0 +1,459 @@
+//! Asynchronous calls (CORBA 3.3 part 1, clause 17.3): many requests under way on one connection, no thread for any of them.
+//!
+//! One connection to each endpoint carries them all; replies come in any order. A thread of the ORB reads what comes and ends
+//! those whose time has passed, another one calls the application back and sends requests again that must go elsewhere. An ORB
+//! that is turned by hand has neither: [`Replies::turn`] does both, and so does whoever waits.
+
+mod outstanding;
+mod shared;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::exchange::{Call, Failure};
+use super::{Binding, Client};
+use crate::limits::DRAIN_TIMEOUT;
+use crate::orb::OrbCore;
+use crate::reference::Target;
+use crate::transport::{Instant64, Interest, Poller};
+use crate::{Completion, SystemException, minor, raise};
+
+pub(crate) use outstanding::{End, Handler, Outstanding};
+pub(super) use shared::SharedConnection;
+
+/// All asynchronous calls of one ORB.
+pub(crate) struct Replies {
+    poller: Box<dyn Poller>,
+    /// Whether it has threads.
+    is_by_hand: bool,
+    connections: Mutex<HashMap<u64, Arc<SharedConnection>>>,
+    next_token: AtomicU64,
+    /// When calls end by their deadlines.
+    deadlines: Mutex<BinaryHeap<Reverse<Due>>>,
+    jobs: Mutex<Jobs>,
+    /// Told of jobs, of calls that have ended, and of the end.
+    changed: Condvar,
+    is_closed: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    /// Handlers to be called.
+    calls: VecDeque<Arc<Outstanding>>,
+    /// Requests to be sent again: whoever waits does that too, so that a handler may wait for another call.
+    moves: VecDeque<Arc<Outstanding>>,
+    /// Calls that have ended, counted: who waits looks again.
+    ended: u64,
+}
+
+/// A call that is to end at a time, if it has not by then.
+struct Due {
+    at: Instant64,
+    call: Weak<Outstanding>,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+impl Replies {
+    /// # Errors
+    /// NO_RESOURCES without a poller or threads.
+    pub(super) fn start(orb: &Arc<OrbCore>) -> Result<Arc<Self>, SystemException> {
+        let none = raise::no_resources(0, Completion::No);
+        let poller = orb.client.transport.poller().map_err(|_| none)?;
+        let replies = Arc::new(Self {
+            poller,
+            is_by_hand: orb.is_turned_by_hand(),
+            connections: Mutex::default(),
+            next_token: AtomicU64::new(0),
+            deadlines: Mutex::default(),
+            jobs: Mutex::default(),
+            changed: Condvar::new(),
+            is_closed: AtomicBool::new(false),
+            threads: Mutex::default(),
+        });
+        if !replies.is_by_hand {
+            for (name, run) in [
+                ("orb-replies", Self::read as fn(&Self, &Weak<OrbCore>)),
+                ("orb-callbacks", Self::work),
+            ] {
+                let (of, weak) = (Arc::clone(&replies), Arc::downgrade(orb));
+                let thread = std::thread::Builder::new().name(name.to_owned());
+                let started = thread.spawn(move || run(&of, &weak)).map_err(|_| {
+                    replies.shut();
+                    none
+                })?;
+                lock(&replies.threads).push(started);
+            }
+        }
+        Ok(replies)
+    }
+
+    /// The connection for asynchronous calls of a target, a new one where there is none that lives.
+    pub(super) fn connection(
+        &self,
+        client: &Client,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        deadline: Option<Instant64>,
+    ) -> Result<Arc<SharedConnection>, Failure> {
+        if self.is_closed() {
+            let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
+            return Err(Failure::last(ended));
+        }
+        let mut kept = target.binding.shared.lock("client.shared");
+        if let Some(connection) = &*kept
+            && !connection.has_ended()
+        {
+            return Ok(Arc::clone(connection));
+        }
+        let made = client.connect_for(target, call, may_reconnect, deadline)?;
+        let token = self.next_token.fetch_add(1, Ordering::Relaxed);
+        let max = client.sizes.message_max;
+        let connection = Arc::new(SharedConnection::new(made, token, target, max));
+        lock(&self.connections).insert(token, Arc::clone(&connection));
+        let watched = self
+            .poller
+            .watch(connection.source(), token, Interest::Arrival);
+        if watched.is_err() {
+            self.forget(&connection);
+            return Err(Failure::last(raise::no_resources(0, Completion::No)));
+        }
+        *kept = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    fn forget(&self, connection: &SharedConnection) {
+        if lock(&self.connections)
+            .remove(&connection.token())
+            .is_some()
+        {
+            self.poller.forget(connection.source());
+        }
+    }
+
+    /// Ends a call at its deadline.
+    fn note_deadline(&self, call: &Arc<Outstanding>) {
+        let Some(at) = call.deadlines().reply else {
+            return;
+        };
+        let mut deadlines = lock(&self.deadlines);
+        let is_first = deadlines.peek().is_none_or(|first| at < first.0.at);
+        let call = Arc::downgrade(call);
+        deadlines.push(Reverse(Due { at, call }));
+        drop(deadlines);
+        if is_first {
+            self.poller.wake();
+        }
+    }
+
+    /// A call has ended, or must be sent again, or is to be told to its handler.
+    fn queue(&self, put: impl FnOnce(&mut Jobs)) {
+        put(&mut lock(&self.jobs));
+        self.changed.notify_all();
+    }
+
+    /// The thread that reads.
+    fn read(&self, orb: &Weak<OrbCore>) {
+        let mut wait = None;
+        while !self.is_closed() {
+            let event = self.poller.wait(wait);
+            let Some(orb) = orb.upgrade() else {
+                return;
+            };
+            if let Some(event) = event {
+                self.handle(&orb.client, event.token);
+            }
+            wait = self.expire(&orb.client);
+        }
+    }
+
+    /// The thread that calls back.
+    fn work(&self, orb: &Weak<OrbCore>) {
+        while let Some(job) = self.await_job() {
+            let Some(orb) = orb.upgrade() else {
+                return;
+            };
+            job(&orb, self);
+        }
+    }
+
+    fn await_job(&self) -> Option<Job> {
+        let mut jobs = lock(&self.jobs);
+        loop {
+            if let Some(job) = jobs.take() {
+                return Some(job);
+            }
+            if self.is_closed() {
+                return None;
+            }
+            jobs = self
+                .changed
+                .wait(jobs)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Reads what has come over a connection.
+    fn handle(&self, client: &Client, token: u64) {
+        let connection = lock(&self.connections).get(&token).cloned();
+        let Some(connection) = connection else {
+            return;
+        };
+        connection.read_what_came(client, self);
+        if connection.has_ended() {
+            self.forget(&connection);
+        }
+    }
+
+    /// Ends calls whose time has passed, and connections that nobody has used for long. Until when there is nothing of that to do.
+    fn expire(&self, client: &Client) -> Option<Duration> {
+        let now = client.transport.now();
+        let mut next = None;
+        loop {
+            let mut deadlines = lock(&self.deadlines);
+            match deadlines.peek() {
+                Some(Reverse(due)) if due.at <= now => {}
+                Some(Reverse(due)) => {
+                    next = Some(due.at.since(now));
+                    break;
+                }
+                None => break,
+            }
+            let due = deadlines.pop();
+            drop(deadlines);
+            if let Some(call) = due.and_then(|Reverse(due)| due.call.upgrade()) {
+                call.expire(client, self);
+            }
+        }
+        let idle = client.idle_timeout;
+        let connections: Vec<_> = lock(&self.connections).values().cloned().collect();
+        for connection in &connections {
+            if connection.is_idle(now, idle) {
+                connection.end(client, self, &Failure::last(gone()));
+                self.forget(connection);
+            }
+        }
+        match (next, connections.is_empty()) {
+            (next, true) => next,
+            (next, false) => Some(next.map_or(idle, |next| next.min(idle))),
+        }
+    }
+
+    /// Does what there is to do in an ORB that is turned by hand; false: nothing.
+    pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
+        let before = lock(&self.jobs).ended;
+        let event = self
+            .poller
+            .is_pending()
+            .then(|| self.poller.wait(Some(Duration::ZERO)));
+        let event = event.flatten();
+        if let Some(event) = event {
+            self.handle(&orb.client, event.token);
+        }
+        self.expire(&orb.client);
+        let job = lock(&self.jobs).take();
+        let has_job = job.is_some();
+        if let Some(job) = job {
+            job(orb, self);
+        }
+        has_job || event.is_some() || lock(&self.jobs).ended != before
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.is_by_hand && (self.poller.is_pending() || !lock(&self.jobs).is_empty())
+    }
+
+    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: which connection to read where nobody
+    /// else does.
+    pub(crate) fn wait(
+        &self,
+        orb: &Arc<OrbCore>,
+        until: Option<Instant64>,
+        is_over: impl Fn() -> bool,
+        reads: impl Fn() -> Option<Arc<SharedConnection>>,
+    ) -> bool {
+        let client = &orb.client;
+        loop {
+            let jobs = lock(&self.jobs);
+            if is_over() {
+                return true;
+            }
+            let now = client.transport.now();
+            if self.is_closed() || until.is_some_and(|until| until <= now) {
+                return false;
+            }
+            if self.is_by_hand {
+                drop(jobs);
+                self.wait_by_hand(orb, until, &reads);
+            } else {
+                self.wait_for_change(orb, jobs, until.map(|until| until.since(now)));
+            }
+        }
+    }
+
+    fn wait_for_change(
+        &self,
+        orb: &Arc<OrbCore>,
+        mut jobs: MutexGuard<'_, Jobs>,
+        left: Option<Duration>,
+    ) {
+        // Requests that must go elsewhere are sent by whoever waits, who may be the thread that would.
+        if let Some(call) = jobs.moves.pop_front() {
+            drop(jobs);
+            return call.go_elsewhere(orb, self);
+        }
+        let waited = match left {
+            None => self.changed.wait(jobs),
+            Some(left) => match self.changed.wait_timeout(jobs, left) {
+                Ok((jobs, _)) => Ok(jobs),
+                Err(_) => return,
+            },
+        };
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn wait_by_hand(
+        &self,
+        orb: &Arc<OrbCore>,
+        until: Option<Instant64>,
+        reads: &impl Fn() -> Option<Arc<SharedConnection>>,
+    ) {
+        if self.turn(orb) {
+            return;
+        }
+        let due = lock(&self.deadlines).peek().map(|due| due.0.at);
+        let until = [until, due].into_iter().flatten().min();
+        if let Some(connection) = reads() {
+            connection.read_until(&orb.client, self, until);
+            if connection.has_ended() {
+                self.forget(&connection);
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn shut(&self) {
+        // Under the lock: who looks before waiting is told.
+        let jobs = lock(&self.jobs);
+        self.is_closed.store(true, Ordering::Release);
+        drop(jobs);
+        self.poller.close();
+        self.changed.notify_all();
+    }
+
+    /// Ends every call, tells their handlers, and ends the threads.
+    pub(crate) fn close(&self, orb: &OrbCore) {
+        let client = &orb.client;
+        let all: Vec<_> = lock(&self.connections)
+            .drain()
+            .map(|(_, one)| one)
+            .collect();
+        let ended = Failure::last(raise::bad_inv_order(
+            minor::ORB_SHUT_DOWN,
+            Completion::Maybe,
+        ));
+        for connection in all {
+            self.poller.forget(connection.source());
+            connection.end(client, self, &ended);
+        }
+        let moves = std::mem::take(&mut lock(&self.jobs).moves);
+        for call in moves {
+            call.fail(self, ended.exception);
+        }
+        if self.is_by_hand {
+            while let Some(call) = { lock(&self.jobs).calls.pop_front() } {
+                call.tell_handler(orb);
+            }
+        }
+        self.shut();
+        let deadline = client.transport.now().after(DRAIN_TIMEOUT);
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            let is_here = thread.thread().id() == std::thread::current().id();
+            while !is_here && !thread.is_finished() && client.transport.now() < deadline {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            if !is_here && thread.is_finished() {
+                let _panicked = thread.join();
+            }
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce(&Arc<OrbCore>, &Replies)>;
+
+impl Jobs {
+    fn take(&mut self) -> Option<Job> {
+        if let Some(call) = self.moves.pop_front() {
+            return Some(Box::new(move |orb, replies| {
+                call.go_elsewhere(orb, replies);
+            }));
+        }
+        let call = self.calls.pop_front()?;
+        Some(Box::new(move |orb, _| call.tell_handler(orb)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.moves.is_empty()
+    }
+}
+
+impl Client {
+    /// The asynchronous calls of `orb`, with their threads from the first one on.
+    pub(super) fn replies(&self, orb: &Arc<OrbCore>) -> Result<Arc<Replies>, SystemException> {
+        let mut made = self.replies.lock("client.replies");
+        if let Some(replies) = &*made {
+            return Ok(Arc::clone(replies));
+        }
+        let replies = Replies::start(orb)?;
+        *made = Some(Arc::clone(&replies));
+        Ok(replies)
+    }
+
+    pub(crate) fn replies_made(&self) -> Option<Arc<Replies>> {
+        self.replies.lock("client.replies").clone()
+    }
+}
+
+impl Binding {
+    /// Lets go of the connection for asynchronous calls.
+    pub(super) fn close_shared(&self) {
+        *self.shared.lock("client.close") = None;
+    }
+}
+
+/// Why a connection that nobody waits on ends.
+fn gone() -> SystemException {
+    raise::comm_failure(minor::NONE, Completion::No)
+}
+
+/// What is behind these locks is whole at every point where a panic could leave them.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

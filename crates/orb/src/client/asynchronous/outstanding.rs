@@ -1,0 +1,541 @@
+//! One asynchronous call, from its request to whoever takes its reply.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use deckwatch_cdr::{Codec, EncodeError, Writer};
+use deckwatch_giop::invocation::Times;
+use deckwatch_giop::{Ior, Response};
+
+use super::{Replies, SharedConnection, lock};
+use crate::client::Deadlines;
+use crate::client::exchange::{Attempt, Call, CallKind, Reply};
+use crate::client::forward::{may_be_elsewhere, tell};
+use crate::client::oneway::first_target;
+use crate::counters::Counter;
+use crate::interceptor::{ClientFlow, Ending, completed};
+use crate::limits::{FORWARDS_MAX, OUTSTANDING_MAX};
+use crate::orb::OrbCore;
+use crate::policy::{Overrides, RebindMode};
+use crate::reference::{Inner, Routes, Target};
+use crate::rt::Priority;
+use crate::trace::CallNumber;
+use crate::transport::Instant64;
+use crate::{Completion, SystemException, current, minor, raise, raise::own};
+
+/// A request that has been sent, or what has become of it.
+pub(crate) struct Outstanding {
+    orb: Arc<OrbCore>,
+    origin: Arc<Inner>,
+    operation: Box<str>,
+    kept: Kept,
+    policies: Overrides,
+    times: Option<Times>,
+    priority: Option<Priority>,
+    number: CallNumber,
+    deadlines: Deadlines,
+    /// The reference had reached its server when the call was made.
+    is_bound: bool,
+    state: Mutex<State>,
+}
+
+/// The arguments, for the places that the request is forwarded to.
+struct Kept {
+    octets: Vec<u8>,
+    codec: Codec,
+}
+
+#[derive(Default)]
+struct State {
+    place: Option<Place>,
+    end: Option<End>,
+    /// Somebody has had the reply.
+    is_taken: bool,
+    handler: Option<Handler>,
+    /// Its way through the interceptors.
+    flow: Option<ClientFlow>,
+    /// Where it is to go next, if not to where the reference leads.
+    forward: Option<(Ior, bool)>,
+    moves: usize,
+}
+
+/// Where it waits.
+struct Place {
+    connection: Arc<SharedConnection>,
+    target: Target,
+    id: u32,
+}
+
+/// What a call has ended in.
+pub(crate) enum End {
+    /// Results or a user exception.
+    Replied(Reply),
+    Raised(SystemException),
+}
+
+/// Is called with the end.
+pub(crate) type Handler = Box<dyn FnOnce(&Arc<OrbCore>, End) + Send>;
+
+impl Outstanding {
+    /// Sends the request of `call`. Its end is for `handler`, where there is one.
+    ///
+    /// # Errors
+    /// NO_RESOURCES above [`OUTSTANDING_MAX`]; else what kept the request from being sent.
+    pub(crate) fn send(
+        orb: &Arc<OrbCore>,
+        origin: &Arc<Inner>,
+        call: &Call<'_>,
+        handler: Option<Handler>,
+    ) -> Result<Arc<Self>, SystemException> {
+        let client = &orb.client;
+        let replies = client.replies(orb)?;
+        if client.outstanding.fetch_add(1, Ordering::Relaxed) >= OUTSTANDING_MAX {
+            client.outstanding.fetch_sub(1, Ordering::Relaxed);
+            return Err(raise::no_resources(0, Completion::No));
+        }
+        let current = origin.current();
+        let now = client.transport.now();
+        let deadlines = Deadlines::of(client, call, now);
+        let mut outstanding = Self {
+            orb: Arc::clone(orb),
+            origin: Arc::clone(origin),
+            operation: call.operation.into(),
+            kept: Kept {
+                octets: Vec::new(),
+                codec: Codec::DEFAULT,
+            },
+            policies: call.policies,
+            times: call.times,
+            priority: call.priority,
+            number: call.number,
+            deadlines,
+            is_bound: current.is_bound(),
+            state: Mutex::new(State {
+                handler,
+                ..State::default()
+            }),
+        };
+        client.start(call, now, deadlines)?;
+        let target = first_target(client, origin, call)?;
+        outstanding.keep(target.profile.codec(), call)?;
+        let outstanding = Arc::new(outstanding);
+        outstanding
+            .send_first(&replies, call)
+            .inspect_err(|exception| tell(client, origin, call, *exception))?;
+        replies.note_deadline(&outstanding);
+        Ok(outstanding)
+    }
+
+    /// Sends it to where the reference leads, and to where an interceptor says instead.
+    fn send_first(
+        self: &Arc<Self>,
+        replies: &Replies,
+        call: &Call<'_>,
+    ) -> Result<(), SystemException> {
+        for _ in 0..FORWARDS_MAX {
+            let origin = self.origin.current();
+            let forwarded = origin.forwarded();
+            let routes = match &forwarded {
+                Some(routes) => routes,
+                None => origin.routes()?,
+            };
+            let Some((ior, _)) = self.intercept(replies, origin, routes, call)? else {
+                return Ok(());
+            };
+            origin.remember(Some(Arc::new(origin.resolve(&ior)?)));
+        }
+        Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+    }
+
+    /// Sends it to one of the addresses of `routes`, past the interceptors. Where one of those sends it instead, if one does.
+    fn intercept(
+        self: &Arc<Self>,
+        replies: &Replies,
+        origin: &Inner,
+        routes: &Routes,
+        call: &Call<'_>,
+    ) -> Result<Option<(Ior, bool)>, SystemException> {
+        let client = &self.orb.client;
+        let targets = routes.choose(client, call)?;
+        let Some(all) = client.interceptors.client() else {
+            return self.dispatch(replies, targets, call).map(|()| None);
+        };
+        let outcome = match ClientFlow::begin(all, origin, &targets[0], call) {
+            Ok(flow) => {
+                let contexts = flow.request_contexts();
+                lock(&self.state).flow = Some(flow);
+                let call = Call {
+                    contexts: &contexts,
+                    ..*call
+                };
+                match self.dispatch(replies, targets, &call) {
+                    Ok(()) => return Ok(None),
+                    Err(exception) => self.completed(Err(exception)),
+                }
+            }
+            Err(ending) => ending.into_attempt(),
+        };
+        match outcome? {
+            Attempt::Forwarded(ior, is_for_good) => Ok(Some((ior, is_for_good))),
+            Attempt::Replied(reply) => {
+                debug_assert!(false, "nothing was sent");
+                reply.give_back(client);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What it has come to, once the interceptors have seen it.
+    fn completed(
+        &self,
+        outcome: Result<Attempt, SystemException>,
+    ) -> Result<Attempt, SystemException> {
+        let flow = lock(&self.state).flow.take();
+        match flow {
+            Some(flow) => completed(&self.orb.client, RefCell::new(flow), outcome),
+            None => outcome,
+        }
+    }
+
+    /// Its reply has come.
+    pub(super) fn take_reply(self: &Arc<Self>, replies: &Replies, reply: Reply) {
+        let client = &self.orb.client;
+        let flow = lock(&self.state).flow.take().map(RefCell::new);
+        let outcome = client.interpret(reply, flow.as_ref());
+        let outcome = match flow {
+            Some(flow) => completed(client, flow, outcome),
+            None => outcome,
+        };
+        self.conclude(replies, outcome);
+    }
+
+    /// It will have no reply.
+    pub(super) fn fail(self: &Arc<Self>, replies: &Replies, exception: SystemException) {
+        let outcome = self.completed(Err(exception));
+        self.conclude(replies, outcome);
+    }
+
+    /// It has certainly not been served.
+    pub(super) fn retry(self: &Arc<Self>, replies: &Replies) {
+        let flow = lock(&self.state).flow.take();
+        match flow.and_then(|mut flow| flow.end(&Ending::Retry)) {
+            Some(Ending::System(exception)) => self.finish(replies, End::Raised(exception)),
+            _ => self.move_to(replies, None),
+        }
+    }
+
+    fn conclude(self: &Arc<Self>, replies: &Replies, outcome: Result<Attempt, SystemException>) {
+        match outcome {
+            Ok(Attempt::Replied(reply)) => self.finish(replies, End::Replied(reply)),
+            Ok(Attempt::Forwarded(ior, is_for_good)) => {
+                self.move_to(replies, Some((ior, is_for_good)));
+            }
+            Err(exception) => self.finish(replies, End::Raised(exception)),
+        }
+    }
+
+    fn keep(&mut self, codec: Codec, call: &Call<'_>) -> Result<(), SystemException> {
+        let mut octets = Vec::new();
+        let mut writer = Writer::new(&mut octets)
+            .with_codec(codec)
+            .with_limit(self.orb.client.sizes.message_max);
+        (call.arguments)(&mut writer)?;
+        self.kept = Kept { octets, codec };
+        Ok(())
+    }
+
+    pub(super) const fn deadlines(&self) -> Deadlines {
+        self.deadlines
+    }
+
+    pub(super) const fn number(&self) -> CallNumber {
+        self.number
+    }
+
+    /// Sends it to the first of `targets` that can be reached.
+    fn dispatch(
+        self: &Arc<Self>,
+        replies: &Replies,
+        targets: &[Target],
+        call: &Call<'_>,
+    ) -> Result<(), SystemException> {
+        let client = &self.orb.client;
+        let until = self.deadlines.request;
+        let may_reconnect = !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect;
+        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
+        for target in targets {
+            // A cached connection that turns out to be closed is replaced by a fresh one, once.
+            for _ in 0..2 {
+                let connection = replies.connection(client, target, call, may_reconnect, until);
+                let (failure, may_be_stale) = match connection {
+                    Ok(connection) => match connection.send(client, self, target, call) {
+                        Ok(()) => return Ok(()),
+                        Err(failure) => (failure, true),
+                    },
+                    Err(failure) => (failure, false),
+                };
+                self.leave_place();
+                if !failure.may_retry {
+                    return Err(failure.exception);
+                }
+                last = failure.exception;
+                if !may_be_stale {
+                    break;
+                }
+                client.counters.count(Counter::StaleConnections);
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn set_place(&self, connection: Arc<SharedConnection>, target: &Target, id: u32) {
+        lock(&self.state).place = Some(Place {
+            connection,
+            target: target.clone(),
+            id,
+        });
+    }
+
+    /// It waits nowhere any more; where it was asked.
+    pub(super) fn leave_place(&self) -> Option<Target> {
+        let place = lock(&self.state).place.take();
+        place.map(|place| place.target)
+    }
+
+    /// Has it sent again: to where a server says that the object is, or to where its reference leads.
+    pub(super) fn move_to(self: &Arc<Self>, replies: &Replies, forward: Option<(Ior, bool)>) {
+        let may_rebind = !self.is_bound || self.policies.rebind() == RebindMode::Transparent;
+        if forward.is_some() && !may_rebind {
+            let rebind = raise::rebind(minor::NONE, Completion::No);
+            return self.finish(replies, End::Raised(rebind));
+        }
+        let mut state = lock(&self.state);
+        state.moves += 1;
+        if state.moves > FORWARDS_MAX {
+            drop(state);
+            let circle = raise::transient(own::FORWARD_CIRCLE, Completion::No);
+            return self.finish(replies, End::Raised(circle));
+        }
+        state.forward = forward;
+        drop(state);
+        replies.queue(|jobs| jobs.moves.push_back(Arc::clone(self)));
+    }
+
+    /// Sends it again.
+    pub(super) fn go_elsewhere(self: &Arc<Self>, orb: &Arc<OrbCore>, replies: &Replies) {
+        if self.has_ended() {
+            return;
+        }
+        current::enter_core(orb);
+        let write = |w: &mut Writer<'_>| {
+            // Before GIOP 1.2 arguments lie elsewhere in each message.
+            if w.codec() != self.kept.codec || w.phase() != 0 {
+                return Err(EncodeError::TypeMismatch);
+            }
+            w.write_octets(&self.kept.octets)
+        };
+        let call = Call {
+            operation: &self.operation,
+            arguments: &write,
+            response: Response::Outcome,
+            kind: CallKind::TwoWay,
+            policies: self.policies,
+            times: self.times,
+            priority: self.priority,
+            number: self.number,
+            contexts: &[],
+            flow: None,
+            is_intercepted: false,
+        };
+        if let Err(exception) = self.send_again(replies, &call) {
+            self.finish(replies, End::Raised(exception));
+        }
+    }
+
+    fn send_again(
+        self: &Arc<Self>,
+        replies: &Replies,
+        call: &Call<'_>,
+    ) -> Result<(), SystemException> {
+        let forward = lock(&self.state).forward.take();
+        let mut origin = self.origin.current();
+        let mut routes = origin.forwarded();
+        if let Some((ior, is_for_good)) = forward {
+            let named = Arc::new(origin.resolve(&ior)?);
+            if is_for_good && let Some(successor) = origin.give_way(&ior, &named) {
+                (origin, routes) = (successor, None);
+            } else {
+                origin.remember(Some(Arc::clone(&named)));
+                routes = Some(named);
+            }
+        }
+        let mut sent = routes.map(|routes| self.intercept(replies, origin, &routes, call));
+        if let Some(Err(exception)) = sent
+            && may_be_elsewhere(exception)
+        {
+            origin.remember(None);
+            sent = None;
+        }
+        let sent = match sent {
+            Some(sent) => sent,
+            None => self.intercept(replies, origin, origin.routes()?, call),
+        };
+        if let Some(elsewhere) = sent? {
+            self.move_to(replies, Some(elsewhere));
+        }
+        Ok(())
+    }
+
+    /// It has ended, unless it had before.
+    pub(super) fn finish(self: &Arc<Self>, replies: &Replies, end: End) {
+        let client = &self.orb.client;
+        match &end {
+            End::Replied(_) => self.origin.current().bind(),
+            End::Raised(exception) if client.trace.is_on() => {
+                let key = self.origin.current().key().unwrap_or_default();
+                client
+                    .trace
+                    .raised(self.number, &self.operation, key, *exception);
+            }
+            End::Raised(_) => {}
+        }
+        let mut state = lock(&self.state);
+        state.place = None;
+        if state.end.is_some() || state.is_taken {
+            drop(state);
+            return end.give_back(&self.orb);
+        }
+        state.end = Some(end);
+        let has_handler = state.handler.is_some();
+        drop(state);
+        replies.queue(|jobs| {
+            jobs.ended += 1;
+            if has_handler {
+                jobs.calls.push_back(Arc::clone(self));
+            }
+        });
+    }
+
+    /// Its time has passed.
+    pub(super) fn expire(self: &Arc<Self>, client: &crate::client::Client, replies: &Replies) {
+        if self.has_ended() {
+            return;
+        }
+        self.give_up();
+        self.fail(replies, client.waited_in_vain().exception);
+    }
+
+    /// Tells the server that nobody waits any more.
+    fn give_up(&self) {
+        let place = lock(&self.state).place.take();
+        if let Some(place) = place {
+            place
+                .connection
+                .give_up(&self.orb.client, &place.target, place.id);
+        }
+    }
+
+    /// Whoever waited for it does so no longer.
+    pub(crate) fn abandon(&self) {
+        let mut state = lock(&self.state);
+        state.is_taken = true;
+        state.handler = None;
+        let (end, flow) = (state.end.take(), state.flow.take());
+        drop(state);
+        if let Some(mut flow) = flow {
+            let _nobody_waits = flow.end(&Ending::Abandoned);
+        }
+        self.give_up();
+        if let Some(end) = end {
+            end.give_back(&self.orb);
+        }
+    }
+
+    /// Whether its end is there to be taken, or has been.
+    pub(crate) fn has_ended(&self) -> bool {
+        let state = lock(&self.state);
+        state.end.is_some() || state.is_taken
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        lock(&self.state).is_taken
+    }
+
+    pub(crate) fn has_handler(&self) -> bool {
+        lock(&self.state).handler.is_some()
+    }
+
+    /// Takes its end, for good.
+    pub(crate) fn take(&self) -> Option<End> {
+        let mut state = lock(&self.state);
+        let end = state.end.take();
+        state.is_taken |= end.is_some();
+        end
+    }
+
+    /// Waits until it has ended; false: it has not by `until`.
+    pub(crate) fn wait(&self, until: Option<Instant64>) -> bool {
+        let Some(replies) = self.orb.client.replies_made() else {
+            return self.has_ended();
+        };
+        replies.wait(&self.orb, until, || self.has_ended(), || self.connection())
+    }
+
+    /// Gives its end to a handler from now on, or to nobody but who asks.
+    pub(crate) fn set_handler(self: &Arc<Self>, handler: Option<Handler>) {
+        let mut state = lock(&self.state);
+        let is_due = handler.is_some() && state.end.is_some();
+        state.handler = handler;
+        drop(state);
+        if is_due && let Some(replies) = self.orb.client.replies_made() {
+            replies.queue(|jobs| jobs.calls.push_back(Arc::clone(self)));
+        }
+    }
+
+    /// Calls the handler, if there is one still.
+    pub(super) fn tell_handler(&self, orb: &OrbCore) {
+        let mut state = lock(&self.state);
+        if state.handler.is_none() || state.end.is_none() {
+            return;
+        }
+        let (handler, end) = (state.handler.take(), state.end.take());
+        state.is_taken = true;
+        drop(state);
+        current::enter_core(&self.orb);
+        if let (Some(handler), Some(end)) = (handler, end)
+            && catch_unwind(AssertUnwindSafe(|| handler(&self.orb, end))).is_err()
+        {
+            orb.client.counters.count(Counter::CallbacksFailed);
+        }
+    }
+
+    /// The connection that it waits on.
+    pub(crate) fn connection(&self) -> Option<Arc<SharedConnection>> {
+        let state = lock(&self.state);
+        let place = state.place.as_ref();
+        place.map(|place| Arc::clone(&place.connection))
+    }
+
+    pub(crate) const fn orb(&self) -> &Arc<OrbCore> {
+        &self.orb
+    }
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        if let Some(end) = lock(&self.state).end.take() {
+            end.give_back(&self.orb);
+        }
+        self.orb.client.outstanding.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl End {
+    fn give_back(self, orb: &OrbCore) {
+        if let Self::Replied(reply) = self {
+            reply.give_back(&orb.client);
+        }
+    }
+}

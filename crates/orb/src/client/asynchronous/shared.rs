@@ -1,0 +1,273 @@
+//! A connection that many requests share; replies come in any order.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deckwatch_giop::ReplyStatus;
+use deckwatch_sync::{PiMutex, PiMutexGuard};
+
+use super::{Outstanding, Replies, lock};
+use crate::client::exchange::{Call, Failure, Reply};
+use crate::client::{Client, ClientConnection};
+use crate::connection::{Arrived, Inbound};
+use crate::counters::Counter;
+use crate::reference::Target;
+use crate::trace::{CallNumber, Direction};
+use crate::transport::{Instant64, Source, Stream, TransportError};
+use crate::wire::{self, FromServer, Profile};
+use crate::{Completion, SystemExceptionKind as Kind, raise, raise::own};
+
+/// A connection to one endpoint with its requests.
+pub(crate) struct SharedConnection {
+    token: u64,
+    number: u32,
+    stream: Arc<dyn Stream>,
+    /// Of any target that is asked over it: they all have the endpoint and its code sets.
+    profile: Profile,
+    /// Who holds this writes.
+    sending: PiMutex<ClientConnection>,
+    /// Who holds this reads.
+    inbound: PiMutex<Inbound>,
+    waiting: Mutex<HashMap<u32, Arc<Outstanding>>>,
+    /// The number of the last request.
+    issued: AtomicU32,
+    /// When it was last used.
+    used: AtomicU64,
+    has_ended: AtomicBool,
+}
+
+impl SharedConnection {
+    pub(super) fn new(
+        connection: ClientConnection,
+        token: u64,
+        target: &Target,
+        size_max: usize,
+    ) -> Self {
+        Self {
+            token,
+            number: connection.life.number,
+            stream: Arc::clone(&connection.stream),
+            profile: target.profile.clone(),
+            used: AtomicU64::new(connection.last_used.0),
+            sending: PiMutex::new(connection),
+            inbound: PiMutex::new(Inbound::new(size_max, None)),
+            waiting: Mutex::default(),
+            issued: AtomicU32::new(0),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn token(&self) -> u64 {
+        self.token
+    }
+
+    pub(super) fn source(&self) -> Source<'_> {
+        self.stream.source()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_idle(&self, now: Instant64, limit: Duration) -> bool {
+        let used = Instant64(self.used.load(Ordering::Relaxed));
+        now.since(used) >= limit && lock(&self.waiting).is_empty()
+    }
+
+    fn sending(&self, client: &Client, until: Option<Instant64>) -> Result<Sending<'_>, Failure> {
+        let Some(until) = until else {
+            return Ok(self.sending.lock("client.shared"));
+        };
+        let wait = until.since(client.transport.now());
+        let taken = self.sending.lock_within("client.shared", wait);
+        taken.ok_or_else(|| Failure::last(client.timed_out(own::TIMED_OUT_SENDING, Completion::No)))
+    }
+
+    /// Sends the request of a call, whose end is told to it.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        client: &Client,
+        waiting: &Arc<Outstanding>,
+        target: &Target,
+        call: &Call<'_>,
+    ) -> Result<(), Failure> {
+        let until = waiting.deadlines().request;
+        let mut sending = self.sending(client, until)?;
+        let id = sending.request_id.wrapping_add(1);
+        waiting.set_place(Arc::clone(self), target, id);
+        // Before it is sent: the reply may be faster than we are.
+        lock(&self.waiting).insert(id, Arc::clone(waiting));
+        self.issued.store(id, Ordering::Relaxed);
+        let now = client.transport.now();
+        self.used.store(now.0, Ordering::Relaxed);
+        let sent = if self.has_ended() {
+            let closed = raise::comm_failure(own::SEND_FAILED, Completion::No);
+            Err(Failure::of_the_way(closed))
+        } else {
+            client.counters.count(Counter::RequestsSent);
+            client.send(&mut sending, target, call, until).map(drop)
+        };
+        drop(sending);
+        let Err(failure) = sent else { return Ok(()) };
+        if matches!(
+            failure.exception.kind,
+            Kind::CommFailure | Kind::Timeout | Kind::Transient
+        ) {
+            // A part of the message may have gone: nothing can follow it.
+            self.has_ended.store(true, Ordering::SeqCst);
+            self.stream.shutdown();
+        }
+        match lock(&self.waiting).remove(&id) {
+            Some(_) => Err(failure),
+            // Whoever reads has found the end of the connection first, and has told the call.
+            None => Ok(()),
+        }
+    }
+
+    /// Nobody waits for the reply to a request any more: the server is told so, where that needs no waiting.
+    pub(super) fn give_up(&self, client: &Client, target: &Target, id: u32) {
+        if lock(&self.waiting).remove(&id).is_some()
+            && let Some(sending) = self.sending.try_lock("client.shared")
+        {
+            client.cancel(&sending, &target.profile, id);
+        }
+    }
+
+    /// Reads until nothing more has come.
+    pub(super) fn read_what_came(&self, client: &Client, replies: &Replies) {
+        let Some(mut inbound) = self.inbound.try_lock("client.shared") else {
+            return;
+        };
+        loop {
+            let Ok(space) = inbound.space(&client.slab) else {
+                return self.end(client, replies, &client.lost());
+            };
+            match self.stream.read_now(space) {
+                Ok(None) => return inbound.rest(&client.slab),
+                Ok(Some(0)) | Err(_) => {
+                    inbound.discard(&client.slab);
+                    return self.end(client, replies, &client.lost());
+                }
+                Ok(Some(count)) => inbound.handle_bytes(count),
+            }
+            if let Err(failure) = self.take_messages(client, replies, &mut inbound) {
+                inbound.discard(&client.slab);
+                return self.end(client, replies, &failure);
+            }
+        }
+    }
+
+    /// Reads once, waiting at most `until`: for somebody who waits where nobody else reads.
+    pub(super) fn read_until(&self, client: &Client, replies: &Replies, until: Option<Instant64>) {
+        let Some(mut inbound) = self.inbound.try_lock("client.shared") else {
+            return;
+        };
+        let Ok(space) = inbound.space(&client.slab) else {
+            return self.end(client, replies, &client.lost());
+        };
+        let read = match self.stream.read(space, until) {
+            Err(TransportError::TimedOut) => return inbound.rest(&client.slab),
+            Ok(count) if count != 0 => {
+                inbound.handle_bytes(count);
+                self.take_messages(client, replies, &mut inbound)
+            }
+            Ok(_) | Err(_) => Err(client.lost()),
+        };
+        match read {
+            Ok(()) => inbound.rest(&client.slab),
+            Err(failure) => {
+                inbound.discard(&client.slab);
+                self.end(client, replies, &failure);
+            }
+        }
+    }
+
+    fn take_messages(
+        &self,
+        client: &Client,
+        replies: &Replies,
+        inbound: &mut Inbound,
+    ) -> Result<(), Failure> {
+        let misread = |fault| client.misread(self.number, fault);
+        while let Some(place) = inbound.poll_message().map_err(misread)? {
+            let octets = inbound.message(place.clone());
+            client
+                .trace
+                .message(self.number, CallNumber::default(), Direction::In, octets);
+            let arrived = if wire::is_fragmented(octets) {
+                match inbound.join(place, &client.slab).map_err(misread)? {
+                    Some(joined) => joined,
+                    None => continue,
+                }
+            } else {
+                inbound.detach(place, &client.slab)
+            };
+            self.take_message(client, replies, arrived)?;
+        }
+        Ok(())
+    }
+
+    fn take_message(
+        &self,
+        client: &Client,
+        replies: &Replies,
+        arrived: Arrived,
+    ) -> Result<(), Failure> {
+        let head = match wire::parse_reply(&arrived.message(), &self.profile) {
+            Ok(FromServer::Reply(head)) => head,
+            other => {
+                client.slab.take_back(arrived.buffer);
+                return Err(client.no_reply(self.number, other));
+            }
+        };
+        let waiting = lock(&self.waiting).remove(&head.id);
+        let Some(waiting) = waiting else {
+            let is_late = self.issued.load(Ordering::Relaxed).wrapping_sub(head.id) < u32::MAX / 2;
+            client.counters.count(match is_late {
+                true => Counter::LateReplies,
+                false => Counter::RepliesToNobody,
+            });
+            client.slab.take_back(arrived.buffer);
+            return Ok(());
+        };
+        let target = waiting.leave_place();
+        let reply = Reply::read(arrived, head);
+        if reply.status() == ReplyStatus::NeedsAddressingMode {
+            client.counters.count(Counter::Readdressings);
+            let wanted = wire::read_disposition(reply.body(&reply.message()));
+            reply.give_back(client);
+            let obeys = target.is_some_and(|target| {
+                wanted.is_some_and(|wanted| target.profile.address_by(wanted))
+            });
+            let refused = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
+            match obeys {
+                true => waiting.retry(replies),
+                false => waiting.fail(replies, refused),
+            }
+            return Ok(());
+        }
+        waiting.take_reply(replies, reply);
+        Ok(())
+    }
+
+    /// Ends it with all that waits on it: `failure` says whether they may be sent again.
+    pub(super) fn end(&self, client: &Client, replies: &Replies, failure: &Failure) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.stream.shutdown();
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        for call in waiting.into_values() {
+            call.leave_place();
+            client
+                .trace
+                .attempt_failed(self.number, call.number(), failure.exception, false);
+            match failure.may_retry {
+                true => call.retry(replies),
+                false => call.fail(replies, failure.exception),
+            }
+        }
+    }
+}
+
+type Sending<'c> = PiMutexGuard<'c, ClientConnection>;

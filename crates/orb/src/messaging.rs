@@ -1,0 +1,104 @@
+//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks, pollers, and sets of these.
+//!
+//! What generated `sendc_` and `sendp_` operations stand on; `spec/mapping.md` says what they look like.
+
+mod exception_holder;
+mod poller;
+
+use std::sync::Arc;
+
+use deckwatch_cdr::{DecodeError, EncodeError, Reader, Writer};
+use deckwatch_giop::ReplyStatus;
+
+use crate::client::{End, Handler, Reply};
+use crate::counters::Counter;
+use crate::orb::OrbCore;
+use crate::{ObjectRef, SystemException};
+
+pub use exception_holder::ExceptionHolder;
+pub use poller::{PollableSet, PollableSetError, Poller};
+
+/// The reply of an asynchronous call, on its way to a handler.
+pub struct AsynchronousReply {
+    orb: Arc<OrbCore>,
+    end: Result<Reply, SystemException>,
+}
+
+/// Gives a reply to the application's handler; what that raises is counted and told to nobody.
+pub type Deliver = Box<dyn FnOnce(AsynchronousReply) -> Result<(), SystemException> + Send>;
+
+impl AsynchronousReply {
+    /// The results; any exception as a holder of it.
+    ///
+    /// # Errors
+    /// The exception that the call has ended in.
+    pub fn results<T>(
+        self,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, ExceptionHolder> {
+        let reply = self.end.map_err(ExceptionHolder::of_system)?;
+        let message = reply.message();
+        let mut body = reply.body(&message);
+        let given = match reply.status() {
+            ReplyStatus::NoException => results(&mut body).map_err(|error| {
+                ExceptionHolder::of_system(SystemException::from(error).of_reply())
+            }),
+            _ => Err(ExceptionHolder::of_user(body)),
+        };
+        reply.give_back(&self.orb.client);
+        given
+    }
+}
+
+impl std::fmt::Debug for AsynchronousReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AsynchronousReply")
+    }
+}
+
+/// What the ORB calls when a call has ended.
+fn handler(deliver: Deliver) -> Handler {
+    Box::new(move |orb, end| {
+        let end = match end {
+            End::Replied(reply) => Ok(reply),
+            End::Raised(exception) => Err(exception),
+        };
+        let orb = Arc::clone(orb);
+        let counters = Arc::clone(&orb.client.counters);
+        if deliver(AsynchronousReply { orb, end }).is_err() {
+            counters.count(Counter::CallbacksFailed);
+        }
+    })
+}
+
+impl ObjectRef {
+    /// Calls an operation and returns once the request has been sent; `deliver` is called with the reply, by a thread of the ORB, or
+    /// within [`crate::Orb::perform_work`] where that has none. Without it nobody hears of the reply.
+    ///
+    /// # Errors
+    /// What kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    pub fn send_callback(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        deliver: Option<Deliver>,
+    ) -> Result<(), SystemException> {
+        let deliver = deliver.unwrap_or_else(|| Box::new(|_| Ok(())));
+        self.send_asynchronously(operation, &arguments, Some(handler(deliver)))
+            .map(drop)
+    }
+
+    /// Calls an operation and returns once the request has been sent; the poller gives the reply. One that is dropped without it has
+    /// the request cancelled.
+    ///
+    /// # Errors
+    /// As [`ObjectRef::send_callback`].
+    pub fn send_poller(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Poller, SystemException> {
+        let call = self.send_asynchronously(operation, &arguments, None)?;
+        Ok(Poller::new(self.clone(), operation, call))
+    }
+}

@@ -258,7 +258,10 @@ fn a_caller_is_served_at_his_priority_by_the_lane_that_has_it() {
 #[test]
 fn a_caller_of_a_pool_without_lanes_is_served_at_his_priority() {
     let world = LaneWorld::new(Over::Tcp);
-    let pool = world.orb.rt_orb().create_threadpool(0, 2, 0, priority(3));
+    let pool = world
+        .orb
+        .rt_orb()
+        .create_threadpool(0, 2, 0, priority(3), None);
     let policies = Policies {
         threadpool: Some(pool.expect("the time-sharing class needs no permission")),
         priority_model: propagated(3),

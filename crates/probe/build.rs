@@ -5,6 +5,7 @@ fn main() {
     deckwatch_idl::build::Builder::new()
         .include(idl)
         .file(format!("{idl}/echo.idl"))
+        .file(format!("{idl}/bench.idl"))
         .file(format!("{idl}/experiment.idl"))
         .compile();
 }

@@ -1,66 +1,88 @@
 //! `deckwatch bench`: what our own parts cost beside raw sockets and beside others.
 
+mod end;
 mod table;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
+use clap::builder::RangedI64ValueParser;
 use deckwatch_os::signal;
-use deckwatch_probe::bench::{self, Case, CaseKind, Condition, EndPlan, Role, Settings};
+use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
 use deckwatch_scenario::run::make_result_folder;
 
 use crate::mission_args::duration;
 use crate::version::BUILD;
 
-/// Measure what calls cost beside raw TCP and other ORBs
+/// Measure what calls, messages, objects and priorities cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
+#[command(after_help = "\
+Every run of a peer comes directly behind a run of what it is compared with; reported is the median of the ratios of
+those pairs, and whether it is what is aimed at. Round trips are whole ones. omniORB, JacORB and rustorb are built by
+their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is
+skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor
+wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters CAP_SYS_ADMIN. Ctrl-C ends a bench early and
+keeps what was measured.
+
+Examples:
+  deckwatch bench all
+  deckwatch bench call --octets 64 --structs 65536 --rounds 25
+  deckwatch bench call --conditions pinned,two-cores,default --json
+  deckwatch bench counters --insert lock")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
 }
 
 #[derive(clap::Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "made once")]
 enum Action {
+    /// Everything below, as one table
+    All(AllArgs),
+    /// Two-way calls behind each other
     Call(CallArgs),
+    /// One call every 10 ms
+    Rate(Common),
+    /// One-way messages, and sequences of structs beside octets
+    Stream(Common),
+    /// One active object beside many
+    Objects(AllArgs),
+    /// A client of high priority beside others of low priority that never pause
+    Priority(AllArgs),
+    /// Heap allocations, mutex locks and system calls of a request at the server
+    Counters(Common),
+    /// Memory of an idle server, and of one with many connections
+    Memory(AllArgs),
     #[command(hide = true)]
-    End(EndArgs),
+    End(end::Args),
 }
 
-/// Two-way calls beside raw TCP ping-pong of the same octets, and omniORB where it is installed
 #[derive(clap::Args)]
-#[command(after_help = "\
-Every run of a peer comes directly behind a run of raw TCP; reported is the median of the ratios of those pairs.
-Round trips are whole ones. `pinned` binds both ends to one processor, so that nothing is measured of how an idle
-processor wakes; real-time classes need CAP_SYS_NICE. Ctrl-C ends a bench early and keeps what was measured.
-
-Examples:
-  deckwatch bench call
-  deckwatch bench call --octets 64 --structs 65536 --rounds 25
-  deckwatch bench call --condition default --json")]
-struct CallArgs {
-    /// Sizes of octet sequences [default: 64,1024,8192,65536, unless --structs is given]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
-    octets: Vec<u32>,
-    /// Sizes in octets of sequences of ComplexStruct, 40 octets each [default: 64,1024,65536, unless --octets is given]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
-    structs: Vec<u32>,
-    /// Where the two ends run
-    #[arg(long, value_enum, default_value = "pinned")]
-    condition: Where,
-    /// Pairs of runs for each peer and size
+struct Common {
+    /// Where the two ends run [default: pinned; of `all`: every one]
+    #[arg(
+        long,
+        visible_alias = "condition",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "WHERE"
+    )]
+    conditions: Vec<Where>,
+    /// Pairs of runs for each peer and case
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
-    /// How long one run takes
+    /// How long one run takes; calls that are rare take three times as long, at most 850 ms
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = duration)]
     run_time: Duration,
-    /// Keep our servant busy for so long in each call, to see that a delay shows
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    servant_delay: Option<Duration>,
-    /// Write the result to this folder, which must be new or empty [default: results/bench-call-TIME]
+    /// Leave these ORBs out
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Let our servant do one thing more in each request, to see that it shows: `allocation`, `lock`, `call` or a time to keep busy
+    #[arg(long, value_name = "WHAT", visible_alias = "servant-delay", value_parser = inserted)]
+    insert: Option<Inserted>,
+    /// Write the result to this folder, which must be new or empty [default: results/bench-KIND-TIME]
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Print the result document, which is JSON, instead of a table
@@ -68,8 +90,44 @@ struct CallArgs {
     json: bool,
 }
 
-fn size() -> clap::builder::RangedI64ValueParser<u32> {
+#[derive(clap::Args)]
+struct CallArgs {
+    /// Sizes of octet sequences [default: 64,1024,8192,65536, unless --structs is given]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
+    octets: Vec<u32>,
+    /// Sizes in octets of sequences of ComplexStruct, 40 octets each [default: 64,1024,65536, unless --octets is given]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
+    structs: Vec<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct AllArgs {
+    /// Objects that are active where they are many
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    objects: u32,
+    /// Clients of low priority
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    low_clients: u16,
+    /// Connections of a server that has many
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    connections: u16,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn size() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=8 << 20)
+}
+
+fn inserted(words: &str) -> Result<Inserted, String> {
+    if let Some(named) = Inserted::of_words(words) {
+        return Ok(named);
+    }
+    let delay =
+        duration(words).map_err(|error| format!("{error}, or `allocation`, `lock`, `call`"))?;
+    Ok(Inserted::Delay(delay))
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -82,68 +140,89 @@ enum Where {
     Default,
 }
 
-/// One end of a bench, started by `deckwatch bench call` and by nobody else
-#[derive(clap::Args)]
-struct EndArgs {
-    #[arg(value_parser = role)]
-    role: Role,
-    #[arg(long)]
-    processor: Option<u32>,
-    #[arg(long)]
-    fifo: Option<u8>,
-    #[arg(long, default_value_t = 0)]
-    servant_delay_ns: u64,
-    #[arg(long)]
-    reference: Option<String>,
-}
-
-fn role(word: &str) -> Result<Role, String> {
-    let found = Role::ALL.iter().find(|role| role.word() == word);
-    found.copied().ok_or_else(|| "no role".to_owned())
+impl From<Where> for Condition {
+    fn from(place: Where) -> Self {
+        match place {
+            Where::Pinned => Self::Pinned,
+            Where::TwoCores => Self::TwoCores,
+            Where::Default => Self::Default,
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.action {
-        Action::Call(args) => call(args)?,
-        Action::End(args) => bench::run_end(&EndPlan {
-            role: args.role,
-            processor: args.processor,
-            fifo: args.fifo,
-            servant_delay: Duration::from_nanos(args.servant_delay_ns),
-            reference: args.reference,
-        })?,
-    }
+    let of = |kinds: &[Kind], common: &Common| settings(kinds, common);
+    let with = |kinds: &[Kind], args: &AllArgs| -> anyhow::Result<Settings> {
+        Ok(Settings {
+            objects: args.objects as usize,
+            low_clients: args.low_clients.into(),
+            connections: args.connections.into(),
+            ..of(kinds, &args.common)?
+        })
+    };
+    let (settings, common) = match args.action {
+        Action::All(args) => (with(&Kind::ALL, &args)?, args.common),
+        Action::Call(args) => {
+            let calls = calls(&args.octets, &args.structs);
+            let settings = of(&[Kind::Call], &args.common)?;
+            (Settings { calls, ..settings }, args.common)
+        }
+        Action::Rate(common) => (of(&[Kind::Rate], &common)?, common),
+        Action::Stream(common) => (of(&[Kind::Stream], &common)?, common),
+        Action::Objects(args) => (with(&[Kind::Objects], &args)?, args.common),
+        Action::Priority(args) => (with(&[Kind::Priority], &args)?, args.common),
+        Action::Counters(common) => (of(&[Kind::Counters], &common)?, common),
+        Action::Memory(args) => (with(&[Kind::Memory], &args)?, args.common),
+        Action::End(args) => {
+            bench::run_end(&args.plan())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    measure(&settings, &common)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn call(args: CallArgs) -> anyhow::Result<()> {
+fn settings(kinds: &[Kind], common: &Common) -> anyhow::Result<Settings> {
     let commit = BUILD
         .commit
         .map_or(String::new(), |commit| format!(" ({commit})"));
-    let settings = Settings {
+    let conditions = match common.conditions[..] {
+        [] if kinds.len() > 1 => Condition::ALL.to_vec(),
+        [] => vec![Condition::Pinned],
+        ref chosen => chosen.iter().map(|place| (*place).into()).collect(),
+    };
+    Ok(Settings {
         program: std::env::current_exe().context("The program's own path cannot be told.")?,
         version: format!("{}{commit}", BUILD.version),
-        cases: cases(&args.octets, &args.structs),
-        condition: match args.condition {
-            Where::Pinned => Condition::Pinned,
-            Where::TwoCores => Condition::TwoCores,
-            Where::Default => Condition::Default,
-        },
-        rounds: args.rounds.into(),
-        run_budget: args.run_time,
-        servant_delay: args.servant_delay.unwrap_or_default(),
-    };
+        kinds: kinds.to_vec(),
+        calls: Kind::Call.cases(),
+        conditions,
+        rounds: common.rounds.into(),
+        run_budget: common.run_time,
+        inserted: common.insert.unwrap_or_default(),
+        objects: 1,
+        low_clients: 1,
+        connections: 1,
+        without: common.without.clone(),
+    })
+}
+
+fn measure(settings: &Settings, common: &Common) -> anyhow::Result<()> {
     signal::catch_ending().context("Signals cannot be caught.")?;
+    let name = match settings.kinds[..] {
+        [kind] => format!("bench-{}", kind.word()),
+        _ => "bench-all".to_owned(),
+    };
+    let folder = make_result_folder(common.output.as_deref(), &name, SystemTime::now())?;
     let mut progress = table::Progress::new();
-    let found = bench::run(&settings, &mut |at| progress.show(at));
+    // What was found before a bench fails, or is killed, is not lost.
+    let mut keep = |found: &Bench| drop(write(&folder, found));
+    let found = bench::run(settings, &mut |at| progress.show(at), &mut keep);
     drop(progress);
     let found = found?;
-    let text = serde_json::to_string_pretty(&found)?;
-    let folder = make_result_folder(args.output.as_deref(), "bench-call", SystemTime::now())?;
-    std::fs::write(folder.join("result.json"), &text)
-        .with_context(|| format!("{} cannot be written.", folder.display()))?;
+    let text = write(&folder, &found)?;
     let mut out = anstream::stdout();
-    if args.json {
+    if common.json {
         writeln!(out, "{text}")?;
     } else {
         table::print(&mut out, &found)?;
@@ -152,17 +231,24 @@ fn call(args: CallArgs) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn cases(octets: &[u32], structs: &[u32]) -> Vec<Case> {
-    let (octets, structs) = match (octets, structs) {
-        ([], []) => (&[64, 1_024, 8_192, 65_536][..], &[64, 1_024, 65_536][..]),
-        chosen => chosen,
-    };
+fn write(folder: &Path, found: &Bench) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(found)?;
+    std::fs::write(folder.join("result.json"), &text)
+        .with_context(|| format!("{} cannot be written.", folder.display()))?;
+    Ok(text)
+}
+
+fn calls(octets: &[u32], structs: &[u32]) -> Vec<Case> {
+    if octets.is_empty() && structs.is_empty() {
+        return Kind::Call.cases();
+    }
     let of = |kind, sizes: &[u32]| -> Vec<Case> {
-        let case = |size: &u32| Case {
-            kind,
-            size: *size as usize,
-        };
+        let case = |size: &u32| Case::new(kind, *size as usize);
         sizes.iter().map(case).collect()
     };
-    [of(CaseKind::Octets, octets), of(CaseKind::Structs, structs)].concat()
+    [
+        of(Operation::Octets, octets),
+        of(Operation::Structs, structs),
+    ]
+    .concat()
 }

@@ -1,4 +1,4 @@
-//! `deckwatch bench call`: a delay put into the servant shows, and a bench that is ended early keeps what it has.
+//! `deckwatch bench`: what is put into the servant shows, in its times and in its counts, and a bench that is ended early keeps what it has.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
     command
         .args(["bench", "call", "--condition", "default", "--json"])
-        .args(["--run-time", "200ms", "--octets", "64", "--output"])
+        .args(["--run-time", "200ms", "--octets", "64"])
+        .args(["--without", "jacorb,rustorb", "--output"])
         .arg(&folder)
         .args(more);
     (command, folder)
@@ -36,7 +37,9 @@ fn document(output: &Output) -> Value {
 }
 
 fn ours(document: &Value) -> &Value {
-    let peers = document["cases"][0]["peers"].as_array().expect("a list");
+    let peers = document["parts"][0]["cases"][0]["peers"]
+        .as_array()
+        .expect("a list");
     peers
         .iter()
         .find(|peer| peer["peer"] == "deckwatch")
@@ -55,7 +58,7 @@ fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
     let p50_ns = ours["p50_ns"].as_f64().expect("a number");
     assert!(p50_ns >= DELAY_NS, "{p50_ns}");
     // What raw TCP took is beside the delay, not in it.
-    let raw_ns = ours["raw_p50_ns"].as_f64().expect("a number");
+    let raw_ns = ours["baseline_p50_ns"].as_f64().expect("a number");
     let ratio = ours["p50_ratio"]["median"].as_f64().expect("a number");
     assert!(ratio > 1.0 && raw_ns < p50_ns, "{ratio}, {raw_ns}");
     let warned = document["warnings"].as_array().expect("a list");
@@ -66,7 +69,7 @@ fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
     );
     let written = std::fs::read(folder.join("result.json")).expect("the result is kept");
     let written: Value = serde_json::from_slice(&written).expect("JSON");
-    assert_eq!(written["cases"], document["cases"]);
+    assert_eq!(written["parts"], document["parts"]);
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
@@ -101,4 +104,49 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
             .any(|warning| warning["kind"] == "ended-early")
     );
     std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// Counts of a request at our server with something put into its servant.
+fn counted(insert: &[&str]) -> Option<Value> {
+    let folder = folder(&format!("bench-counters{}", insert.concat()));
+    let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["bench", "counters", "--condition", "default", "--json"])
+        .args(["--without", "omniorb,jacorb,rustorb", "--output"])
+        .arg(&folder)
+        .args(insert)
+        .output()
+        .expect("it runs");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let skipped = document["skipped"].as_array().expect("a list");
+    if let Some(skip) = skipped.iter().find(|skip| skip["peer"] == "deckwatch") {
+        let reason = skip["reason"].as_str().unwrap_or_default();
+        deckwatch_testkit::skip("perf events", reason);
+        return None;
+    }
+    Some(document["parts"][0]["counts"][0].clone())
+}
+
+#[test]
+fn an_allocation_a_lock_and_a_call_put_into_the_servant_are_counted_once_a_request_each() {
+    let Some(plain) = counted(&[]) else {
+        return;
+    };
+    let number = |counts: &Value, key: &str| counts[key].as_f64().expect("counted");
+    const KEYS: [&str; 3] = ["allocations", "mutex_locks", "system_calls"];
+    // What the server does by the clock, and threads that come and go, fall on a few requests of the thousands.
+    const SLACK: f64 = 0.1;
+    assert!(number(&plain, "allocations") < SLACK, "{plain}");
+    for (what, key) in ["allocation", "lock", "call"].into_iter().zip(KEYS) {
+        let Some(counts) = counted(&["--insert", what]) else {
+            return;
+        };
+        for other in KEYS {
+            let more = number(&counts, other) - number(&plain, other);
+            let expected = f64::from(u8::from(other == key));
+            assert!((more - expected).abs() < SLACK, "{what}: {other} {more}");
+        }
+    }
 }

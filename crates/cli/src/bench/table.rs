@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
-use deckwatch_probe::bench::{self, CallBench, CaseResult, PeerResult, Ratio};
+use deckwatch_probe::bench::{
+    self, Bench, Beside, CaseResult, CountResult, MemoryResult, Part, PeerResult, Ratio, Standing,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::words;
@@ -13,8 +15,8 @@ use crate::words;
 /// A moving line on a terminal; elsewhere a line now and then.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// The next round that a line is written of.
-    next: usize,
+    /// What the last line was written of.
+    last: String,
 }
 
 impl Progress {
@@ -25,17 +27,25 @@ impl Progress {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { bar, next: 1 }
+        let last = String::new();
+        Self { bar, last }
     }
 
     pub(super) fn show(&mut self, at: &bench::Progress) {
         if let Some(bar) = &self.bar {
-            bar.set_length(at.of as u64);
-            bar.set_position(at.done as u64);
+            bar.set_length(at.rounds as u64);
+            bar.set_position(at.round as u64);
             bar.set_message(at.now.clone());
-        } else if at.round >= self.next {
-            self.next = at.round * 2;
-            anstream::eprintln!("round {} of {}: {}", at.round, at.rounds, at.now);
+            return;
+        }
+        let what = at.now.split(':').next().unwrap_or_default();
+        let line = match at.rounds {
+            0 => what.to_owned(),
+            rounds => format!("{what}: round {} of {rounds}", at.round),
+        };
+        if line != self.last {
+            anstream::eprintln!("{line}");
+            self.last = line;
         }
     }
 }
@@ -48,38 +58,73 @@ impl Drop for Progress {
     }
 }
 
-const HEADER: [&str; 10] = [
-    "sent",
+const HEADER: [&str; 11] = [
+    "what",
     "wire octets",
     "peer",
-    "round trips",
+    "calls",
     "p50",
-    "raw p50",
-    "p50 / raw (quartiles)",
+    "beside",
+    "p50 ratio (quartiles)",
     "p99",
-    "raw p99",
-    "p99 / raw (quartiles)",
+    "beside",
+    "p99 ratio (quartiles)",
+    "rate ratio (quartiles)",
 ];
 
-pub(super) fn print(out: &mut impl Write, bench: &CallBench) -> io::Result<()> {
-    writeln!(
-        out,
-        "Two-way calls beside raw TCP of the same octets: {}.",
-        bench.condition
-    )?;
-    let mut table = Table::new();
-    table.load_style(UTF8_BORDERS_ONLY);
-    table.set_header(HEADER);
-    for case in &bench.cases {
-        for peer in &case.peers {
-            table.add_row(row(case, peer));
+/// The parts of one kind in full, and the table of targets; of several kinds the table alone.
+pub(super) fn print(out: &mut impl Write, bench: &Bench) -> io::Result<()> {
+    if bench.bench != "all" {
+        for part in &bench.parts {
+            print_part(out, part)?;
         }
     }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
+    print_standings(out, &bench.standings)?;
+    for skip in &bench.skipped {
+        writeln!(out, "skipped: {}: {}", skip.peer, skip.reason)?;
     }
-    writeln!(out, "{table}")?;
-    if let Some(check) = &bench.baseline_check {
+    for note in &bench.notes {
+        writeln!(out, "note: {note}.")?;
+    }
+    for warning in &bench.warnings {
+        writeln!(out, "warning: {}", warning.text)?;
+    }
+    Ok(())
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY);
+    table.set_header(header.to_vec());
+    table
+}
+
+fn print_part(out: &mut impl Write, part: &Part) -> io::Result<()> {
+    let poller = if part.shared_poller {
+        ", through a shared poller"
+    } else {
+        ""
+    };
+    writeln!(out, "{}: {}{poller}.", part.kind.word(), part.condition)?;
+    if !part.cases.is_empty() {
+        let mut cases = table(&HEADER);
+        for case in &part.cases {
+            for peer in &case.peers {
+                cases.add_row(row(case, peer));
+            }
+        }
+        for column in cases.column_iter_mut().skip(3) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        writeln!(out, "{cases}")?;
+    }
+    if !part.counts.is_empty() {
+        writeln!(out, "{}", counts(&part.counts))?;
+    }
+    if !part.memory.is_empty() {
+        writeln!(out, "{}", memory(&part.memory))?;
+    }
+    if let Some(check) = &part.baseline_check {
         let p99 = check
             .p99_ratio
             .map_or(String::new(), |p99| format!(", p99 {}", ratio(p99)));
@@ -92,21 +137,102 @@ pub(super) fn print(out: &mut impl Write, bench: &CallBench) -> io::Result<()> {
             ratio(check.p50_ratio),
         )?;
     }
-    for skip in &bench.skipped {
-        writeln!(out, "skipped: {}: {}", skip.peer, skip.reason)?;
+    Ok(())
+}
+
+fn counts(counts: &[CountResult]) -> Table {
+    let mut table = table(&[
+        "peer",
+        "allocations",
+        "mutex locks",
+        "waits",
+        "system calls",
+    ]);
+    let number = |count: Option<f64>| count.map_or("-".to_owned(), |it| format!("{it:.3}"));
+    for it in counts {
+        let name = if it.shared_poller {
+            format!("{}, shared poller", it.peer)
+        } else {
+            it.peer.clone()
+        };
+        table.add_row([
+            name,
+            number(it.allocations),
+            number(it.mutex_locks),
+            number(it.waits),
+            number(it.system_calls),
+        ]);
     }
-    for warning in &bench.warnings {
-        writeln!(out, "warning: {}", warning.text)?;
+    table
+}
+
+fn memory(memory: &[MemoryResult]) -> Table {
+    let mut table = table(&["peer", "connections", "resident MB", "of it anonymous MB"]);
+    let megabytes = |octets: u64| format!("{:.2}", octets as f64 / 1e6);
+    for it in memory {
+        table.add_row([
+            it.peer.clone(),
+            words::count(it.connections as u64),
+            megabytes(it.resident_octets),
+            megabytes(it.anonymous_octets),
+        ]);
+    }
+    table
+}
+
+fn print_standings(out: &mut impl Write, standings: &[Standing]) -> io::Result<()> {
+    let mut names: Vec<&str> = Vec::new();
+    for peer in standings.iter().flat_map(|standing| &standing.peers) {
+        if !names.contains(&peer.peer.as_str()) {
+            names.push(&peer.peer);
+        }
+    }
+    let mut at = "";
+    let mut all: Vec<(&str, Table)> = Vec::new();
+    for standing in standings {
+        if standing.condition != at {
+            at = &standing.condition;
+            let mut header = vec!["measure", "ours (quartiles)", "target", "met"];
+            header.extend(&names);
+            all.push((at, table(&header)));
+        }
+        let or_none = |it: Option<Ratio>| it.map_or("-".to_owned(), ratio);
+        let met = match standing.is_met {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "-",
+        };
+        let mut cells = vec![
+            standing.measure.clone(),
+            or_none(standing.ours),
+            standing.target.clone(),
+            met.to_owned(),
+        ];
+        for name in &names {
+            let peer = standing.peers.iter().find(|peer| peer.peer == *name);
+            cells.push(or_none(peer.map(|peer| peer.ratio)));
+        }
+        if let Some((_, table)) = all.last_mut() {
+            table.add_row(cells);
+        }
+    }
+    for (condition, table) in all {
+        writeln!(out, "{condition}:\n{table}")?;
     }
     Ok(())
 }
 
-fn row(case: &CaseResult, peer: &PeerResult) -> [String; 10] {
+fn row(case: &CaseResult, peer: &PeerResult) -> [String; 11] {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let beside = match case.case.beside {
+        Beside::RawTcp => "",
+        Beside::Octets => " beside octets",
+        Beside::OneObject => ", many objects",
+    };
     [
         format!(
-            "{} {}",
-            case.case.word(),
+            "{} {}{beside}",
+            case.case.kind.word(),
             words::count(case.case.size as u64)
         ),
         format!(
@@ -116,12 +242,13 @@ fn row(case: &CaseResult, peer: &PeerResult) -> [String; 10] {
         ),
         peer.peer.clone(),
         words::count(peer.samples),
-        time(peer.p50_ns),
-        time(peer.raw_p50_ns),
-        ratio(peer.p50_ratio),
+        time(peer.p50_ns.unwrap_or(peer.mean_ns)),
+        time(peer.baseline_p50_ns.unwrap_or(peer.baseline_mean_ns)),
+        or_none(peer.p50_ratio.map(ratio)),
         or_none(peer.p99_ns.map(time)),
-        or_none(peer.raw_p99_ns.map(time)),
+        or_none(peer.baseline_p99_ns.map(time)),
         or_none(peer.p99_ratio.map(ratio)),
+        ratio(peer.rate_ratio),
     ]
 }
 
@@ -130,8 +257,11 @@ fn ratio(of: Ratio) -> String {
         median,
         lower_quartile,
         upper_quartile,
-        ..
+        pairs,
     } = of;
+    if pairs == 1 {
+        return format!("{median:.3}");
+    }
     format!("{median:.3} ({lower_quartile:.3}-{upper_quartile:.3})")
 }
 

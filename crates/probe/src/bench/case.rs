@@ -1,4 +1,4 @@
-//! What is called: octets of a size, or a sequence of the papers' ComplexStruct that takes as many.
+//! What is called: octets of a size, or sequences of structs that take as many; how often, and beside what.
 
 use deckwatch_cdr::{BoundedString, Char, EncodeError, Write, Writer};
 use deckwatch_giop::ior::IiopProfile;
@@ -7,18 +7,102 @@ use serde::{Deserialize, Serialize};
 
 use super::error::BenchError;
 use super::idl::deckwatch::ComplexStruct;
+use super::idl::deckwatch_bench::PlainStruct;
 
-/// What travels both ways.
+/// What is called, and with what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CaseKind {
-    /// `sequence<octet>`.
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// `sequence<octet>`, both ways.
     Octets,
-    /// `sequence<ComplexStruct>`, of figure 7 of the submarine paper; each takes 40 octets.
+    /// `sequence<ComplexStruct>`, of figure 7 of the submarine paper, both ways; each takes 40 octets.
     Structs,
+    /// `sequence<octet>`, answered with nothing.
+    SinkOctets,
+    /// `sequence<ComplexStruct>`, answered with nothing.
+    SinkStructs,
+    /// `sequence<PlainStruct>`, whose CDR is its layout in memory, answered with nothing; each takes 40 octets.
+    SinkPlain,
+    /// `sequence<octet>` in one-way messages behind each other, until the server has counted them all.
+    StreamOctets,
 }
 
-/// Octets of one [`STRUCT`] on the wire, in a sequence.
+impl Operation {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::Octets,
+        Self::Structs,
+        Self::SinkOctets,
+        Self::SinkStructs,
+        Self::SinkPlain,
+        Self::StreamOctets,
+    ];
+
+    /// Its name in tables and commands.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Octets => "octets",
+            Self::Structs => "structs",
+            Self::SinkOctets => "sink-octets",
+            Self::SinkStructs => "sink-structs",
+            Self::SinkPlain => "sink-plain",
+            Self::StreamOctets => "stream-octets",
+        }
+    }
+
+    /// The operation of that name.
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|operation| operation.word() == word)
+    }
+
+    const fn idl_name(self) -> &'static str {
+        match self {
+            Self::Octets => "echo_octets",
+            Self::Structs => "echo_complex_sequence",
+            Self::SinkOctets => "sink_octets",
+            Self::SinkStructs => "sink_complex_sequence",
+            Self::SinkPlain => "sink_plain_sequence",
+            Self::StreamOctets => "send_octets",
+        }
+    }
+
+    const fn element_size(self) -> usize {
+        match self {
+            Self::Octets | Self::SinkOctets | Self::StreamOctets => 1,
+            Self::Structs | Self::SinkStructs | Self::SinkPlain => STRUCT_SIZE,
+        }
+    }
+
+    fn write(self, count: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        match self {
+            Self::Octets | Self::SinkOctets | Self::StreamOctets => vec![0_u8; count].write(w),
+            Self::Structs | Self::SinkStructs => vec![element(); count].write(w),
+            Self::SinkPlain => vec![plain(); count].write(w),
+        }
+    }
+
+    const fn gives_back(self) -> bool {
+        matches!(self, Self::Octets | Self::Structs)
+    }
+}
+
+/// What a peer's runs are compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Beside {
+    /// Raw TCP messages of the octets that our GIOP messages have.
+    #[default]
+    RawTcp,
+    /// The same peer's calls with as many plain octets.
+    Octets,
+    /// The same peer's calls where one object is active alone.
+    OneObject,
+}
+
+/// Octets of one struct of either kind on the wire, in a sequence.
 pub(crate) const STRUCT_SIZE: usize = 40;
 
 /// The element that is sent, as often as the size asks for.
@@ -36,55 +120,89 @@ pub(crate) fn element() -> ComplexStruct {
 /// Seven characters and their null bring an element to a multiple of eight octets.
 const NAME: &str = "contact";
 
-/// One kind at one size.
+/// The same octets on the wire and in memory.
+pub(super) const fn plain() -> PlainStruct {
+    PlainStruct {
+        x: 0.25,
+        y: 0.5,
+        z: 0.75,
+        at: 1_234_567_890_123,
+        track: 42,
+        quality: 0.875,
+    }
+}
+
+/// One operation at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// What travels.
-    pub kind: CaseKind,
-    /// Octets of the payload each way, length field apart; of structs, the nearest whole number of them below.
+    /// What is called.
+    pub kind: Operation,
+    /// Octets of the payload, length field apart; of structs, the nearest whole number of them below.
     pub size: usize,
+    /// From one call to the next, nanoseconds; none: as soon as the one before has its answer.
+    pub period_ns: Option<u64>,
+    /// What it is compared with.
+    pub beside: Beside,
 }
 
 impl Case {
+    /// Calls behind each other, beside raw TCP.
+    #[must_use]
+    pub const fn new(kind: Operation, size: usize) -> Self {
+        Self {
+            kind,
+            size,
+            period_ns: None,
+            beside: Beside::RawTcp,
+        }
+    }
+
+    /// The same, beside something else.
+    #[must_use]
+    pub const fn beside(self, beside: Beside) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// The same, one call each `period_ns` nanoseconds.
+    #[must_use]
+    pub const fn every(self, period_ns: u64) -> Self {
+        let period_ns = Some(period_ns);
+        Self { period_ns, ..self }
+    }
+
+    /// As many plain octets, answered with nothing.
+    pub(super) fn as_octets(self) -> Self {
+        Self {
+            kind: Operation::SinkOctets,
+            size: self.count() * self.kind.element_size(),
+            ..self
+        }
+    }
+
     /// What is counted: octets or structs.
     #[must_use]
     pub fn count(self) -> usize {
-        match self.kind {
-            CaseKind::Octets => self.size,
-            CaseKind::Structs => (self.size / STRUCT_SIZE).max(1),
-        }
+        (self.size / self.kind.element_size()).max(1)
     }
 
-    /// Its name in tables and commands.
+    /// What it does is told by a rate, not by round trips.
     #[must_use]
-    pub fn word(self) -> &'static str {
-        match self.kind {
-            CaseKind::Octets => "octets",
-            CaseKind::Structs => "structs",
-        }
+    pub const fn is_stream(self) -> bool {
+        matches!(self.kind, Operation::StreamOctets)
     }
 
-    fn operation(self) -> &'static str {
-        match self.kind {
-            CaseKind::Octets => "echo_octets",
-            CaseKind::Structs => "echo_complex_sequence",
-        }
-    }
-
-    fn write(self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        match self.kind {
-            CaseKind::Octets => vec![0_u8; self.count()].write(w),
-            CaseKind::Structs => vec![element(); self.count()].write(w),
-        }
-    }
-
-    /// Octets of our request and of our reply on the wire, GIOP headers included: what raw TCP carries beside them.
+    /// Octets of our request and of our reply on the wire, GIOP headers included: what raw TCP carries beside them. A one-way has no reply.
     ///
     /// # Errors
     /// [`BenchError::Reference`] where `reference` is none of our own.
     pub fn message_sizes(self, reference: &str) -> Result<(usize, usize), BenchError> {
-        let write = |w: &mut Writer<'_>| self.write(w);
-        message_sizes(reference, self.operation(), write, write)
+        let there = |w: &mut Writer<'_>| self.kind.write(self.count(), w);
+        let back = |w: &mut Writer<'_>| match self.kind.gives_back() {
+            true => there(w),
+            false => Ok(()),
+        };
+        let (there, back) = message_sizes(reference, self.kind.idl_name(), there, back)?;
+        Ok((there, if self.is_stream() { 0 } else { back }))
     }
 }
 
@@ -142,26 +260,28 @@ mod tests {
     use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     use deckwatch_orb::{Orb, OrbBuilder, Servant};
 
-    use super::super::idl::deckwatch::{EchoRef, EchoSkeleton};
+    use super::super::idl::deckwatch_bench::{BenchRef, BenchSkeleton};
     use super::super::mirror::Mirror;
     use super::*;
 
-    /// Carries one connection on to `address`, and counts what goes each way.
+    /// Carries connections on to `address`, and counts what goes each way.
     fn relay(address: SocketAddr, counts: &Arc<[AtomicUsize; 2]>) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
         let counts = Arc::clone(counts);
         std::thread::spawn(move || {
-            let near = listener.accept().expect("a client").0;
-            let far = TcpStream::connect(address).expect("the server");
-            let clones = (near.try_clone(), far.try_clone());
-            let (near_back, far_back) = (clones.0.expect("same"), clones.1.expect("same"));
-            let back = Arc::clone(&counts);
-            std::thread::spawn(move || carry(far_back, near_back, &back[1]));
-            carry(near, far, &counts[0]);
+            for near in listener.incoming().map_while(Result::ok) {
+                let far = TcpStream::connect(address).expect("the server");
+                let clones = (near.try_clone(), far.try_clone());
+                let (near_back, far_back) = (clones.0.expect("same"), clones.1.expect("same"));
+                let (there, back) = (Arc::clone(&counts), Arc::clone(&counts));
+                std::thread::spawn(move || carry(far_back, near_back, &back[1]));
+                std::thread::spawn(move || carry(near, far, &there[0]));
+            }
         });
         port
     }
@@ -183,8 +303,7 @@ mod tests {
             .listen("127.0.0.1:0")
             .and_then(OrbBuilder::build)
             .expect("a server");
-        let delay = std::time::Duration::ZERO;
-        let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror { delay }));
+        let servant: Arc<dyn Servant> = Arc::new(BenchSkeleton::new(Mirror::default()));
         let root = server.root_poa().expect("a root adapter");
         let reference = root.servant_to_reference(&servant).expect("a reference");
         root.the_poa_manager().activate().expect("active");
@@ -197,20 +316,39 @@ mod tests {
         let through = Ior::with_iiop("", &profile).expect("fits").to_string();
         let client = Orb::builder().build().expect("a client");
         let object = client.string_to_object(&through).expect("sound");
-        let echo = EchoRef::unchecked_narrow(object.expect("not nil"));
-        // The first call says more than the others: code sets.
-        echo.echo_octets(&[]).expect("echoed");
+        let echo = BenchRef::unchecked_narrow(object.expect("not nil"));
+        // The first message of a connection says more than the others: code sets.
+        echo.send_octets(&[]).expect("sent");
+        while echo.calls().expect("answered") == 0 {}
         let counted = || [0, 1].map(|way: usize| counts[way].load(Ordering::SeqCst));
         for size in [64, 65, 71, 1_024, 65_536] {
-            for kind in [CaseKind::Octets, CaseKind::Structs] {
-                let case = Case { kind, size };
+            for kind in Operation::ALL {
+                let case = Case::new(kind, size);
+                let count = case.count();
                 let before = counted();
-                match kind {
-                    CaseKind::Octets => drop(echo.echo_octets(&vec![1; case.count()])),
-                    CaseKind::Structs => {
-                        drop(echo.echo_complex_sequence(&vec![element(); case.count()]));
+                let called = match kind {
+                    Operation::Octets => echo.echo_octets(&vec![1; count]).map(drop),
+                    Operation::Structs => {
+                        let data = vec![element(); count];
+                        echo.echo_complex_sequence(&data).map(drop)
                     }
-                }
+                    Operation::SinkOctets => echo.sink_octets(&vec![1; count]),
+                    Operation::SinkStructs => echo.sink_complex_sequence(&vec![element(); count]),
+                    Operation::SinkPlain => echo.sink_plain_sequence(&vec![plain(); count]),
+                    Operation::StreamOctets => {
+                        // A connection of its own, whose first message says more too.
+                        let sent = || counted()[0] - before[0];
+                        echo.send_octets(&vec![1; count]).expect("sent");
+                        let (there, _) = case.message_sizes(&text).expect("our own");
+                        let until = Instant::now() + Duration::from_secs(10);
+                        while sent() < there && Instant::now() < until {
+                            std::thread::yield_now();
+                        }
+                        assert_eq!(sent(), there, "{case:?}");
+                        continue;
+                    }
+                };
+                called.expect("answered");
                 let after = counted();
                 let sizes = case.message_sizes(&text).expect("our own");
                 assert_eq!(
@@ -233,10 +371,16 @@ mod tests {
             buffer.len()
         };
         assert_eq!(size(11) - size(10), STRUCT_SIZE);
-        let case = Case {
-            kind: CaseKind::Structs,
-            size: 65_536,
+        let plain_size = |count: usize| {
+            let mut buffer = Vec::new();
+            vec![plain(); count]
+                .write(&mut Writer::new(&mut buffer))
+                .expect("in bounds");
+            buffer.len()
         };
-        assert_eq!(case.count(), 1_638);
+        assert_eq!(plain_size(11) - plain_size(10), STRUCT_SIZE);
+        assert_eq!(size_of::<PlainStruct>(), STRUCT_SIZE);
+        let case = Case::new(Operation::Structs, 65_536);
+        assert_eq!((case.count(), case.as_octets().count()), (1_638, 65_520));
     }
 }

@@ -6,37 +6,118 @@ use deckwatch_meter::statistics::percentiles;
 use serde::Serialize;
 
 use super::case::Case;
+use super::kind::Kind;
+use super::process::Ran;
 
-/// A whole bench of calls. Every time is a round trip in nanoseconds.
+/// A whole bench. Every time is in nanoseconds; those of calls are round trips.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CallBench {
+pub struct Bench {
     /// Version of this document's shape.
     pub schema_version: u32,
-    /// `call`.
-    pub bench: &'static str,
+    /// The kind that was asked for, or `all`.
+    pub bench: String,
     /// When, where, with what.
     pub provenance: Provenance,
-    /// Processors and class of both ends, in words.
-    pub condition: String,
     /// Rounds that were asked for.
     pub rounds: usize,
-    /// One entry a kind and size.
-    pub cases: Vec<CaseResult>,
-    /// The baseline beside a second instrument.
-    pub baseline_check: Option<BaselineCheck>,
-    /// Peers that are not here, and why.
+    /// The table: what is aimed at, and how we and the others stand.
+    pub standings: Vec<Standing>,
+    /// What was measured, a kind and condition each.
+    pub parts: Vec<Part>,
+    /// Peers that are not here, or not for everything, and why.
     pub skipped: Vec<Skip>,
+    /// What the peers cannot do, or what of them cannot be seen.
+    pub notes: Vec<String>,
     /// What the bench says about its own numbers.
     pub warnings: Vec<Warning>,
 }
 
 /// The present version of the document's shape.
-pub(super) const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 2;
 
-/// One kind at one size.
+/// What one kind found in one condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// The kind.
+    pub kind: Kind,
+    /// Processors and class of both ends, in words.
+    pub condition: String,
+    /// Targets hold for this condition.
+    pub is_judged: bool,
+    /// Our server's connections share the poller of one thread; otherwise each that is busy has its own.
+    pub shared_poller: bool,
+    /// One entry an operation and size.
+    pub cases: Vec<CaseResult>,
+    /// One entry a peer and way of serving.
+    pub counts: Vec<CountResult>,
+    /// One entry a peer and number of connections.
+    pub memory: Vec<MemoryResult>,
+    /// The baseline beside a second instrument.
+    pub baseline_check: Option<BaselineCheck>,
+}
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Standing {
+    /// What is measured, over what.
+    pub measure: String,
+    /// Processors and class, in words.
+    pub condition: String,
+    /// Our own.
+    pub ours: Option<Ratio>,
+    /// What is aimed at, in words.
+    pub target: String,
+    /// The same of others.
+    pub peers: Vec<PeerRatio>,
+    /// Whether ours is what is aimed at; none where that is not to be judged here, or was not measured.
+    pub is_met: Option<bool>,
+}
+
+/// What is measured, of a peer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeerRatio {
+    /// Its name.
+    pub peer: String,
+    /// The same as of ours.
+    pub ratio: Ratio,
+}
+
+/// What the server of a peer does for one request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CountResult {
+    /// Its name.
+    pub peer: String,
+    /// Its connections share the poller of one thread.
+    pub shared_poller: bool,
+    /// Requests that were counted.
+    pub requests: u64,
+    /// Calls of the C library's allocator a request; none where it cannot be counted.
+    pub allocations: Option<f64>,
+    /// Mutexes taken a request; none where they cannot be seen.
+    pub mutex_locks: Option<f64>,
+    /// Waits for locks and conditions a request.
+    pub waits: Option<f64>,
+    /// System calls a request.
+    pub system_calls: Option<f64>,
+}
+
+/// Memory of the server of a peer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryResult {
+    /// Its name.
+    pub peer: String,
+    /// Connections that are open, each of which has had a call answered.
+    pub connections: usize,
+    /// Octets of memory that it has, the part that is shared with others whole.
+    pub resident_octets: u64,
+    /// The same without what files stand behind: what it has taken itself.
+    pub anonymous_octets: u64,
+}
+
+/// One operation at one size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseResult {
-    /// What was sent.
+    /// What was sent, and beside what.
     pub case: Case,
     /// Octets or structs of it.
     pub count: usize,
@@ -48,33 +129,39 @@ pub struct CaseResult {
     pub peers: Vec<PeerResult>,
 }
 
-/// One peer beside raw TCP.
+/// One peer beside its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PeerResult {
     /// Its name.
     pub peer: String,
-    /// Round trips measured.
+    /// Round trips or messages measured.
     pub samples: u64,
-    /// Round trips of raw TCP measured beside them.
-    pub raw_samples: u64,
-    /// Median of the pairs' p50.
-    pub p50_ns: f64,
-    /// Median of the pairs' p99; none where a run was too short for it.
+    /// Those of the baseline.
+    pub baseline_samples: u64,
+    /// Median of the runs' time a call or message.
+    pub mean_ns: f64,
+    /// Median of the runs' p50; none of streams.
+    pub p50_ns: Option<f64>,
+    /// Median of the runs' p99; none where a run was too short for it.
     pub p99_ns: Option<f64>,
-    /// Median of the p50 of the raw runs.
-    pub raw_p50_ns: f64,
-    /// Median of the p99 of the raw runs.
-    pub raw_p99_ns: Option<f64>,
-    /// p50 over the p50 of the raw run before it.
-    pub p50_ratio: Ratio,
-    /// p99 over the p99 of the raw run before it.
+    /// Median of the baseline's time a call or message.
+    pub baseline_mean_ns: f64,
+    /// Median of the p50 of the baseline's runs.
+    pub baseline_p50_ns: Option<f64>,
+    /// Median of the p99 of the baseline's runs.
+    pub baseline_p99_ns: Option<f64>,
+    /// p50 over the p50 of the baseline's run before it.
+    pub p50_ratio: Option<Ratio>,
+    /// p99 over the p99 of the baseline's run before it.
     pub p99_ratio: Option<Ratio>,
+    /// What it carries in a time, over what the baseline carried in as much.
+    pub rate_ratio: Ratio,
     /// What all of this comes from.
     pub pairs: Vec<Pair>,
     /// All round trips: up to so many nanoseconds, so many of them; exact to three digits.
     pub histogram: Vec<(u64, u64)>,
-    /// All round trips of raw TCP beside them.
-    pub raw_histogram: Vec<(u64, u64)>,
+    /// All round trips of the baseline.
+    pub baseline_histogram: Vec<(u64, u64)>,
 }
 
 /// What is kept of the runs of one peer at one case.
@@ -82,22 +169,27 @@ pub struct PeerResult {
 pub(super) struct Kept {
     pub(super) pairs: Vec<Pair>,
     histogram: LatencyHistogram,
-    raw_histogram: LatencyHistogram,
+    baseline_histogram: LatencyHistogram,
 }
 
 impl Kept {
-    /// Keeps a run of the peer and the run of raw TCP before it. False: too short to say anything of.
-    pub(super) fn keep(&mut self, round_trips_ns: &[u32], raw_ns: &[u32]) -> bool {
-        let (Some(peer), Some(raw)) = (RunSummary::of(round_trips_ns), RunSummary::of(raw_ns))
+    /// Keeps a run of the peer and the run of its baseline before it. False: too short to say anything of.
+    pub(super) fn keep(&mut self, peer: &Ran, baseline: &Ran) -> bool {
+        let (Some(of_peer), Some(of_baseline)) = (RunSummary::of(peer), RunSummary::of(baseline))
         else {
             return false;
         };
-        self.pairs.push(Pair { peer, raw });
-        for (histogram, all) in [
-            (&mut self.histogram, round_trips_ns),
-            (&mut self.raw_histogram, raw_ns),
+        self.pairs.push(Pair {
+            peer: of_peer,
+            baseline: of_baseline,
+        });
+        for (histogram, ran) in [
+            (&mut self.histogram, peer),
+            (&mut self.baseline_histogram, baseline),
         ] {
-            all.iter().for_each(|ns| histogram.record(i64::from(*ns)));
+            if let Ran::RoundTrips(all) = ran {
+                all.iter().for_each(|ns| histogram.record(i64::from(*ns)));
+            }
         }
         true
     }
@@ -117,6 +209,17 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// Of one value that was not found from pairs.
+    #[must_use]
+    pub const fn exactly(value: f64) -> Self {
+        Self {
+            median: value,
+            lower_quartile: value,
+            upper_quartile: value,
+            pairs: 1,
+        }
+    }
+
     /// Of these; none of none.
     #[must_use]
     pub fn of(mut ratios: Vec<f64>) -> Option<Self> {
@@ -140,31 +243,63 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// A run of a peer and the run of raw TCP directly before it.
+/// A run of a peer and the run of its baseline directly before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pair {
     /// The peer.
     pub peer: RunSummary,
-    /// Raw TCP.
-    pub raw: RunSummary,
+    /// Its baseline.
+    pub baseline: RunSummary,
+}
+
+impl Pair {
+    /// p50 over the baseline's.
+    pub(super) fn p50(&self) -> Option<f64> {
+        Some(self.peer.p50_ns? / self.baseline.p50_ns?)
+    }
+
+    /// p99 over the baseline's.
+    pub(super) fn p99(&self) -> Option<f64> {
+        Some(self.peer.p99_ns? / self.baseline.p99_ns?)
+    }
+
+    /// What is carried in a time over what the baseline carried.
+    pub(super) fn rate(&self) -> Option<f64> {
+        Some(self.baseline.mean_ns / self.peer.mean_ns)
+    }
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// Round trips.
+    /// Round trips or messages.
     pub samples: u64,
-    /// Half of them took at most this, nanoseconds.
-    pub p50_ns: f64,
+    /// Nanoseconds for each of them.
+    pub mean_ns: f64,
+    /// Half of the round trips took at most this, nanoseconds.
+    pub p50_ns: Option<f64>,
     /// All but one in a hundred took at most this, nanoseconds; none where there are too few to say.
     pub p99_ns: Option<f64>,
     /// The longest, nanoseconds.
-    pub max_ns: f64,
+    pub max_ns: Option<f64>,
 }
 
 impl RunSummary {
-    /// Of one run's round trips, in order of time; none of too few.
-    pub(super) fn of(round_trips_ns: &[u32]) -> Option<Self> {
+    /// Of one run; none of too few round trips.
+    pub(super) fn of(ran: &Ran) -> Option<Self> {
+        let round_trips_ns = match ran {
+            Ran::RoundTrips(round_trips_ns) => round_trips_ns,
+            Ran::Sum { count: 0, .. } => return None,
+            Ran::Sum { count, elapsed_ns } => {
+                return Some(Self {
+                    samples: *count,
+                    mean_ns: *elapsed_ns as f64 / *count as f64,
+                    p50_ns: None,
+                    p99_ns: None,
+                    max_ns: None,
+                });
+            }
+        };
         let values: Vec<i64> = round_trips_ns.iter().map(|ns| i64::from(*ns)).collect();
         let known = percentiles(&values, 0);
         let named = |name| {
@@ -173,9 +308,10 @@ impl RunSummary {
         };
         Some(Self {
             samples: values.len() as u64,
-            p50_ns: named("p50")?,
+            mean_ns: values.iter().sum::<i64>() as f64 / values.len() as f64,
+            p50_ns: Some(named("p50")?),
             p99_ns: named("p99"),
-            max_ns: *values.iter().max()? as f64,
+            max_ns: values.iter().max().map(|ns| *ns as f64),
         })
     }
 }
@@ -184,28 +320,24 @@ impl PeerResult {
     /// From its pairs; none of none.
     pub(super) fn of(peer: &str, kept: &Kept) -> Option<Self> {
         let pairs = &kept.pairs;
-        let median = |of: fn(&Pair) -> Option<f64>| {
-            Ratio::of(pairs.iter().filter_map(of).collect()).map(|values| values.median)
-        };
-        let p99_ratio = |pair: &Pair| Some(pair.peer.p99_ns? / pair.raw.p99_ns?);
+        let ratio = |of: fn(&Pair) -> Option<f64>| Ratio::of(pairs.iter().filter_map(of).collect());
+        let median = |of: fn(&Pair) -> Option<f64>| ratio(of).map(|values| values.median);
         Some(Self {
             peer: peer.to_owned(),
             samples: pairs.iter().map(|pair| pair.peer.samples).sum(),
-            raw_samples: pairs.iter().map(|pair| pair.raw.samples).sum(),
-            p50_ns: median(|pair| Some(pair.peer.p50_ns))?,
+            baseline_samples: pairs.iter().map(|pair| pair.baseline.samples).sum(),
+            mean_ns: median(|pair| Some(pair.peer.mean_ns))?,
+            p50_ns: median(|pair| pair.peer.p50_ns),
             p99_ns: median(|pair| pair.peer.p99_ns),
-            raw_p50_ns: median(|pair| Some(pair.raw.p50_ns))?,
-            raw_p99_ns: median(|pair| pair.raw.p99_ns),
-            p50_ratio: Ratio::of(
-                pairs
-                    .iter()
-                    .map(|pair| pair.peer.p50_ns / pair.raw.p50_ns)
-                    .collect(),
-            )?,
-            p99_ratio: Ratio::of(pairs.iter().filter_map(p99_ratio).collect()),
+            baseline_mean_ns: median(|pair| Some(pair.baseline.mean_ns))?,
+            baseline_p50_ns: median(|pair| pair.baseline.p50_ns),
+            baseline_p99_ns: median(|pair| pair.baseline.p99_ns),
+            p50_ratio: ratio(Pair::p50),
+            p99_ratio: ratio(Pair::p99),
+            rate_ratio: ratio(Pair::rate)?,
             pairs: pairs.clone(),
             histogram: kept.histogram.recorded().collect(),
-            raw_histogram: kept.raw_histogram.recorded().collect(),
+            baseline_histogram: kept.baseline_histogram.recorded().collect(),
         })
     }
 }
@@ -238,9 +370,9 @@ pub struct Skip {
 mod tests {
     use super::*;
 
-    fn run(p50_us: u32, p99_us: u32) -> Vec<u32> {
+    fn run(p50_us: u32, p99_us: u32) -> Ran {
         let at = |index| if index % 50 == 49 { p99_us } else { p50_us };
-        (0..2_000).map(|index| at(index) * 1_000).collect()
+        Ran::RoundTrips((0..2_000).map(|index| at(index) * 1_000).collect())
     }
 
     #[test]
@@ -250,22 +382,35 @@ mod tests {
             assert!(kept.keep(&run(peer, 3 * peer), &run(raw, 2 * raw)));
         }
         let result = PeerResult::of("ours", &kept).expect("pairs");
-        assert_eq!(result.p50_ratio.median, 1.5);
-        assert_eq!(result.p50_ratio.lower_quartile, 1.3);
-        assert_eq!(result.p50_ratio.upper_quartile, 2.0);
+        let p50 = result.p50_ratio.expect("round trips");
+        assert_eq!(p50.median, 1.5);
+        assert_eq!(p50.lower_quartile, 1.3);
+        assert_eq!(p50.upper_quartile, 2.0);
         assert_eq!(result.p99_ratio.expect("enough").median, 2.25);
         assert_eq!(
-            (result.samples, result.p50_ns, result.raw_p50_ns),
-            (6_000, 22_000.0, 20_000.0)
+            (result.samples, result.p50_ns, result.baseline_p50_ns),
+            (6_000, Some(22_000.0), Some(20_000.0))
         );
         let counted: u64 = result.histogram.iter().map(|(_, count)| count).sum();
         assert_eq!(counted, result.samples);
     }
 
     #[test]
+    fn a_stream_of_half_the_messages_in_the_same_time_has_half_the_rate() {
+        let mut kept = Kept::default();
+        let ran = |count, elapsed_ns| Ran::Sum { count, elapsed_ns };
+        assert!(kept.keep(&ran(50, 1_000), &ran(100, 1_000)));
+        assert!(!kept.keep(&ran(0, 1_000), &ran(100, 1_000)));
+        let result = PeerResult::of("ours", &kept).expect("a pair");
+        assert_eq!(result.rate_ratio.median, 0.5);
+        assert_eq!((result.mean_ns, result.p50_ns), (20.0, None));
+    }
+
+    #[test]
     fn a_percentile_that_a_run_cannot_support_is_not_told() {
-        assert_eq!(RunSummary::of(&[7; 100]).expect("a median").p99_ns, None);
-        assert_eq!(RunSummary::of(&[7; 5]), None);
+        let of = |count| RunSummary::of(&Ran::RoundTrips(vec![7; count]));
+        assert_eq!(of(100).expect("a median").p99_ns, None);
+        assert_eq!(of(5), None);
         assert_eq!(Ratio::of(Vec::new()), None);
     }
 }

@@ -1,34 +1,99 @@
-//! The servant that is called: it gives back what it gets, after a delay where one was asked for.
+//! The servant that is called: it gives back what it gets, or takes it; and does in between what it was asked to.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deckwatch_cdr::Any;
 use deckwatch_orb::{Completion, ObjectRef, SystemException, SystemExceptionKind};
 use deckwatch_os::clock;
+use deckwatch_sync::PiMutex;
 
 use super::idl::deckwatch::{ComplexStruct, Echo, EchoRefuseError};
+use super::idl::deckwatch_bench::{Bench, PlainStruct};
+
+/// What a servant is told to do in each request beside its work, to see that it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inserted {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It keeps its processor busy for so long.
+    Delay(Duration),
+    /// It takes memory and gives it back.
+    Allocation,
+    /// It takes a lock and gives it back.
+    Lock,
+    /// It asks the kernel for something.
+    SystemCall,
+}
+
+impl Inserted {
+    /// Its name on the command line, and its value.
+    #[must_use]
+    pub fn words(self) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Delay(delay) => Some(format!("delay:{}", delay.as_nanos())),
+            Self::Allocation => Some("allocation".to_owned()),
+            Self::Lock => Some("lock".to_owned()),
+            Self::SystemCall => Some("call".to_owned()),
+        }
+    }
+
+    /// What [`Self::words`] says.
+    #[must_use]
+    pub fn of_words(words: &str) -> Option<Self> {
+        Some(match words {
+            "allocation" => Self::Allocation,
+            "lock" => Self::Lock,
+            "call" => Self::SystemCall,
+            _ => Self::Delay(Duration::from_nanos(
+                words.strip_prefix("delay:")?.parse().ok()?,
+            )),
+        })
+    }
+}
 
 /// Gives back what it gets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// How long it keeps its processor busy first: a delay that must show in the result.
-    pub(super) delay: Duration,
+    /// What it does beside.
+    pub(super) inserted: Inserted,
+    /// What it locks for that.
+    lock: PiMutex<u64>,
+    /// One-way messages that have arrived.
+    calls: AtomicU64,
 }
 
 impl Mirror {
+    pub(super) fn new(inserted: Inserted) -> Self {
+        Self {
+            inserted,
+            ..Self::default()
+        }
+    }
+
     fn busy(&self) {
-        if !self.delay.is_zero() {
-            let until_ns = clock::monotonic_ns()
-                + i64::try_from(self.delay.as_nanos()).unwrap_or(i64::MAX / 2);
-            while clock::monotonic_ns() < until_ns {
-                std::hint::spin_loop();
+        match self.inserted {
+            Inserted::Nothing => {}
+            Inserted::Delay(delay) => {
+                let delay_ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX / 2);
+                let until_ns = clock::monotonic_ns() + delay_ns;
+                while clock::monotonic_ns() < until_ns {
+                    std::hint::spin_loop();
+                }
+            }
+            Inserted::Allocation => drop(std::hint::black_box(Box::new(0_u64))),
+            Inserted::Lock => *self.lock.lock("bench.inserted") += 1,
+            Inserted::SystemCall => {
+                std::hint::black_box(std::process::id());
             }
         }
     }
 }
 
-/// The bench asks for two operations alone.
+/// The bench asks for some operations alone.
 const NOT_HERE: SystemException = SystemException::new(
     SystemExceptionKind::NoImplement,
     deckwatch_giop::minor::NONE,
@@ -50,7 +115,7 @@ impl Echo for Mirror {
     }
 
     fn calls(&self) -> Result<u64, SystemException> {
-        Err(NOT_HERE)
+        Ok(self.calls.load(Ordering::Relaxed))
     }
 
     fn ping(&self) -> Result<(), SystemException> {
@@ -78,10 +143,29 @@ impl Echo for Mirror {
     }
 
     fn send_octets(&self, _: &[u8]) -> Result<(), SystemException> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     fn send_complex_sequence(&self, _: &[ComplexStruct]) -> Result<(), SystemException> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Bench for Mirror {
+    fn sink_octets(&self, _: &[u8]) -> Result<(), SystemException> {
+        self.busy();
+        Ok(())
+    }
+
+    fn sink_complex_sequence(&self, _: &[ComplexStruct]) -> Result<(), SystemException> {
+        self.busy();
+        Ok(())
+    }
+
+    fn sink_plain_sequence(&self, _: &[PlainStruct]) -> Result<(), SystemException> {
+        self.busy();
         Ok(())
     }
 }

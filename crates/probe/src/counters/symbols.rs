@@ -12,20 +12,20 @@ fn offsets(file: &[u8], names: &[&str]) -> Option<Vec<u64>> {
     const SYMBOL_SIZE: u64 = 24;
     const FUNCTION: u8 = 2;
     file.starts_with(LITTLE_ENDIAN_64).then_some(())?;
-    let (sections, count) = (word(file, 0x28)?, half(file, 0x3c)?);
+    let (sections, count) = (word(file, 0x28, 0)?, half(file, 0x3c, 0)?);
     let section = |index: u64| sections.checked_add(index.checked_mul(SECTION_SIZE)?);
     let symbols = (0..u64::from(count))
         .filter_map(section)
-        .find(|at| quarter(file, at + 4) == Some(DYNAMIC_SYMBOLS))?;
-    let (begin, size) = (word(file, symbols + 0x18)?, word(file, symbols + 0x20)?);
-    let strings = section(u64::from(quarter(file, symbols + 0x28)?))?;
-    let strings = word(file, strings + 0x18)?;
+        .find(|at| quarter(file, *at, 4) == Some(DYNAMIC_SYMBOLS))?;
+    let (begin, size) = (word(file, symbols, 0x18)?, word(file, symbols, 0x20)?);
+    let strings = section(u64::from(quarter(file, symbols, 0x28)?))?;
+    let strings = word(file, strings, 0x18)?;
     let mut found = Vec::new();
     for index in 0..size / SYMBOL_SIZE {
         let symbol = begin.checked_add(index * SYMBOL_SIZE)?;
-        let [kind, _] = *array(file, symbol + 4)?;
-        let (section, address) = (half(file, symbol + 6)?, word(file, symbol + 8)?);
-        let name = strings.checked_add(u64::from(quarter(file, symbol)?))?;
+        let [kind, _] = *array(file, symbol, 4)?;
+        let (section, address) = (half(file, symbol, 6)?, word(file, symbol, 8)?);
+        let name = strings.checked_add(u64::from(quarter(file, symbol, 0)?))?;
         let is_wanted = |wanted: &&str| {
             let octets = file.get(usize::try_from(name).ok()?..)?;
             Some(octets.strip_prefix(wanted.as_bytes())?.first() == Some(&0))
@@ -44,30 +44,34 @@ fn offsets(file: &[u8], names: &[&str]) -> Option<Vec<u64>> {
 fn offset_of(file: &[u8], address: u64) -> Option<u64> {
     const LOADED: u32 = 1;
     const SEGMENT_SIZE: u64 = 56;
-    let (segments, count) = (word(file, 0x20)?, half(file, 0x38)?);
+    let (segments, count) = (word(file, 0x20, 0)?, half(file, 0x38, 0)?);
     (0..u64::from(count)).find_map(|index| {
         let segment = segments.checked_add(index * SEGMENT_SIZE)?;
-        let (offset, begin) = (word(file, segment + 8)?, word(file, segment + 0x10)?);
-        let size = word(file, segment + 0x20)?;
+        let (offset, begin) = (word(file, segment, 8)?, word(file, segment, 0x10)?);
+        let size = word(file, segment, 0x20)?;
         let within = address.checked_sub(begin)?;
-        (quarter(file, segment)? == LOADED && within < size).then(|| offset + within)
+        (quarter(file, segment, 0)? == LOADED && within < size)
+            .then(|| offset.checked_add(within))
+            .flatten()
     })
 }
 
-fn array<const N: usize>(file: &[u8], at: u64) -> Option<&[u8; N]> {
+/// What stands `offset` behind `at`.
+fn array<const N: usize>(file: &[u8], at: u64, offset: u64) -> Option<&[u8; N]> {
+    let at = at.checked_add(offset)?;
     file.get(usize::try_from(at).ok()?..)?.first_chunk()
 }
 
-fn word(file: &[u8], at: u64) -> Option<u64> {
-    array(file, at).map(|octets| u64::from_le_bytes(*octets))
+fn word(file: &[u8], at: u64, offset: u64) -> Option<u64> {
+    array(file, at, offset).map(|octets| u64::from_le_bytes(*octets))
 }
 
-fn quarter(file: &[u8], at: u64) -> Option<u32> {
-    array(file, at).map(|octets| u32::from_le_bytes(*octets))
+fn quarter(file: &[u8], at: u64, offset: u64) -> Option<u32> {
+    array(file, at, offset).map(|octets| u32::from_le_bytes(*octets))
 }
 
-fn half(file: &[u8], at: u64) -> Option<u16> {
-    array(file, at).map(|octets| u16::from_le_bytes(*octets))
+fn half(file: &[u8], at: u64, offset: u64) -> Option<u16> {
+    array(file, at, offset).map(|octets| u16::from_le_bytes(*octets))
 }
 
 #[cfg(test)]

@@ -1,0 +1,87 @@
+//! The kinds of bench: what each measures.
+
+use serde::Serialize;
+
+use super::case::{Beside, Case, Operation};
+
+/// One kind of bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Two-way calls behind each other.
+    Call,
+    /// Two-way calls at a mission's rate.
+    Rate,
+    /// One-way messages, and sequences of structs beside octets.
+    Stream,
+    /// One active object beside many.
+    Objects,
+    /// A client of high priority beside others that never pause.
+    Priority,
+    /// Allocations, locks and system calls of a request.
+    Counters,
+    /// Memory of a server.
+    Memory,
+}
+
+impl Kind {
+    /// Every one, in the order of the table.
+    pub const ALL: [Self; 7] = [
+        Self::Call,
+        Self::Rate,
+        Self::Stream,
+        Self::Objects,
+        Self::Priority,
+        Self::Counters,
+        Self::Memory,
+    ];
+
+    /// Its name in commands.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Rate => "rate",
+            Self::Stream => "stream",
+            Self::Objects => "objects",
+            Self::Priority => "priority",
+            Self::Counters => "counters",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// What is run unless other sizes are asked for.
+    #[must_use]
+    pub fn cases(self) -> Vec<Case> {
+        match self {
+            Self::Call => [64, 1_024, 8_192, 65_536]
+                .map(|size| Case::new(Operation::Octets, size))
+                .into_iter()
+                .chain([64, 1_024, 65_536].map(|size| Case::new(Operation::Structs, size)))
+                .collect(),
+            Self::Rate => vec![SMALL.every(RATE_PERIOD_NS)],
+            Self::Stream => vec![LARGE_STREAM, STRUCTS, PLAIN, SMALL_STREAM],
+            Self::Objects => vec![SMALL.beside(Beside::OneObject)],
+            Self::Priority => vec![SMALL.every(PRIORITY_PERIOD_NS)],
+            Self::Counters | Self::Memory => Vec::new(),
+        }
+    }
+
+    /// Where the condition matters: counts and memory are the same everywhere.
+    pub(super) const fn has_conditions(self) -> bool {
+        !matches!(self, Self::Counters | Self::Memory)
+    }
+}
+
+/// The smallest call that is looked at.
+pub(super) const SMALL: Case = Case::new(Operation::Octets, 64);
+pub(super) const LARGE_STREAM: Case = Case::new(Operation::StreamOctets, 65_536);
+pub(super) const SMALL_STREAM: Case = Case::new(Operation::StreamOctets, 64);
+pub(super) const STRUCTS: Case = Case::new(Operation::SinkStructs, 65_536).beside(Beside::Octets);
+pub(super) const PLAIN: Case = Case::new(Operation::SinkPlain, 65_536).beside(Beside::Octets);
+
+/// The rate that missions use: ten milliseconds from one call to the next.
+pub(super) const RATE_PERIOD_NS: u64 = 10_000_000;
+
+/// Calls of the high-priority client: as rare as leaves the others most of the time, and enough in one run for a p99.
+pub(super) const PRIORITY_PERIOD_NS: u64 = 800_000;

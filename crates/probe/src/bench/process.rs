@@ -1,0 +1,249 @@
+//! One process of a bench: told lines, it answers with lines and with round trips.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use deckwatch_os::signal;
+
+use super::error::BenchError;
+use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE};
+
+/// What an end says.
+pub(crate) enum Said {
+    Line(String),
+    Samples(Vec<u32>),
+}
+
+/// One process.
+pub(crate) struct End {
+    what: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    said: Receiver<Said>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ran {
+    /// Each round trip, nanoseconds.
+    RoundTrips(Vec<u32>),
+    /// So many messages in so many nanoseconds.
+    Sum { count: u64, elapsed_ns: u64 },
+}
+
+impl End {
+    pub(crate) fn start(what: String, mut command: Command) -> Result<Self, BenchError> {
+        let cannot = |source| BenchError::CannotStart {
+            what: what.clone(),
+            source,
+        };
+        // A group of its own: Ctrl-C is for the bench, which ends its processes itself.
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let input = child.stdin.take();
+        let (tell, said) = channel();
+        let output = child.stdout.take();
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output?);
+            let mut line = String::new();
+            while output.read_line(&mut line).ok()? != 0 {
+                let words = std::mem::take(&mut line);
+                let count = words
+                    .strip_prefix("ok ")
+                    .and_then(|count| count.trim().parse().ok());
+                tell.send(Said::Line(words.trim().to_owned())).ok()?;
+                if let Some(count) = count {
+                    let mut octets = vec![0; 4 * BENCH_SAMPLES_MAX.min(count)];
+                    output.read_exact(&mut octets).ok()?;
+                    let samples = octets.as_chunks().0.iter();
+                    tell.send(Said::Samples(
+                        samples.map(|ns| u32::from_ne_bytes(*ns)).collect(),
+                    ))
+                    .ok()?;
+                }
+            }
+            Some(())
+        });
+        Ok(Self {
+            what,
+            child,
+            input,
+            said,
+        })
+    }
+
+    /// What it says next, within `patience`; `None` where the user wants to end.
+    pub(crate) fn hear(&mut self, patience: Duration) -> Result<Option<Said>, BenchError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.said.recv_timeout(LOOK) {
+                Ok(said) => return Ok(Some(said)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("it has ended")),
+                Err(RecvTimeoutError::Timeout) if signal::ending().is_some() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
+                    return Err(BenchError::Silent {
+                        what: self.what.clone(),
+                        patience,
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    pub(crate) fn failed(&self, reason: &str) -> BenchError {
+        BenchError::EndFailed {
+            what: self.what.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Its first words: whether it is in the real-time class, and its reference.
+    pub(crate) fn greeting(&mut self) -> Result<(bool, String), BenchError> {
+        match self.hear(END_PATIENCE)? {
+            Some(Said::Line(line)) => match line.split_once(' ') {
+                Some((class @ ("fifo" | "other"), reference)) => {
+                    Ok((class == "fifo", reference.to_owned()))
+                }
+                _ => Err(self.failed(&format!("it began with '{line}'"))),
+            },
+            Some(Said::Samples(_)) => Err(self.failed("it answered before it was asked")),
+            None => Err(BenchError::Interrupted(
+                signal::ending().unwrap_or("a signal"),
+            )),
+        }
+    }
+
+    /// The kernel's number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its next line, within `patience`; `None` where the user wants to end.
+    pub(crate) fn hear_line(&mut self, patience: Duration) -> Result<Option<String>, BenchError> {
+        match self.hear(patience)? {
+            Some(Said::Line(line)) => Ok(Some(line)),
+            Some(Said::Samples(_)) => Err(self.failed("it answered twice")),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+        use std::io::Write as _;
+        let told = self
+            .input
+            .as_mut()
+            .map(|input| input.write_all(line.as_bytes()));
+        match told {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.failed("it no longer listens")),
+        }
+    }
+
+    #[allow(dead_code, reason = "what the experiments tell their clients")]
+    /// One run of a client whose round trips are asked for; `None` where the user wants to end.
+    pub(crate) fn run(
+        &mut self,
+        kind: &str,
+        sizes: (usize, usize),
+        limits: RunLimits,
+    ) -> Result<Option<Vec<u32>>, BenchError> {
+        self.begin_run(kind, sizes, limits)?;
+        self.finish_run(limits)
+    }
+
+    #[allow(dead_code, reason = "what the experiments tell their clients")]
+    /// Tells a client to run, each call directly behind the one before.
+    pub(crate) fn begin_run(
+        &mut self,
+        kind: &str,
+        sizes: (usize, usize),
+        limits: RunLimits,
+    ) -> Result<(), BenchError> {
+        self.begin(kind, sizes, 0, limits)
+    }
+
+    #[allow(dead_code, reason = "what the experiments tell their clients")]
+    /// The round trips of a client that was told to run; `None` where the user wants to end.
+    pub(crate) fn finish_run(&mut self, limits: RunLimits) -> Result<Option<Vec<u32>>, BenchError> {
+        match self.finish(limits)? {
+            Some(Ran::RoundTrips(samples)) => Ok(Some(samples)),
+            Some(Ran::Sum { .. }) => Err(self.failed("it answered with a sum")),
+            None => Ok(None),
+        }
+    }
+
+    /// Tells a client to run, a call each `period_ns`, 0 for no pause.
+    pub(crate) fn begin(
+        &mut self,
+        kind: &str,
+        (there, back): (usize, usize),
+        period_ns: u64,
+        limits: RunLimits,
+    ) -> Result<(), BenchError> {
+        let RunLimits { count, budget } = limits;
+        let budget_ns = budget.as_nanos();
+        self.tell(&format!(
+            "{kind} {there} {back} {count} {budget_ns} {period_ns}\n"
+        ))
+    }
+
+    /// What a client that was told to run has to tell; `None` where the user wants to end.
+    pub(crate) fn finish(&mut self, limits: RunLimits) -> Result<Option<Ran>, BenchError> {
+        let Some(said) = self.hear_line(limits.budget + END_PATIENCE)? else {
+            return Ok(None);
+        };
+        let words: Vec<&str> = said.split(' ').collect();
+        match words[..] {
+            ["sum", count, elapsed_ns] => {
+                let number = |text: &str| text.parse().map_err(|_| self.failed(&said));
+                let (count, elapsed_ns) = (number(count)?, number(elapsed_ns)?);
+                Ok(Some(Ran::Sum { count, elapsed_ns }))
+            }
+            ["ok", _] => match self.hear(END_PATIENCE)? {
+                Some(Said::Samples(samples)) => Ok(Some(Ran::RoundTrips(samples))),
+                Some(Said::Line(line)) => Err(self.failed(&line)),
+                None => Ok(None),
+            },
+            _ => Err(self.failed(&said)),
+        }
+    }
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunLimits {
+    /// Round trips or messages.
+    pub(crate) count: usize,
+    /// Time.
+    pub(crate) budget: Duration,
+}
+
+/// How often the wish to end is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // The end of its input is what ends it; one that hangs is killed.
+        self.input = None;
+        for _ in 0..EXIT_LOOKS {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(EXIT_LOOK);
+        }
+        let _ended_meanwhile = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// How often, and how far apart, a process that shall end is looked at.
+const EXIT_LOOKS: usize = 100;
+const EXIT_LOOK: Duration = Duration::from_millis(20);

@@ -6,8 +6,8 @@ mod common;
 
 use common::ior::Ior;
 use common::lanes::{
-    LaneWorld, RT_CORBA_PRIORITY, Told, declared, heard_priority, lane, priority, priority_context,
-    propagated,
+    LaneWorld, RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, lane,
+    priority, priority_context, propagated,
 };
 use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
 use common::{Over, Wire};
@@ -345,4 +345,77 @@ fn bands_are_told_in_the_reference() {
     assert_eq!(value.u32(), 2);
     let numbers: Vec<_> = (0..4).map(|_| value.u16()).collect();
     assert_eq!(numbers, [0, 10, 11, 90]);
+}
+
+#[test]
+fn a_lane_listens_where_it_is_told_to() {
+    let path = common::fresh_path();
+    let builder = deckwatch_orb::Orb::builder();
+    let builder = builder.lane_listen("1:1", &format!("unix:{path}"));
+    let world = LaneWorld::with(Over::Tcp, builder.expect("well written"));
+    let pool = Some(world.pool(&[5, 90]));
+    for (number, is_there) in [(5, false), (90, true)] {
+        let policies = Policies {
+            threadpool: pool,
+            priority_model: declared(number),
+            ..Policies::default()
+        };
+        let told = world.object(&world.adapter(&number.to_string(), &policies));
+        // A profile without TCP has port 0.
+        assert_eq!(told.profile.port == 0, is_there);
+        let named = |(_, data): &(u32, Vec<u8>)| {
+            data.windows(path.len()).any(|part| part == path.as_bytes())
+        };
+        assert_eq!(
+            told.profile.components.iter().any(named),
+            is_there,
+            "{number}"
+        );
+    }
+    assert!(std::path::Path::new(&path).exists());
+    world.orb.shutdown(true).expect("once");
+    assert!(!std::path::Path::new(&path).exists());
+}
+
+/// The data of RTCorbaPriorityRange.
+fn range(low: u16, high: u16) -> Vec<u8> {
+    let mut data = common::Octets::encapsulation(common::Order::Big);
+    data.u16(low).u16(high);
+    data.octets
+}
+
+#[test]
+fn a_band_is_bound_to_a_connection_of_a_lane_that_it_holds() {
+    let (world, told) = propagating(&[20, 90]);
+    let bind = |told: &Told, address: &(String, u16), context: Option<Vec<u8>>| {
+        let mut request = told.request("_bind_priority_band");
+        if let Some(data) = context {
+            request = request.context(RT_CORBA_PRIORITY_RANGE, &data);
+        }
+        Wire::at(address).ask(&request.bare()).reply()
+    };
+    let lane = told.lane(90);
+    for band in [range(90, 90), range(0, 32_767)] {
+        let reply = bind(&told, &lane, Some(band));
+        assert_eq!((reply.status, reply.body.rest().len()), (NO_EXCEPTION, 0));
+    }
+    let refused = |context| bind(&told, &lane, context).exception().0;
+    assert_eq!(
+        refused(Some(range(20, 89))),
+        "IDL:omg.org/CORBA/INV_POLICY:1.0"
+    );
+    for context in [None, Some(range(90, 20)), Some(range(0x8000, 90))] {
+        assert_eq!(refused(context), "IDL:omg.org/CORBA/BAD_PARAM:1.0");
+    }
+    // Threads of a pool without lanes take any priority.
+    let rt = world.orb.rt_orb();
+    let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
+    let policies = Policies {
+        threadpool: Some(pool.expect("one thread")),
+        priority_model: propagated(30),
+        ..Policies::default()
+    };
+    let open = world.object(&world.adapter("without lanes", &policies));
+    let reply = bind(&open, &open.address(), Some(range(70, 90)));
+    assert_eq!(reply.status, NO_EXCEPTION);
 }

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use common::{Capture, Running, free_port, omniorb_program, port_of, run, scratch, try_run};
 use deckwatch_orb::{
-    Counter, Orb, OrbBuilder, Policy, SetOverrideType, SyncScope, SystemExceptionKind,
+    Counter, Orb, OrbBuilder, Policies, Policy, Priority, PriorityModel, PriorityModelPolicy,
+    RequestBuffering, Scheduling, SetOverrideType, SyncScope, SystemExceptionKind, ThreadpoolLane,
 };
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
@@ -156,6 +157,63 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     caller.shutdown(true).expect("it ends");
     ours.shutdown(true).expect("it ends");
     std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
+/// A plain ORB knows nothing of lanes: it comes to the first, or to the one of the object, and by a URL is sent there.
+#[test]
+fn omniorb_calls_objects_that_lanes_serve() {
+    let Some((client, _)) = their_programs() else {
+        return;
+    };
+    let builder = Orb::builder().scheduling(Scheduling::Other);
+    let orb = builder.listen("127.0.0.1:0").and_then(OrbBuilder::build);
+    let orb = orb.expect("an ORB");
+    let root = orb.root_poa().expect("it listens");
+    root.the_poa_manager().activate().expect("a fresh manager");
+    let priority = |number| Priority::new(number).expect("not negative");
+    let lanes = [10, 20].map(|number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 2,
+        dynamic_threads: 0,
+    });
+    let pool = orb.rt_orb().create_threadpool_with_lanes(
+        0,
+        &lanes,
+        true,
+        Some(RequestBuffering::default()),
+    );
+    let pool = pool.expect("the time-sharing class needs no permission");
+    for (name, priority_model) in [
+        ("ClientPropagated", PriorityModel::ClientPropagated),
+        ("ServerDeclared", PriorityModel::ServerDeclared),
+    ] {
+        let policies = Policies {
+            threadpool: Some(pool),
+            priority_model: Some(PriorityModelPolicy {
+                priority_model,
+                server_priority: priority(20),
+            }),
+            ..Policies::default()
+        };
+        let poa = root.create_poa(name, Some(root.the_poa_manager()), &policies);
+        let poa = poa.expect("policies that go together");
+        let id = poa.activate_object(echo::servant()).expect("an id");
+        let reference = poa.id_to_reference(&id).expect("it is active");
+        for version in VERSIONS {
+            let said = their_client(&client, version, &[&reference.to_string(), "20"]);
+            said.unwrap_or_else(|said| panic!("{name}, GIOP {version}: {said}"));
+        }
+        assert_eq!(orb.counters().read(Counter::LanesMissed), 0);
+        orb.register_plain_key(name.as_bytes(), &reference)
+            .expect("a fresh key");
+    }
+    let url = format!(
+        "corbaloc:{}/ServerDeclared",
+        orb.endpoints()[0].url_address()
+    );
+    their_client(&client, "1.2", &[&url, "20"]).expect("omniORB follows to the lane");
+    assert_ne!(orb.counters().read(Counter::LanesMissed), 0);
+    orb.shutdown(true).expect("it ends");
 }
 
 #[test]

@@ -14,10 +14,14 @@ use mirror::{ComplexStruct, EchoRef, EchoRefuseError, EchoSkeleton, Mirror};
 pub(crate) fn activate(orb: &Orb) -> Result<ObjectRef, Box<dyn std::error::Error>> {
     let root = orb.root_poa()?;
     root.the_poa_manager().activate()?;
-    let servant: Arc<dyn Servant> = Arc::new(EchoSkeleton::new(Mirror::default()));
-    let reference = root.servant_to_reference(&servant)?;
+    let reference = root.servant_to_reference(&servant())?;
     orb.register_plain_key(b"Echo", &reference)?;
     Ok(reference)
+}
+
+/// Who serves an echo object.
+pub(crate) fn servant() -> Arc<dyn Servant> {
+    Arc::new(EchoSkeleton::new(Mirror::default()))
 }
 
 fn serve(orb: &Orb) -> Result<(), Box<dyn std::error::Error>> {

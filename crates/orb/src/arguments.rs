@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::builder::{BuildError, OrbBuilder};
+use crate::builder::{BuildError, LANE_PLACE_FORM, OrbBuilder};
 use crate::policy::{Policy, SyncScope};
 use crate::rt::{MappingChoice, Scheduling};
 use crate::trace::open_sink;
@@ -149,6 +149,28 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
+        names: &[LANE_PLACES],
+        value: LANE_PLACE_FORM,
+        obey: |builder, value| {
+            let (which, endpoints) = value.split_once(' ')?;
+            builder.lane_listen(which, endpoints).ok()
+        },
+    },
+    Known {
+        names: &["-ORBDynamicThreadIdle"],
+        value: MILLISECONDS,
+        obey: |builder, value| Some(builder.dynamic_thread_idle(milliseconds(value)?)),
+    },
+    Known {
+        names: &["-ORBPriorityFallback"],
+        value: "yes or no",
+        obey: |builder, value| match value {
+            "yes" => Some(builder.allow_priority_fallback()),
+            "no" => Some(builder),
+            _ => None,
+        },
+    },
+    Known {
         names: &["-ORBTrace"],
         value: TRACE_PLACE,
         obey: |builder, value| {
@@ -157,6 +179,9 @@ const KNOWN: &[Known] = &[
         },
     },
 ];
+
+/// The one option of two values.
+const LANE_PLACES: &str = "-ORBLaneListenEndpoints";
 
 const MILLISECONDS: &str = "a number of milliseconds";
 
@@ -187,6 +212,9 @@ impl OrbBuilder {
     /// * `-ORBPriorityMapping linear|direct|continuous`: from CORBA priorities to native ones;
     /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the class in which they are meant;
     /// * `-ORBCollocation yes|no`: whether calls of the ORB's own objects stay in the calling thread; TAO's `per-orb` is yes;
+    /// * `-ORBLaneListenEndpoints POOL:LANE ENDPOINT[,ENDPOINT...]`: where lanes listen, as [`OrbBuilder::lane_listen`] reads it;
+    /// * `-ORBDynamicThreadIdle MILLISECONDS`: when threads that were added end; `-ORBPriorityFallback yes|no`: whether the ORB
+    ///   does without priorities that the host does not permit;
     /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
     ///
     /// # Errors
@@ -205,9 +233,15 @@ impl OrbBuilder {
             let Some(known) = known else {
                 return Err(BuildError::UnknownOption(option));
             };
-            let Some(value) = given.next() else {
+            let Some(mut value) = given.next() else {
                 return Err(BuildError::ValueMissing(option));
             };
+            if known.names[0] == LANE_PLACES {
+                let second = given
+                    .next()
+                    .ok_or(BuildError::ValueMissing(option.clone()))?;
+                value = format!("{value} {second}");
+            }
             self = (known.obey)(self, &value).ok_or(BuildError::ValueMalformed {
                 option,
                 value,
@@ -331,6 +365,23 @@ mod tests {
         assert_eq!(
             refuse(&["-ORBCallSpin", "often"]),
             "-ORBCallSpin cannot be 'often': write a number of microseconds, or forever."
+        );
+    }
+
+    #[test]
+    fn the_place_of_a_lane_takes_two_arguments() {
+        let (builder, others) = take(&["-ORBLaneListenEndpoints", "1:*", ":2810,unix:/run/a", "x"]);
+        assert_eq!(others, ["x"]);
+        let places = builder.unwrap().lane_places;
+        assert_eq!((places[0].pool, places[0].lane), (Some(1), None));
+        assert_eq!(places[0].endpoints.len(), 2);
+        assert_eq!(
+            refuse(&["-ORBLaneListenEndpoints", "one:1", ":2810"]),
+            "-ORBLaneListenEndpoints cannot be 'one:1 :2810': write pool:lane and the endpoints, such as 1:0 :2810."
+        );
+        assert_eq!(
+            refuse(&["-ORBLaneListenEndpoints", "1:1"]),
+            "The option -ORBLaneListenEndpoints needs a value after it."
         );
     }
 

@@ -96,7 +96,7 @@ impl Lane {
     /// Hears which priorities will come over a connection (`_bind_priority_band`).
     ///
     /// # Errors
-    /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where the priority of this lane is none of them.
+    /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where this is a lane whose priority is none of them.
     pub(super) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
         let unsaid = raise::bad_param(minor::NONE, Completion::No);
         let said = request.contexts.find(context_id::RT_CORBA_PRIORITY_RANGE);
@@ -104,7 +104,9 @@ impl Lane {
         if low < 0 || low > high {
             return Err(unsaid);
         }
-        let own = self.station.priority.map(Priority::value);
+        // Threads of a pool without lanes take any.
+        let own = self.station.priority.filter(|_| self.station.is_lane);
+        let own = own.map(Priority::value);
         if own.is_some_and(|own| !(low..=high).contains(&own)) {
             return Err(raise::inv_policy(own::LANES_MISSED, Completion::No));
         }

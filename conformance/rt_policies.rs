@@ -11,12 +11,19 @@ use common::octets::Octets;
 use common::rt::{Reference, at, client, done, fresh};
 use common::servant::call;
 use common::{Order, Over, Peer, Wire};
+use std::sync::{Arc, Mutex};
+
 use deckwatch_cdr::{Any, DecodeError, Reader};
+use deckwatch_orb::transport::{
+    Endpoint, Instant64, Listener, PacketPriority, Poller, SocketTransport, Stream, StreamOptions,
+    Transport, TransportError,
+};
 use deckwatch_orb::{
-    Completion, ObjectRef, Orb, Policies, Policy, PolicyErrorCode, PolicyType, Priority,
-    PriorityBand, PriorityModel, Protocol, SetOverrideType, SharedMemoryProtocolProperties,
-    SystemException, SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolError,
-    ThreadpoolId, UnixDomainProtocolProperties, minor,
+    Completion, NetworkPriority, NetworkPriorityMapping, ObjectRef, Orb, Policies, Policy,
+    PolicyErrorCode, PolicyType, Priority, PriorityBand, PriorityModel, Protocol, SetOverrideType,
+    SharedMemoryProtocolProperties, SystemException, SystemExceptionKind as Kind,
+    TcpProtocolProperties, ThreadpoolError, ThreadpoolId, UnixDomainProtocolProperties, minor,
+    own_minor,
 };
 
 fn priority(number: i16) -> Priority {
@@ -336,5 +343,105 @@ fn a_server_takes_a_band_that_its_lane_lies_in_and_refuses_others() {
             let (id, _, _) = bind(number, order, range).exception();
             assert_eq!(id, format!("IDL:omg.org/CORBA/{refused}:1.0"), "{range:?}");
         }
+    }
+}
+
+#[test]
+fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_network_priority() {
+    let taken = Taken::default();
+    let transport = Noting(SocketTransport::default(), Arc::clone(&taken));
+    let rt = client().rt_orb();
+    let tcp = rt.create_tcp_protocol_properties(20_000, 30_000, false, false, false, true);
+    let protocols = rt.create_server_protocol_policy(&[Protocol::tcp(tcp)]);
+    let builder = Orb::builder()
+        .transport(Arc::new(transport))
+        .server_protocols(protocols.expect("sound"));
+    let world = LaneWorld::with(Over::Tcp, builder);
+    world.pool(&[0, 32_767]);
+    let listened = std::mem::take(&mut *taken.lock().expect("nobody panics with it"));
+    let packets = |dscp, queue| Some(PacketPriority { dscp, queue });
+    let expected = [None, packets(0, 0), packets(46, 6)].map(|packets| StreamOptions {
+        send_buffer: 20_000,
+        receive_buffer: 30_000,
+        keep_alive: false,
+        no_delay: false,
+        dont_route: false,
+        packets,
+    });
+    assert_eq!(listened, expected);
+    // One that the host does not permit makes no pool.
+    let manager = world.orb.network_priority_mapping_manager();
+    manager.set_mapping(Highest).expect("the first");
+    let lanes = [common::lanes::lane(5)];
+    let pool = world
+        .orb
+        .rt_orb()
+        .create_threadpool_with_lanes(0, &lanes, false, None);
+    let denied = SystemException::new(
+        Kind::NoPermission,
+        own_minor::NETWORK_PRIORITY_DENIED,
+        Completion::No,
+    );
+    assert_eq!(pool.map(drop), Err(denied));
+}
+
+/// How a transport was asked to listen.
+type Taken = Arc<Mutex<Vec<StreamOptions>>>;
+
+/// Sockets, with a note of how each listener was asked for. What needs a permission is denied.
+struct Noting(SocketTransport, Taken);
+
+impl Transport for Noting {
+    fn now(&self) -> Instant64 {
+        self.0.now()
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        self.0.connect(endpoint, deadline)
+    }
+
+    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
+        self.listen_with(endpoint, &StreamOptions::default())
+    }
+
+    fn listen_with(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        self.1.lock().expect("nobody panics with it").push(*options);
+        if options.packets.is_some_and(|packets| packets.queue > 6) {
+            return Err(TransportError::Denied);
+        }
+        self.0.listen_with(endpoint, options)
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        self.0.poller()
+    }
+
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
+        self.0.outward_hosts(over_ipv6)
+    }
+
+    fn host_name(&self) -> String {
+        self.0.host_name()
+    }
+}
+
+/// A mapping to what needs a privilege.
+struct Highest;
+
+impl NetworkPriorityMapping for Highest {
+    fn to_network(&self, _: Priority) -> Option<NetworkPriority> {
+        Some(NetworkPriority { dscp: 46, queue: 7 })
+    }
+
+    fn to_corba(&self, _: NetworkPriority) -> Option<Priority> {
+        None
     }
 }

@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
-use crate::rt::{LanePlace, MappingChoice, PriorityMapping, Scheduling};
+use crate::rt::{LanePlace, MappingChoice, PriorityMapping, Protocols, Scheduling};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
@@ -27,6 +27,7 @@ pub struct OrbBuilder {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published: Vec<Endpoint>,
     pub(crate) lane_places: Vec<LanePlace>,
+    pub(crate) server_protocols: Option<Protocols>,
     pub(crate) id: String,
     pub(crate) initial: Vec<(String, String)>,
     pub(crate) default_initial: Option<String>,
@@ -117,6 +118,7 @@ impl Default for OrbBuilder {
             endpoints: Vec::new(),
             published: Vec::new(),
             lane_places: Vec::new(),
+            server_protocols: None,
             id: String::new(),
             initial: Vec::new(),
             default_initial: None,
@@ -257,6 +259,13 @@ impl OrbBuilder {
             })?;
         self.lane_places.push(place);
         Ok(self)
+    }
+
+    /// RTCORBA::ServerProtocolPolicy of the ORB: how connections are taken at its endpoints, those of its lanes too. Where the network
+    /// priority of TCP is enabled the packets of a lane have that of its priority, and a pool whose lanes may not have it is not made.
+    pub fn server_protocols(mut self, protocols: Protocols) -> Self {
+        self.server_protocols = Some(protocols);
+        self
     }
 
     /// Lets threads work at the priority they begin with where the host does not permit that of their lane, their request or

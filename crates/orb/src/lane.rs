@@ -183,7 +183,10 @@ impl Lane {
         endpoints: &[Endpoint],
     ) -> Result<Self, (Endpoint, TransportError)> {
         let transport = Arc::clone(&orb.client.transport);
-        let listen = |at: &Endpoint| transport.listen(at).map_err(|error| (at.clone(), error));
+        let listen = |at: &Endpoint| {
+            orb.listen(at, station.priority)
+                .map_err(|error| (at.clone(), error))
+        };
         let listeners = endpoints
             .iter()
             .map(listen)

@@ -19,7 +19,7 @@ use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
-use crate::rt::{LanePlace, NamedMutexes, PoolLane, Threadpools};
+use crate::rt::{LanePlace, NamedMutexes, PoolLane, Protocols, Threadpools};
 use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
@@ -55,6 +55,7 @@ pub(crate) struct Settings {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) published: Vec<Endpoint>,
     pub(crate) lane_places: Vec<LanePlace>,
+    pub(crate) server_protocols: Option<Protocols>,
     id: String,
     default_initial: Option<String>,
     pub(crate) shape: LaneShape,
@@ -111,6 +112,7 @@ impl OrbCore {
                 endpoints: builder.endpoints,
                 published: builder.published,
                 lane_places: builder.lane_places,
+                server_protocols: builder.server_protocols,
                 id: builder.id,
                 default_initial: builder.default_initial,
                 shape: builder.shape,

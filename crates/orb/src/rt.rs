@@ -11,6 +11,7 @@ mod places;
 mod policy;
 mod priority;
 mod rtorb;
+mod streams;
 mod threadpool;
 
 pub(crate) use components::{exposed_policies, lane_endpoints};
@@ -34,5 +35,6 @@ pub use priority::{
 };
 pub(crate) use priority::{MappingChoice, Mappings};
 pub use rtorb::RtOrb;
+pub(crate) use streams::stream_options;
 pub(crate) use threadpool::{PoolLane, Threadpool, Threadpools};
 pub use threadpool::{RequestBuffering, ThreadpoolError, ThreadpoolLane};

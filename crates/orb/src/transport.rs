@@ -142,6 +142,19 @@ pub trait Transport: Send + Sync + 'static {
     /// What stands in the way.
     fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError>;
 
+    /// Listens at `endpoint` for connections with these options. A transport that has none listens without.
+    ///
+    /// # Errors
+    /// As [`Transport::listen`]; [`TransportError::Denied`] for a priority of packets that the host does not permit.
+    fn listen_with(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let _has_none = options;
+        self.listen(endpoint)
+    }
+
     /// A poller for the streams and listeners of this transport.
     ///
     /// # Errors
@@ -202,15 +215,6 @@ pub trait Stream: Send + Sync {
     /// # Errors
     /// How the connection broke.
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError>;
-
-    /// Gives what is written from now on this priority on the network. A transport whose connections cross none does nothing.
-    ///
-    /// # Errors
-    /// [`TransportError::Denied`] where the host does not permit it.
-    fn set_packet_priority(&self, packets: PacketPriority) -> Result<(), TransportError> {
-        let _crosses_none = packets;
-        Ok(())
-    }
 
     /// Ends both directions; whoever waits in a read comes back.
     fn shutdown(&self);

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deckwatch_orb::{
-    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityModel,
-    PriorityModelPolicy, RebindMode, RequestBuffering, RequestProcessing, Scheduling,
-    ServantRetention, SetOverrideType, SyncScope, SystemException, ThreadPolicy, ThreadpoolLane,
+    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityBand,
+    PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols, RebindMode,
+    RequestBuffering, RequestProcessing, Scheduling, ServantRetention, SetOverrideType, SyncScope,
+    SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane,
 };
 use support::{Server, call, call_octets, note, noted};
 
@@ -74,7 +75,11 @@ fn allocations_at(
         .build()
         .unwrap();
     let server = Server::with(fixed);
-    let client = Orb::builder().buffer_size(64 << 10).build().unwrap();
+    let client = Orb::builder()
+        .scheduling(Scheduling::Other)
+        .buffer_size(64 << 10)
+        .build()
+        .unwrap();
     let bench = client.string_to_object(&server.text).unwrap().unwrap();
     let bench = configure(&server, &client, &bench);
     prepare(&server, &bench);
@@ -295,6 +300,61 @@ fn requests_of_threadpools_take_no_memory() {
     }
 }
 
+/// Bands, a private connection, protocols, and a caller whose priority goes from lane to lane.
+fn ways_of_real_time_take_no_memory() {
+    let priority = |number| Priority::new(number).expect("not negative");
+    let band = |low, high| PriorityBand {
+        low: priority(low),
+        high: priority(high),
+    };
+    let lane = |number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 1,
+        dynamic_threads: 0,
+    };
+    let current = std::cell::OnceCell::new();
+    let refer = |server: &Server, client: &Orb, _: &ObjectRef| {
+        let rt = server.orb.rt_orb();
+        let pool = rt.create_threadpool_with_lanes(0, &[lane(5), lane(90)], false, None);
+        let policies = Policies {
+            threadpool: Some(pool.unwrap()),
+            priority_model: Some(PriorityModelPolicy {
+                priority_model: PriorityModel::ClientPropagated,
+                server_priority: priority(5),
+            }),
+            ..Policies::default()
+        };
+        let manager = server.root.the_poa_manager();
+        let poa = server.root.create_poa("ways", Some(manager), &policies);
+        let poa = poa.unwrap();
+        let id = poa.activate_object(server.bench.clone()).unwrap();
+        let text = poa.id_to_reference(&id).unwrap().to_string();
+        let _first = current.set(client.rt_current());
+        let tcp = Protocol::tcp(TcpProtocolProperties {
+            enable_network_priority: true,
+            ..TcpProtocolProperties::default()
+        });
+        let own = [
+            Policy::PrivateConnection,
+            Policy::ClientProtocol(Protocols::new(&[tcp]).unwrap()),
+            Policy::PriorityBandedConnection(
+                PriorityBands::new(&[band(0, 9), band(10, 99)]).unwrap(),
+            ),
+        ];
+        let object = client.string_to_object(&text).unwrap().unwrap();
+        let how = SetOverrideType::SetOverride;
+        object.set_policy_overrides(&own, how).unwrap()
+    };
+    let one = |object: &ObjectRef| {
+        let current = current.get().expect("set before the first call");
+        for number in [5, 7, 60, 99] {
+            current.set_the_priority(priority(number)).unwrap();
+            call(object, "ping").unwrap();
+        }
+    };
+    assert_eq!(allocations_with(refer, |_, _| {}, one), 0);
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -313,5 +373,12 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     objects_of_every_adapter_take_no_memory();
     collocated_calls_take_no_memory();
     requests_of_threadpools_take_no_memory();
+    // The thread keeps the priority that it is given.
+    std::thread::scope(|scope| {
+        scope
+            .spawn(ways_of_real_time_take_no_memory)
+            .join()
+            .unwrap()
+    });
     an_allocation_on_the_way_is_counted();
 }

@@ -90,12 +90,7 @@ impl StreamSocket {
         }
         rustix::io::ioctl_fionbio(&fd, false)?;
         let stream = Self::adopt_tcp(fd)?;
-        if !options.no_delay {
-            sockopt::set_tcp_nodelay(&stream.fd, false)?;
-        }
-        if !options.keep_alive {
-            sockopt::set_socket_keepalive(&stream.fd, false)?;
-        }
+        options.switch_off(&stream.fd)?;
         Ok(stream)
     }
 
@@ -288,6 +283,8 @@ impl AsFd for StreamSocket {
 #[derive(Debug)]
 pub struct TcpListener {
     fd: OwnedFd,
+    /// What the connections that it takes have.
+    options: StreamOptions,
 }
 
 impl TcpListener {
@@ -301,7 +298,19 @@ impl TcpListener {
         sockopt::set_socket_reuseaddr(&fd, true)?;
         net::bind(&fd, &address)?;
         net::listen(&fd, backlog)?;
-        Ok(Self { fd })
+        let options = StreamOptions::default();
+        Ok(Self { fd, options })
+    }
+
+    /// Gives the connections that are taken from now on these options.
+    ///
+    /// # Errors
+    /// What the kernel answers to an option; `PermissionDenied` for a priority of packets that it does not permit.
+    pub fn with_options(mut self, options: StreamOptions) -> io::Result<Self> {
+        options.set_buffers(&self.fd)?;
+        options.set_route(&self.fd)?;
+        self.options = options;
+        Ok(self)
     }
 
     /// Takes one waiting connection. `None`: none waits (or it went away again).
@@ -310,10 +319,20 @@ impl TcpListener {
     /// What the kernel answers; see [`is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
-            Ok(fd) => Ok(StreamSocket::adopt_tcp(fd).ok()),
+            Ok(fd) => Ok(self.adopt(fd).ok()),
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Buffers and route it has from this socket; the rest it is given here.
+    fn adopt(&self, fd: OwnedFd) -> io::Result<StreamSocket> {
+        let stream = StreamSocket::adopt_tcp(fd)?;
+        self.options.switch_off(&stream.fd)?;
+        if let Some(packets) = self.options.packets {
+            stream.set_packet_priority(packets)?;
+        }
+        Ok(stream)
     }
 
     /// The address it listens at, with the port the kernel chose.

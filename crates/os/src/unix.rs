@@ -80,6 +80,7 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 pub struct UnixListener {
     fd: OwnedFd,
+    options: StreamOptions,
     path: PathBuf,
     /// Device and number of the file it made: what stands at the path later may be another's.
     file: (u64, u64),
@@ -107,6 +108,7 @@ impl UnixListener {
         let made = fs::stat(path)?;
         let listener = Self {
             fd,
+            options: StreamOptions::default(),
             path: path.to_owned(),
             file: (made.st_dev, made.st_ino),
         };
@@ -118,13 +120,23 @@ impl UnixListener {
         Ok(listener)
     }
 
+    /// Gives the connections that are taken from now on the buffers of these options.
+    #[must_use]
+    pub const fn with_options(mut self, options: StreamOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     /// Takes one waiting connection. `None`: none waits (or it went away again).
     ///
     /// # Errors
     /// What the kernel answers; see [`crate::stream::is_exhaustion`].
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
-            Ok(fd) => Ok(Some(StreamSocket::adopt(fd))),
+            Ok(fd) => {
+                self.options.set_buffers(&fd)?;
+                Ok(Some(StreamSocket::adopt(fd)))
+            }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -4,7 +4,7 @@
 use super::routes::Place;
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{
-    Exposed, NetworkPriorityMapping, Priority, PriorityBand, PriorityModel, Protocol,
+    self, Exposed, NetworkPriorityMapping, Priority, PriorityBand, PriorityModel, Protocol,
     ProtocolProperties,
 };
 use crate::transport::{Endpoint, StreamOptions};
@@ -195,19 +195,7 @@ impl Want {
         endpoint: &Endpoint,
         mapping: &dyn NetworkPriorityMapping,
     ) -> Result<StreamOptions, SystemException> {
-        let number = endpoint.protocol_type();
-        let mut protocols = protocols.iter();
-        let protocol = protocols.find(|protocol| protocol.protocol_type == number);
-        let properties = protocol.and_then(|protocol| protocol.properties.as_ref());
-        let mut options = properties.map_or_else(StreamOptions::default, stream_options);
-        if let (Some(ProtocolProperties::Tcp(tcp)), Some(priority)) = (properties, self.packets)
-            && tcp.enable_network_priority
-        {
-            let unmappable = raise::data_conversion(minor::PRIORITY_UNMAPPABLE, Completion::No);
-            let network = mapping.to_network(priority).ok_or(unmappable)?;
-            options.packets = Some(network.into());
-        }
-        Ok(options)
+        rt::stream_options(protocols, endpoint, mapping, self.packets)
     }
 }
 
@@ -250,26 +238,5 @@ fn either<'p, T>(
         (true, _) => Ok(said),
         (false, true) => Ok(set),
         (false, false) => Err(Inconsistent::new(minor::POLICIES_IRRECONCILABLE, kind)),
-    }
-}
-
-/// What the properties of a protocol mean for a socket.
-fn stream_options(properties: &ProtocolProperties) -> StreamOptions {
-    let size = |octets: i32| u32::try_from(octets).unwrap_or(0);
-    match properties {
-        ProtocolProperties::Tcp(tcp) => StreamOptions {
-            send_buffer: size(tcp.send_buffer_size),
-            receive_buffer: size(tcp.recv_buffer_size),
-            keep_alive: tcp.keep_alive,
-            no_delay: tcp.no_delay,
-            dont_route: tcp.dont_route,
-            packets: None,
-        },
-        ProtocolProperties::UnixDomain(unix) => StreamOptions {
-            send_buffer: size(unix.send_buffer_size),
-            receive_buffer: size(unix.recv_buffer_size),
-            ..StreamOptions::default()
-        },
-        ProtocolProperties::SharedMemory(_) => StreamOptions::default(),
     }
 }

@@ -1,7 +1,10 @@
 //! Where lanes listen, and where others reach them.
 
-use crate::orb::Settings;
-use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
+use super::{Priority, Protocols, stream_options};
+use crate::orb::{OrbCore, Settings};
+use crate::transport::{
+    ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Listener, Transport, TransportError,
+};
 
 /// Endpoints for a lane, as the user has said (`-ORBLaneListenEndpoints`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,24 @@ impl LanePlace {
 
     fn is_of(&self, pool: u32, lane: usize) -> bool {
         self.pool.is_none_or(|of| of == pool) && self.lane.is_none_or(|of| of == lane)
+    }
+}
+
+impl OrbCore {
+    /// Listens at an endpoint for connections as the server's protocols have it, and for calls of this priority.
+    pub(crate) fn listen(
+        &self,
+        at: &Endpoint,
+        priority: Option<Priority>,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let protocols = self
+            .settings
+            .server_protocols
+            .map_or(&[][..], Protocols::slice);
+        let network = self.client.network.current();
+        let options = stream_options(protocols, at, network.as_ref(), priority);
+        let options = options.map_err(|_| TransportError::Denied)?;
+        self.client.transport.listen_with(at, &options)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::builder::BuildError;
 use crate::lane::{Lane, LaneShape, Station};
 use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
 use crate::orb::OrbCore;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, TransportError};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -258,8 +258,14 @@ impl OrbCore {
             idle: self.settings.dynamic_thread_idle,
         };
         let endpoints = places::of_lane(&self.settings, pool.0, index);
-        let cannot_listen = raise::no_resources(own::LANE_CANNOT_LISTEN, Completion::No);
-        let lane = Lane::new(self, shape, station, &endpoints).map_err(|_| cannot_listen)?;
+        let lane =
+            Lane::new(self, shape, station, &endpoints).map_err(|(_, error)| match error {
+                // A port that is not permitted comes here too: both are permissions that the process lacks.
+                TransportError::Denied if self.settings.server_protocols.is_some() => {
+                    raise::no_permission(own::NETWORK_PRIORITY_DENIED, Completion::No)
+                }
+                _ => raise::no_resources(own::LANE_CANNOT_LISTEN, Completion::No),
+            })?;
         let lane = Arc::new(lane);
         lane.start().inspect_err(|_| lane.shutdown())?;
         let transport = self.client.transport.as_ref();

@@ -11,8 +11,8 @@ use deckwatch_os::{poller, wake::Wake};
 
 use super::resolve::addresses;
 use super::{
-    Endpoint, Event, Instant64, Interest, Listener, PacketPriority, Poller, Source, Stream,
-    StreamOptions, Transport, TransportError, shared_memory,
+    Endpoint, Event, Instant64, Interest, Listener, Poller, Source, Stream, StreamOptions,
+    Transport, TransportError, shared_memory,
 };
 use crate::limits::LISTEN_BACKLOG;
 
@@ -71,12 +71,20 @@ impl Transport for SocketTransport {
     }
 
     fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
+        self.listen_with(endpoint, &StreamOptions::default())
+    }
+
+    fn listen_with(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
         match endpoint {
-            Endpoint::Tcp { host, port } => listen_tcp(host, *port),
+            Endpoint::Tcp { host, port } => listen_tcp(host, *port, options),
             Endpoint::Unix { path, .. } => {
                 let path = Path::new(path);
                 UnixListener::listen(path, LISTEN_BACKLOG, self.unix_permissions)
-                    .map(|listener| Box::new(listener) as Box<dyn Listener>)
+                    .map(|listener| Box::new(listener.with_options(*options)) as Box<dyn Listener>)
                     .map_err(|error| fact_of_path(&error))
             }
             Endpoint::SharedMemory { path, .. } => {
@@ -119,10 +127,15 @@ fn connect_tcp(
     Err(failure)
 }
 
-fn listen_tcp(host: &str, port: u16) -> Result<Box<dyn Listener>, TransportError> {
+fn listen_tcp(
+    host: &str,
+    port: u16,
+    options: &StreamOptions,
+) -> Result<Box<dyn Listener>, TransportError> {
     let mut failure = TransportError::UnknownHost;
     for address in addresses(host, port, None)? {
-        match TcpListener::listen(address, LISTEN_BACKLOG) {
+        let listening = TcpListener::listen(address, LISTEN_BACKLOG);
+        match listening.and_then(|listener| listener.with_options(*options)) {
             Ok(listener) => return Ok(Box::new(listener)),
             Err(error) => failure = fact(&error),
         }
@@ -201,10 +214,6 @@ impl Stream for StreamSocket {
 
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
         Self::write_now(self, octets).map_err(|error| fact(&error))
-    }
-
-    fn set_packet_priority(&self, packets: PacketPriority) -> Result<(), TransportError> {
-        Self::set_packet_priority(self, packets).map_err(|error| fact(&error))
     }
 
     fn shutdown(&self) {

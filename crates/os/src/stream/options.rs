@@ -48,7 +48,7 @@ pub struct PacketPriority {
 }
 
 impl StreamOptions {
-    /// Before a socket connects.
+    /// Before a socket connects, listens or is used.
     pub(crate) fn set_buffers(&self, fd: &OwnedFd) -> io::Result<()> {
         if self.send_buffer != 0 {
             set_size(fd, libc::SO_SNDBUF, self.send_buffer)?;
@@ -59,7 +59,18 @@ impl StreamOptions {
         Ok(())
     }
 
-    /// Before a socket connects, so that its first packet goes as all others.
+    /// What connections have unless it is switched off.
+    pub(super) fn switch_off(&self, fd: &OwnedFd) -> io::Result<()> {
+        if !self.no_delay {
+            sockopt::set_tcp_nodelay(fd, false)?;
+        }
+        if !self.keep_alive {
+            sockopt::set_socket_keepalive(fd, false)?;
+        }
+        Ok(())
+    }
+
+    /// Before a socket connects or listens, so that its first packet goes as all others.
     pub(super) fn set_route(&self, fd: &OwnedFd) -> io::Result<()> {
         if self.dont_route {
             set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)?;
@@ -160,6 +171,29 @@ mod tests {
             crate::option::words(fd.as_fd(), libc::SOL_SOCKET, libc::SO_DONTROUTE).unwrap();
         assert_eq!(dont_route, 1);
         assert_eq!(Some(stream.packet_priority().unwrap()), options.packets);
+    }
+
+    #[test]
+    fn a_connection_that_is_taken_has_the_options_of_the_listener() {
+        let options = StreamOptions {
+            send_buffer: 20_000,
+            receive_buffer: 30_000,
+            keep_alive: false,
+            no_delay: false,
+            dont_route: false,
+            packets: Some(PacketPriority { dscp: 10, queue: 6 }),
+        };
+        let (listener, _near) = connected([127, 0, 0, 1], &StreamOptions::default()).unwrap();
+        let listener = listener.with_options(options).expect("permitted to all");
+        let _near = StreamSocket::connect(listener.local_address().unwrap(), None).unwrap();
+        let before = listener.accept().unwrap().expect("it waits");
+        assert_eq!(Some(before.packet_priority().unwrap()), options.packets);
+        let later = listener.accept().unwrap().expect("it waits");
+        let fd = &later.fd;
+        assert_eq!(sockopt::socket_send_buffer_size(fd).unwrap(), 40_000);
+        assert_eq!(sockopt::socket_recv_buffer_size(fd).unwrap(), 60_000);
+        assert!(!sockopt::socket_keepalive(fd).unwrap() && !sockopt::tcp_nodelay(fd).unwrap());
+        assert_eq!(Some(later.packet_priority().unwrap()), options.packets);
     }
 
     #[test]

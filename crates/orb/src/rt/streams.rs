@@ -1,0 +1,47 @@
+//! What protocol properties mean for the connections of an endpoint, at either end.
+
+use deckwatch_os::stream::StreamOptions;
+
+use super::{NetworkPriorityMapping, Priority, Protocol, ProtocolProperties};
+use crate::transport::Endpoint;
+use crate::{Completion, SystemException, minor, raise};
+
+/// How connections of calls of this priority are made to, or taken at, an endpoint.
+///
+/// # Errors
+/// DATA_CONVERSION where their packets are to have a priority and the mapping has none.
+pub(crate) fn stream_options(
+    protocols: &[Protocol],
+    endpoint: &Endpoint,
+    mapping: &dyn NetworkPriorityMapping,
+    priority: Option<Priority>,
+) -> Result<StreamOptions, SystemException> {
+    let number = endpoint.protocol_type();
+    let mut protocols = protocols.iter();
+    let protocol = protocols.find(|protocol| protocol.protocol_type == number);
+    let properties = protocol.and_then(|protocol| protocol.properties.as_ref());
+    let size = |octets: i32| u32::try_from(octets).unwrap_or(0);
+    Ok(match properties {
+        Some(ProtocolProperties::Tcp(tcp)) => StreamOptions {
+            send_buffer: size(tcp.send_buffer_size),
+            receive_buffer: size(tcp.recv_buffer_size),
+            keep_alive: tcp.keep_alive,
+            no_delay: tcp.no_delay,
+            dont_route: tcp.dont_route,
+            packets: match priority.filter(|_| tcp.enable_network_priority) {
+                None => None,
+                Some(priority) => {
+                    let unmappable =
+                        raise::data_conversion(minor::PRIORITY_UNMAPPABLE, Completion::No);
+                    Some(mapping.to_network(priority).ok_or(unmappable)?.into())
+                }
+            },
+        },
+        Some(ProtocolProperties::UnixDomain(unix)) => StreamOptions {
+            send_buffer: size(unix.send_buffer_size),
+            receive_buffer: size(unix.recv_buffer_size),
+            ..StreamOptions::default()
+        },
+        Some(ProtocolProperties::SharedMemory(_)) | None => StreamOptions::default(),
+    })
+}

@@ -7,6 +7,8 @@ fn main() {
         .file(format!("{idl}/omg/CosNaming.idl"))
         .compile();
     deckwatch_idl::build::Builder::new()
+        .ami()
+        .file(format!("{idl}/deckwatch/asynchronous.idl"))
         .file(format!("{idl}/deckwatch/echo.idl"))
         .file(format!("{idl}/deckwatch/types.idl"))
         .file(format!("{idl}/deckwatch/omniorb_examples.idl"))

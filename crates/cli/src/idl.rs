@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Say where the Rust of an included IDL module is
     #[arg(long = "extern", value_name = "MODULE=PATH")]
     external: Vec<String>,
+    /// Generate asynchronous calls too: `sendc_` and `sendp_` operations, reply handlers and pollers
+    #[arg(long, conflicts_with_all = ["list", "check"])]
+    ami: bool,
     /// Write to this file, or into this folder, instead of the output
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["list", "check"])]
     output: Option<PathBuf>,
@@ -90,6 +93,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn config(args: &Args) -> anyhow::Result<Config> {
     let mut config = Config {
         siblings: args.files.clone(),
+        ami: args.ami,
         ..Config::default()
     };
     for text in &args.external {

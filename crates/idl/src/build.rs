@@ -83,6 +83,13 @@ impl Builder {
         self
     }
 
+    /// Generates asynchronous calls too: `sendc_` and `sendp_` operations, reply handlers and pollers. The files of an interface's bases
+    /// are to be generated with them as well.
+    pub fn ami(mut self) -> Self {
+        self.config.ami = true;
+        self
+    }
+
     /// Where the output goes; `OUT_DIR` unless said otherwise.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());

@@ -13,6 +13,7 @@ mod diagnostic;
 mod fixed;
 pub mod fuzzing;
 pub mod generate;
+mod implied;
 mod layout;
 mod lexer;
 pub mod limits;

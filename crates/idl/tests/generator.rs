@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use deckwatch_idl::Model;
 use deckwatch_idl::build::Builder;
+use deckwatch_idl::generate::{Config, generate};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated")
@@ -35,4 +37,39 @@ fn generated_code_is_what_the_generator_makes_today() {
             kept.display()
         );
     }
+}
+
+/// Rust of a text, with asynchronous calls.
+fn asynchronous(text: &str) -> String {
+    let config = Config {
+        ami: true,
+        ..Config::default()
+    };
+    let model = Model::parse("t.idl", text).unwrap_or_else(|errors| panic!("{errors}"));
+    generate(&model, &config).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn asynchronous_calls_are_generated_where_they_are_wanted_and_have_names_of_their_own() {
+    let text = "
+        interface AMI_NavHandler {};
+        interface Nav { long sendc_speed(); long speed(); oneway void stop(); };
+        local interface Here { void look(); };";
+    let rust = asynchronous(text);
+    for wanted in [
+        "IDL:AMI_AMI_NavHandler:1.0",
+        "fn sendc_ami_speed(",
+        "fn sendc_sendc_speed(",
+        "fn sendp_speed(",
+        "struct AMINavPoller",
+        "trait AMINavExceptionHolder",
+    ] {
+        assert!(rust.contains(wanted), "{wanted}");
+    }
+    for unwanted in ["sendc_stop", "AMI_HereHandler"] {
+        assert!(!rust.contains(unwanted), "{unwanted}");
+    }
+    let model = Model::parse("t.idl", text).unwrap();
+    let plain = generate(&model, &Config::default()).unwrap();
+    assert!(!plain.contains("Poller") && !plain.contains("ExceptionHolder"));
 }

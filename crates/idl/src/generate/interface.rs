@@ -37,7 +37,8 @@ impl<'m> Generator<'m> {
         let errors = self.error_enums(&all, id, at)?;
         let service = self.service(id, definition, interface, &all, at)?;
         let skeleton = self.skeleton(id, definition, interface, &all, at)?;
-        Ok(quote! { #service #errors #reference #skeleton })
+        let asynchronous = self.asynchronous_types(id, definition, interface, &all, at)?;
+        Ok(quote! { #service #errors #reference #skeleton #asynchronous })
     }
 
     /// A local or an abstract interface: what a servant implements. Nothing of a local one goes over the wire; an abstract one is the base of

@@ -1,5 +1,6 @@
 //! Rust from a [`Model`], by `spec/mapping.md`.
 
+mod asynchronous;
 mod bound;
 mod data;
 mod docs;
@@ -16,6 +17,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Reporter};
+use crate::implied::{Handlers, with_handlers};
 use crate::model::{DefId, DefinitionKind, Model};
 use crate::source::{FileId, Span};
 use names::{Names, ident, inside};
@@ -32,6 +34,8 @@ pub struct Config {
     pub extern_modules: Vec<(String, String)>,
     /// Files whose Rust is brought into the same module as this one's: what is included from them is referred to there.
     pub siblings: Vec<PathBuf>,
+    /// Whether interfaces can be called asynchronously too: `sendc_`, `sendp_`, reply handlers and pollers.
+    pub ami: bool,
 }
 
 impl Default for Config {
@@ -41,6 +45,7 @@ impl Default for Config {
             orb_path: "::deckwatch_orb".into(),
             extern_modules: Vec::new(),
             siblings: Vec::new(),
+            ami: false,
         }
     }
 }
@@ -51,8 +56,17 @@ impl Default for Config {
 /// What has no mapping, and references to included definitions of which `config` does not say where they are.
 pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
     let mut reporter = Reporter::default();
+    let (implied, handlers);
+    let model = if config.ami {
+        (implied, handlers) = with_handlers(model);
+        &implied
+    } else {
+        handlers = Handlers::default();
+        model
+    };
     let mut generator = Generator {
         model,
+        handlers,
         names: Names::new(model),
         cdr: config.cdr_path.clone(),
         orb: config.orb_path.clone(),
@@ -156,6 +170,8 @@ const PRELUDE: &[(&str, &str)] = &[
 
 pub(crate) struct Generator<'a> {
     pub(crate) model: &'a Model,
+    /// Those of asynchronous calls, where they are wanted.
+    pub(crate) handlers: Handlers,
     pub(crate) names: Names,
     pub(crate) cdr: String,
     pub(crate) orb: String,

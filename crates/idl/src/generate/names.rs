@@ -30,6 +30,10 @@ pub(crate) struct InterfaceNames {
     pub(crate) reference: String,
     /// `ISkeleton`.
     pub(crate) skeleton: String,
+    /// The poller of asynchronous calls.
+    pub(crate) poller: String,
+    /// What exception holders raise of it.
+    pub(crate) holder: String,
     /// The methods, in the order of the interface's operations.
     pub(crate) methods: Vec<String>,
     /// The error enums of the operations that raise.
@@ -112,11 +116,15 @@ impl Names {
                 .collect();
             let reference = unique(format!("{name}Ref"), taken);
             let skeleton = unique(format!("{name}Skeleton"), taken);
+            let poller = unique(format!("AMI{name}Poller"), taken);
+            let holder = unique(format!("AMI{name}ExceptionHolder"), taken);
             self.interfaces.insert(
                 id,
                 InterfaceNames {
                     reference,
                     skeleton,
+                    poller,
+                    holder,
                     methods,
                     errors,
                 },

@@ -34,6 +34,7 @@ impl<'m> Generator<'m> {
         for &declared in all {
             methods.push(self.stub(declared, at)?);
         }
+        methods.extend(self.asynchronous_methods(id, all, at)?);
         let widenings = self.widenings(&name, definition, interface, at)?;
         let wire = self.reference_on_the_wire(definition, &name);
         Ok(quote! {
@@ -180,7 +181,7 @@ impl<'m> Generator<'m> {
     }
 
     /// The closure that writes the arguments.
-    fn written_arguments(&self, operation: &Operation) -> TokenStream {
+    pub(super) fn written_arguments(&self, operation: &Operation) -> TokenStream {
         let values: Vec<(&Type, TokenStream)> = inputs(operation)
             .map(|parameter| {
                 let name = parameter_ident(&parameter.name);
@@ -227,7 +228,7 @@ impl<'m> Generator<'m> {
     }
 
     /// The closure that reads the results.
-    fn parsed_results(&self, operation: &Operation, owned: &[String]) -> TokenStream {
+    pub(super) fn parsed_results(&self, operation: &Operation, owned: &[String]) -> TokenStream {
         let cdr = tokens(&self.cdr);
         let types: Vec<&Type> = results(operation).collect();
         if types.is_empty() {
@@ -262,7 +263,7 @@ impl<'m> Generator<'m> {
     }
 
     /// The closure that reads the exceptions.
-    fn parsed_exceptions(
+    pub(super) fn parsed_exceptions(
         &mut self,
         declared: Declared<'_>,
         at: &[String],

@@ -7,6 +7,7 @@ use super::interface::{Declared, inputs, parameter_ident, results};
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
+use crate::implied::REPLY_HANDLER;
 use crate::model::{DefId, Definition, Interface, Type};
 
 impl<'m> Generator<'m> {
@@ -30,9 +31,12 @@ impl<'m> Generator<'m> {
             .ancestors
             .iter()
             .map(|&ancestor| &self.model.definition(ancestor).repository_id);
-        let ids: Vec<&String> = [&definition.repository_id]
+        let is_handler = self.handlers.contain(id);
+        let ids: Vec<&str> = [&definition.repository_id]
             .into_iter()
             .chain(ancestors)
+            .map(String::as_str)
+            .chain(is_handler.then_some(REPLY_HANDLER))
             .collect();
         let (mut arms, mut methods) = (Vec::new(), Vec::new());
         for &declared in all {

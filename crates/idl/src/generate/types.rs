@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Generator, Refused};
 use crate::diagnostic::Diagnostic;
+use crate::implied::EXCEPTION_HOLDER;
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
 use crate::source::Span;
 
@@ -86,6 +87,11 @@ impl Generator<'_> {
             DefinitionKind::Interface(_) => {
                 let reference = self.reference(id, at, span)?;
                 Ok(format!("{}<{reference}>", self.prelude("Option")))
+            }
+            DefinitionKind::Value
+                if self.model.definition(id).repository_id == EXCEPTION_HOLDER =>
+            {
+                Ok(format!("{}::ExceptionHolder", self.orb))
             }
             DefinitionKind::Alias(target) if !self.is_reachable(id) => {
                 let target = target.clone();

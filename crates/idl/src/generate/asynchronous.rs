@@ -1,0 +1,415 @@
+//! Asynchronous calls of an interface: `sendc_` and `sendp_` operations, its poller, and what its exception holders raise.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::quote;
+
+use super::interface::{Declared, inputs, parameter_ident, results, tuple};
+use super::names::ident;
+use super::types::Passing;
+use super::{Generator, Refused, tokens};
+use crate::implied::{has_reply, reply_name};
+use crate::model::{DefId, Definition, Flavour, Interface, Type};
+
+impl<'m> Generator<'m> {
+    /// The operations that can be called asynchronously: those whose interface has a handler.
+    fn with_replies(&self, all: &[Declared<'m>]) -> Vec<Declared<'m>> {
+        let all = all.iter().copied();
+        all.filter(|declared| {
+            has_reply(declared.operation) && self.handlers.of(declared.interface).is_some()
+        })
+        .collect()
+    }
+
+    /// The trait of an interface's handler, as a type to point at.
+    fn handler_type(
+        &mut self,
+        interface: DefId,
+        at: &[String],
+        declared: Declared<'_>,
+    ) -> Result<Option<TokenStream>, Refused> {
+        let Some(handler) = self.handlers.of(interface) else {
+            return Ok(None);
+        };
+        let name = self.names.name(handler).to_owned();
+        let path = self.path(handler, name, at, declared.operation.span)?;
+        Ok(Some(tokens(&path)))
+    }
+
+    /// The methods of `IRef`.
+    pub(super) fn asynchronous_methods(
+        &mut self,
+        id: DefId,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<Vec<TokenStream>, Refused> {
+        if self.handlers.of(id).is_none() {
+            return Ok(Vec::new());
+        }
+        let taken: Vec<String> = all
+            .iter()
+            .map(|&declared| self.method(declared).to_string())
+            .collect();
+        let mut methods = Vec::new();
+        for declared in self.with_replies(all) {
+            methods.push(self.senders(id, declared, &taken, at)?);
+            if declared.interface == id {
+                methods.push(self.delivery(declared, at)?);
+            }
+        }
+        Ok(methods)
+    }
+
+    fn senders(
+        &mut self,
+        id: DefId,
+        declared: Declared<'m>,
+        taken: &[String],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
+        let option = tokens(&self.prelude("Option"));
+        let operation = declared.operation;
+        let Some(handler) = self.handler_type(declared.interface, at, declared)? else {
+            return Ok(TokenStream::new());
+        };
+        let reference = tokens(&self.reference(declared.interface, at, operation.span)?);
+        let deliver = delivery_name(declared);
+        let (sendc, sendp) = (
+            sender("sendc_", declared, taken),
+            sender("sendp_", declared, taken),
+        );
+        let mut parameters = Vec::new();
+        for parameter in inputs(operation) {
+            let name = parameter_ident(&parameter.name);
+            let ty = tokens(&self.argument(&parameter.ty, at, operation.span, "")?);
+            parameters.push(quote! { #name: #ty });
+        }
+        let arguments = self.written_arguments(operation);
+        let wire_name = &operation.wire_name;
+        let poller = ident(&self.names.interface(id).poller.clone());
+        let doc = format!(
+            " Calls `{}` and returns once the request has been sent; the handler is called with the reply.",
+            reply_name(operation)
+        );
+        let poller_doc = format!(
+            " Calls `{}` and returns once the request has been sent; the poller gives the reply.",
+            reply_name(operation)
+        );
+        Ok(quote! {
+            #[doc = #doc]
+            ///
+            /// # Errors
+            /// What kept the request from being sent.
+            pub fn #sendc(
+                &self,
+                ami_handler: #option<::std::sync::Arc<dyn #handler>>,
+                #(#parameters),*
+            ) -> #result<(), #orb::SystemException> {
+                let deliver = ami_handler.map(|handler| -> #orb::Deliver {
+                    ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
+                });
+                self.0.send_callback(#wire_name, #arguments, deliver)
+            }
+
+            #[doc = #poller_doc]
+            ///
+            /// # Errors
+            /// What kept the request from being sent.
+            pub fn #sendp(&self, #(#parameters),*) -> #result<#poller, #orb::SystemException> {
+                self.0.send_poller(#wire_name, #arguments).map(#poller::new)
+            }
+        })
+    }
+
+    /// The function that gives a reply to a handler.
+    fn delivery(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
+        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
+        let operation = declared.operation;
+        let Some(id) = self.handlers.of(declared.interface) else {
+            return Ok(TokenStream::new());
+        };
+        let Some(handler) = self.handler_type(declared.interface, at, declared)? else {
+            return Ok(TokenStream::new());
+        };
+        let place = self.place_among_replies(declared);
+        let methods = &self.names.interface(id).methods;
+        let (told, failed) = (ident(&methods[2 * place]), ident(&methods[2 * place + 1]));
+        let types: Vec<&Type> = results(operation).collect();
+        let names: Vec<Ident> = (0..types.len())
+            .map(|index| ident(&format!("result_{index}")))
+            .collect();
+        let pattern = match &names[..] {
+            [] => quote! { () },
+            [only] => quote! { #only },
+            _ => quote! { (#(#names),*) },
+        };
+        let mut owned = Vec::new();
+        for ty in &types {
+            owned.push(self.owned(ty, at, operation.span)?);
+        }
+        let passed = types
+            .iter()
+            .zip(&names)
+            .map(|(ty, name)| match self.passing(ty) {
+                Passing::Value => quote! { #name },
+                Passing::Reference => quote! { #name.as_ref() },
+                _ => quote! { &#name },
+            });
+        let passed: Vec<TokenStream> = passed.collect();
+        let read = self.parsed_results(operation, &owned);
+        let deliver = delivery_name(declared);
+        Ok(quote! {
+            #[doc(hidden)]
+            pub fn #deliver(
+                handler: &dyn #handler,
+                reply: #orb::AsynchronousReply,
+            ) -> #result<(), #orb::SystemException> {
+                match reply.results(#read) {
+                    Ok(#pattern) => handler.#told(#(#passed),*),
+                    Err(holder) => handler.#failed(&holder),
+                }
+            }
+        })
+    }
+
+    /// How many of its interface's operations before it have replies.
+    fn place_among_replies(&self, declared: Declared<'_>) -> usize {
+        match &self.model.definition(declared.interface).kind {
+            crate::model::DefinitionKind::Interface(interface) => {
+                let before = interface.operations[..declared.index].iter();
+                before.filter(|operation| has_reply(operation)).count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// The poller and the exceptions of an interface; of a handler, that its references are handlers too.
+    pub(super) fn asynchronous_types(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        interface: &Interface,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        if self.handlers.contain(id) {
+            return self.reference_as_handler(id, interface, all, at);
+        }
+        if self.handlers.of(id).is_none() {
+            return Ok(TokenStream::new());
+        }
+        let poller = self.poller(id, definition, all, at)?;
+        let holder = self.exceptions(id, definition, all, at)?;
+        Ok(quote! { #poller #holder })
+    }
+
+    fn poller(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let (orb, option) = (tokens(&self.orb), tokens(&self.prelude("Option")));
+        let name = ident(&self.names.interface(id).poller.clone());
+        let doc = format!(
+            " The reply of an asynchronous call of IDL interface `{}`, for whoever asks for it.",
+            definition.scoped_name
+        );
+        let handler = self
+            .handlers
+            .of(id)
+            .map(|id| self.names.name(id).to_owned());
+        let handler = ident(&handler.unwrap_or_default());
+        let (mut polls, mut arms) = (Vec::new(), Vec::new());
+        for declared in self.with_replies(all) {
+            polls.push(self.poll(declared, at)?);
+            let reference =
+                tokens(&self.reference(declared.interface, at, declared.operation.span)?);
+            let deliver = delivery_name(declared);
+            let wire_name = Literal::string(&declared.operation.wire_name);
+            arms.push(quote! {
+                #wire_name => ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
+            });
+        }
+        let views = self.views_of_poller(&name);
+        Ok(quote! {
+            #[doc = #doc]
+            pub struct #name {
+                poller: #orb::Poller,
+                handler: ::std::sync::Mutex<#option<::std::sync::Arc<dyn #handler>>>,
+            }
+
+            impl #name {
+                fn new(poller: #orb::Poller) -> Self {
+                    Self { poller, handler: ::std::sync::Mutex::new(None) }
+                }
+
+                /// The handler that is to have the reply; none: whoever polls has it.
+                #[must_use]
+                pub fn associated_handler(&self) -> #option<::std::sync::Arc<dyn #handler>> {
+                    self.handler.lock().unwrap_or_else(::std::sync::PoisonError::into_inner).clone()
+                }
+
+                /// Gives the reply to a handler, as if the call had been made with it; none: to whoever polls.
+                pub fn set_associated_handler(&self, handler: #option<::std::sync::Arc<dyn #handler>>) {
+                    let mut kept = self.handler.lock().unwrap_or_else(::std::sync::PoisonError::into_inner);
+                    kept.clone_from(&handler);
+                    self.poller.set_handler(handler.map(|handler| -> #orb::Deliver {
+                        match self.poller.operation_name() {
+                            #(#arms,)*
+                            _ => ::std::boxed::Box::new(|_| Ok(())),
+                        }
+                    }));
+                }
+
+                #(#polls)*
+            }
+
+            #views
+        })
+    }
+
+    /// What every poller is besides.
+    fn views_of_poller(&self, name: &Ident) -> TokenStream {
+        let (orb, name_text) = (tokens(&self.orb), name.to_string());
+        quote! {
+            impl ::std::ops::Deref for #name {
+                type Target = #orb::Poller;
+
+                fn deref(&self) -> &#orb::Poller {
+                    &self.poller
+                }
+            }
+
+            impl ::std::fmt::Debug for #name {
+                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.debug_tuple(#name_text).field(&self.poller).finish()
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
+        let result = tokens(&self.prelude("Result"));
+        let operation = declared.operation;
+        let mut owned = Vec::new();
+        for ty in results(operation) {
+            owned.push(self.owned(ty, at, operation.span)?);
+        }
+        let reply = tuple(&owned);
+        let error = self.error_type(declared, at)?;
+        let read = self.parsed_results(operation, &owned);
+        let exceptions = self.parsed_exceptions(declared, at)?;
+        let wire_name = &operation.wire_name;
+        let method = ident(&super::names::snake_case(&reply_name(operation)));
+        let doc = format!(" The reply of `{}`.", reply_name(operation));
+        Ok(quote! {
+            #[doc = #doc]
+            ///
+            /// # Errors
+            /// What the call has ended in, or that there is no reply yet.
+            pub fn #method(&self, timeout_ms: u32) -> #result<#reply, #error> {
+                self.poller.poll(#wire_name, timeout_ms, #read, #exceptions)
+            }
+        })
+    }
+
+    /// What the holder of an exception raises, operation by operation.
+    fn exceptions(
+        &mut self,
+        id: DefId,
+        definition: &Definition,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let orb = tokens(&self.orb);
+        let name = ident(&self.names.interface(id).holder.clone());
+        let doc = format!(
+            " What the exceptions of IDL interface `{}` are, out of their holders.",
+            definition.scoped_name
+        );
+        let (mut declarations, mut bodies) = (Vec::new(), Vec::new());
+        for declared in self.with_replies(all) {
+            if declared.interface != id {
+                continue;
+            }
+            let error = self.error_type(declared, at)?;
+            let exceptions = self.parsed_exceptions(declared, at)?;
+            let spoken = reply_name(declared.operation);
+            let method = ident(&super::names::snake_case(&format!("raise_{spoken}")));
+            let doc = format!(" The exception of `{spoken}`.");
+            declarations.push(quote! { #[doc = #doc] fn #method(&self) -> #error; });
+            bodies.push(quote! {
+                fn #method(&self) -> #error {
+                    self.raise_exception(#exceptions)
+                }
+            });
+        }
+        Ok(quote! {
+            #[doc = #doc]
+            pub trait #name {
+                #(#declarations)*
+            }
+
+            impl #name for #orb::ExceptionHolder {
+                #(#bodies)*
+            }
+        })
+    }
+
+    /// A reference to a handler is one, whose operations are called where it leads.
+    fn reference_as_handler(
+        &mut self,
+        id: DefId,
+        interface: &Interface,
+        all: &[Declared<'m>],
+        at: &[String],
+    ) -> Result<TokenStream, Refused> {
+        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
+        let reference = ident(&self.names.interface(id).reference.clone());
+        let plain = |id: &DefId| self.model.flavour(*id) == Some(Flavour::Plain);
+        let ancestors = interface.ancestors.iter().copied().filter(plain);
+        let of: Vec<DefId> = [id].into_iter().chain(ancestors).collect();
+        let mut out = TokenStream::new();
+        for of in of {
+            let name = self.names.name(of).to_owned();
+            let span = self.model.definition(of).span;
+            let service = tokens(&self.path(of, name, at, span)?);
+            let mut methods = Vec::new();
+            for &declared in all.iter().filter(|declared| declared.interface == of) {
+                let method = self.method(declared);
+                let (mut parameters, mut passed) = (Vec::new(), Vec::new());
+                for parameter in inputs(declared.operation) {
+                    let name = parameter_ident(&parameter.name);
+                    let ty = self.argument(&parameter.ty, at, declared.operation.span, "")?;
+                    let ty = tokens(&ty);
+                    parameters.push(quote! { #name: #ty });
+                    passed.push(name);
+                }
+                methods.push(quote! {
+                    fn #method(&self, #(#parameters),*) -> #result<(), #orb::SystemException> {
+                        #reference::#method(self, #(#passed),*)
+                    }
+                });
+            }
+            out.extend(quote! { impl #service for #reference { #(#methods)* } });
+        }
+        Ok(out)
+    }
+}
+
+/// `sendc_op`, with `ami_` before the operation's name where that is taken.
+fn sender(prefix: &str, declared: Declared<'_>, taken: &[String]) -> Ident {
+    let name = super::names::snake_case(&reply_name(declared.operation));
+    let mut sender = format!("{prefix}{name}");
+    while taken.contains(&sender) {
+        sender.insert_str(prefix.len(), "ami_");
+    }
+    ident(&sender)
+}
+
+fn delivery_name(declared: Declared<'_>) -> Ident {
+    let name = super::names::snake_case(&reply_name(declared.operation));
+    ident(&format!("deliver_{name}"))
+}

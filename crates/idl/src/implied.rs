@@ -1,0 +1,208 @@
+//! What asynchronous calls imply besides the IDL that is written (CORBA 3.3 part 1, clause 17.8): for each interface a reply handler.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::{
+    Access, DefId, Definition, DefinitionKind, Flavour, Interface, Mode, Model, Operation,
+    Parameter, Type,
+};
+use crate::source::Span;
+
+/// The reply handlers of a model, by the interfaces they are for.
+#[derive(Debug, Default)]
+pub(crate) struct Handlers {
+    by_interface: HashMap<DefId, DefId>,
+    all: HashSet<DefId>,
+}
+
+/// The repository id of what a handler is told of an exception.
+pub(crate) const EXCEPTION_HOLDER: &str = "IDL:omg.org/Messaging/ExceptionHolder:1.0";
+
+/// The repository id of what every handler is.
+pub(crate) const REPLY_HANDLER: &str = "IDL:omg.org/Messaging/ReplyHandler:1.0";
+
+impl Handlers {
+    /// The handler of an interface; none for local and abstract ones, and where none are wanted.
+    pub(crate) fn of(&self, interface: DefId) -> Option<DefId> {
+        self.by_interface.get(&interface).copied()
+    }
+
+    pub(crate) fn contain(&self, id: DefId) -> bool {
+        self.all.contains(&id)
+    }
+}
+
+/// Whether an operation can be called asynchronously.
+pub(crate) fn has_reply(operation: &Operation) -> bool {
+    !operation.oneway
+}
+
+/// What the operation is called in handlers and pollers: an attribute `a` is `get_a` and `set_a`.
+pub(crate) fn reply_name(operation: &Operation) -> String {
+    match operation.attribute {
+        None => operation.name.clone(),
+        Some(Access::Get) => format!("get_{}", operation.name),
+        Some(Access::Set) => format!("set_{}", operation.name),
+    }
+}
+
+/// The model with the handlers of its plain interfaces, each beside its interface.
+pub(crate) fn with_handlers(model: &Model) -> (Model, Handlers) {
+    let (mut model, mut handlers) = (model.clone(), Handlers::default());
+    let holder = add(&mut model, exception_holder());
+    let interfaces: Vec<DefId> = model.definitions().map(|(id, _)| id).collect();
+    for id in interfaces {
+        let definition = model.definition(id).clone();
+        let DefinitionKind::Interface(interface) = &definition.kind else {
+            continue;
+        };
+        if interface.flavour != Flavour::Plain || !interface.defined {
+            continue;
+        }
+        let made = handler(&model, &definition, interface, &handlers, holder);
+        let handler = add(&mut model, made);
+        stand_beside(&mut model, &definition, id, handler);
+        handlers.by_interface.insert(id, handler);
+        handlers.all.insert(handler);
+    }
+    (model, handlers)
+}
+
+fn add(model: &mut Model, definition: Definition) -> DefId {
+    let id = DefId(u32::try_from(model.definitions.len()).unwrap_or(u32::MAX));
+    model.names.insert(definition.scoped_name.clone(), id);
+    model.definitions.push(definition);
+    id
+}
+
+fn stand_beside(model: &mut Model, definition: &Definition, id: DefId, handler: DefId) {
+    let scope = match definition.parent {
+        None => &mut model.roots,
+        Some(parent) => match &mut model.definitions[parent.0 as usize].kind {
+            DefinitionKind::Module(members) => members,
+            _ => return,
+        },
+    };
+    let place = scope.iter().position(|&member| member == id);
+    scope.insert(place.map_or(scope.len(), |place| place + 1), handler);
+}
+
+fn handler(
+    model: &Model,
+    definition: &Definition,
+    interface: &Interface,
+    handlers: &Handlers,
+    holder: DefId,
+) -> Definition {
+    let scope = definition
+        .scoped_name
+        .strip_suffix(&definition.name)
+        .unwrap_or("");
+    let mut name = format!("AMI_{}Handler", definition.name);
+    while model.lookup(&format!("{scope}{name}")).is_some() {
+        name.insert_str(0, "AMI_");
+    }
+    let whole = nowhere(model, definition.whole);
+    let known = |ids: &[DefId]| ids.iter().filter_map(|&id| handlers.of(id)).collect();
+    let operations = interface
+        .operations
+        .iter()
+        .filter(|operation| has_reply(operation));
+    Definition {
+        scoped_name: format!("{scope}{name}"),
+        repository_id: repository_id(definition, &name),
+        name,
+        parent: definition.parent,
+        span: definition.span,
+        whole,
+        kind: DefinitionKind::Interface(Interface {
+            flavour: Flavour::Plain,
+            bases: known(&interface.bases),
+            ancestors: known(&interface.ancestors),
+            members: Vec::new(),
+            operations: operations
+                .flat_map(|operation| replies(operation, holder, whole))
+                .collect(),
+            defined: true,
+        }),
+        depth: definition.depth,
+        nodes: definition.nodes,
+    }
+}
+
+/// A place in the same file that no comment stands at.
+fn nowhere(model: &Model, whole: Span) -> Span {
+    let len = model.sources().file(whole.file).text.len();
+    Span {
+        file: whole.file,
+        start: 0,
+        end: u32::try_from(len).unwrap_or(u32::MAX),
+    }
+}
+
+/// What the handler of an operation is told: its results, or its exception.
+fn replies(operation: &Operation, holder: DefId, whole: Span) -> [Operation; 2] {
+    let given = |name: &str, ty: &Type| Parameter {
+        mode: Mode::In,
+        name: name.to_owned(),
+        ty: ty.clone(),
+    };
+    let result = operation
+        .result
+        .iter()
+        .map(|ty| given("ami_return_val", ty));
+    let parameters = operation.parameters.iter();
+    let returned = parameters
+        .filter(|parameter| parameter.mode != Mode::In)
+        .map(|parameter| given(&parameter.name, &parameter.ty));
+    let name = reply_name(operation);
+    let raised = vec![given("excep_holder", &Type::Named(holder))];
+    [
+        told(name.clone(), result.chain(returned).collect(), whole),
+        told(format!("{name}_excep"), raised, whole),
+    ]
+}
+
+fn told(name: String, parameters: Vec<Parameter>, whole: Span) -> Operation {
+    Operation {
+        wire_name: name.clone(),
+        name,
+        attribute: None,
+        oneway: false,
+        result: None,
+        parameters,
+        raises: Vec::new(),
+        contexts: Vec::new(),
+        span: whole,
+        whole,
+    }
+}
+
+/// As the interface's, with the handler's name for its own.
+fn repository_id(definition: &Definition, name: &str) -> String {
+    let version = definition.repository_id.rsplit_once(':');
+    match version.and_then(|(path, version)| Some((path.strip_suffix(&definition.name)?, version)))
+    {
+        Some((path, version)) => format!("{path}{name}:{version}"),
+        None => format!("IDL:{name}:1.0"),
+    }
+}
+
+fn exception_holder() -> Definition {
+    let nothing = Span {
+        file: crate::source::FileId::MAIN,
+        start: 0,
+        end: 0,
+    };
+    Definition {
+        name: "ExceptionHolder".to_owned(),
+        scoped_name: "Messaging::ExceptionHolder".to_owned(),
+        repository_id: EXCEPTION_HOLDER.to_owned(),
+        parent: None,
+        span: nothing,
+        whole: nothing,
+        kind: DefinitionKind::Value,
+        depth: 0,
+        nodes: 1,
+    }
+}

@@ -61,7 +61,7 @@ enum Action {
 
 #[derive(clap::Args)]
 struct Common {
-    /// Where the two ends run [default: pinned; of `all`: every one]
+    /// Where the two ends run [default: pinned; of `call`: pinned,spinning; of `all`: every one]
     #[arg(
         long,
         visible_alias = "condition",
@@ -138,6 +138,8 @@ enum Where {
     TwoCores,
     /// Wherever the kernel puts them, time sharing
     Default,
+    /// Each end on a processor of its own, time sharing, looking for messages instead of sleeping
+    Spinning,
 }
 
 impl From<Where> for Condition {
@@ -146,6 +148,7 @@ impl From<Where> for Condition {
             Where::Pinned => Self::Pinned,
             Where::TwoCores => Self::TwoCores,
             Where::Default => Self::Default,
+            Where::Spinning => Self::Spinning,
         }
     }
 }
@@ -188,6 +191,7 @@ fn settings(kinds: &[Kind], common: &Common) -> anyhow::Result<Settings> {
         .map_or(String::new(), |commit| format!(" ({commit})"));
     let conditions = match common.conditions[..] {
         [] if kinds.len() > 1 => Condition::ALL.to_vec(),
+        [] if kinds == [Kind::Call] => vec![Condition::Pinned, Condition::Spinning],
         [] => vec![Condition::Pinned],
         ref chosen => chosen.iter().map(|place| (*place).into()).collect(),
     };

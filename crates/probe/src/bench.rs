@@ -22,6 +22,7 @@ mod program;
 mod run;
 pub(crate) mod sockperf;
 mod target;
+mod variant;
 
 pub use case::{Beside, Case, Operation};
 pub use condition::Condition;
@@ -34,6 +35,7 @@ pub use error::BenchError;
 pub use kind::Kind;
 pub use mirror::Inserted;
 pub use run::{Progress, Settings, run};
+pub use variant::Variant;
 
 /// The interfaces that are called.
 #[allow(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deckwatch_probe::bench::{EndPlan, Inserted, Role};
+use deckwatch_probe::bench::{EndPlan, Inserted, Role, Variant};
 
 /// One end of a bench, started by `deckwatch bench` and by nobody else
 #[derive(clap::Args)]
@@ -21,8 +21,10 @@ pub(super) struct Args {
     objects: usize,
     #[arg(long)]
     references: Option<PathBuf>,
+    #[arg(long, value_parser = variant)]
+    variant: Option<Variant>,
     #[arg(long)]
-    shared_poller: bool,
+    lanes: bool,
     #[arg(long, default_value_t = 1)]
     clients: usize,
 }
@@ -37,7 +39,8 @@ impl Args {
             reference: self.reference,
             objects: self.objects,
             references: self.references,
-            shared_poller: self.shared_poller,
+            variant: self.variant.unwrap_or_default(),
+            lanes: self.lanes,
             clients: self.clients,
         }
     }
@@ -46,6 +49,11 @@ impl Args {
 fn role(word: &str) -> Result<Role, String> {
     let found = Role::ALL.iter().find(|role| role.word() == word);
     found.copied().ok_or_else(|| "no role".to_owned())
+}
+
+fn variant(word: &str) -> Result<Variant, String> {
+    let found = Variant::ALL.iter().find(|variant| variant.word() == word);
+    found.copied().ok_or_else(|| "no way to wait".to_owned())
 }
 
 fn inserted(words: &str) -> Result<Inserted, String> {

@@ -100,12 +100,8 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn print_part(out: &mut impl Write, part: &Part) -> io::Result<()> {
-    let poller = if part.shared_poller {
-        ", through a shared poller"
-    } else {
-        ""
-    };
-    writeln!(out, "{}: {}{poller}.", part.kind.word(), part.condition)?;
+    let words = part.variant.words();
+    writeln!(out, "{}: {}{words}.", part.kind.word(), part.condition)?;
     if !part.cases.is_empty() {
         let mut cases = table(&HEADER);
         for case in &part.cases {
@@ -150,11 +146,7 @@ fn counts(counts: &[CountResult]) -> Table {
     ]);
     let number = |count: Option<f64>| count.map_or("-".to_owned(), |it| format!("{it:.3}"));
     for it in counts {
-        let name = if it.shared_poller {
-            format!("{}, shared poller", it.peer)
-        } else {
-            it.peer.clone()
-        };
+        let name = format!("{}{}", it.peer, it.variant.words());
         table.add_row([
             name,
             number(it.allocations),

@@ -14,11 +14,18 @@ pub enum Condition {
     TwoCores,
     /// Wherever the kernel puts them, time sharing.
     Default,
+    /// Each on a processor of its own, time sharing, looking for messages instead of sleeping. Targets of spinning ends are judged here.
+    Spinning,
 }
 
 impl Condition {
     /// Every one.
-    pub const ALL: [Self; 3] = [Self::Pinned, Self::TwoCores, Self::Default];
+    pub const ALL: [Self; 4] = [Self::Pinned, Self::Spinning, Self::TwoCores, Self::Default];
+
+    /// Targets are judged here.
+    pub(super) const fn is_judged(self) -> bool {
+        matches!(self, Self::Pinned | Self::Spinning)
+    }
 
     /// Places of server and client, and the processors left for the bench itself.
     pub(super) fn places(self) -> Result<Places, BenchError> {
@@ -35,8 +42,10 @@ impl Condition {
                 let own = if rest.is_empty() { &all[..] } else { rest };
                 (both, both, own.to_vec())
             }
-            (Self::TwoCores, [rest @ .., first, last]) => {
+            (Self::TwoCores | Self::Spinning, [rest @ .., first, last]) => {
                 let own = if rest.is_empty() { &all[..] } else { rest };
+                // Who spins would keep a processor for himself for ever in a real-time class.
+                let fifo = fifo.filter(|_| self == Self::TwoCores);
                 (
                     place(Some(*last), fifo),
                     place(Some(*first), fifo),
@@ -73,6 +82,9 @@ impl Places {
             (Condition::TwoCores, Some(server), Some(client)) => format!(
                 "server on processor {server}, client on {client}, SCHED_FIFO {FIFO_PRIORITY}, blocking"
             ),
+            (Condition::Spinning, Some(server), Some(client)) => {
+                format!("server on processor {server}, client on {client}, SCHED_OTHER, spinning")
+            }
             _ => "wherever the kernel puts them, SCHED_OTHER, blocking".to_owned(),
         }
     }

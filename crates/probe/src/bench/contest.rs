@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::peer::{Peer, Plan, Program, RunLimits, Shape};
 use super::run::{Progress, Settings};
 use super::sockperf::{self, Sockperf};
+use super::variant::Variant;
 use crate::limits::{BENCH_ROUNDS_MAX, BENCH_SAMPLES_MAX};
 
 /// What runs against each other.
@@ -44,7 +45,7 @@ pub(super) struct Subject {
     pub(super) kind: Kind,
     pub(super) places: Places,
     pub(super) cases: Vec<Case>,
-    pub(super) shared_poller: bool,
+    pub(super) variant: Variant,
     pub(super) rounds: usize,
 }
 
@@ -59,15 +60,13 @@ impl<'s> Contest<'s> {
             path: settings.program.clone(),
             inserted: settings.inserted,
         };
+        let shape = Shape {
+            variant: subject.variant,
+            ..Shape::default()
+        };
         let mut contest = Self {
             kind: subject.kind,
-            raw: start(
-                &subject,
-                settings,
-                "raw TCP",
-                (&own, &own),
-                &Shape::default(),
-            )?,
+            raw: start(&subject, settings, "raw TCP", (&own, &own), &shape)?,
             places: subject.places.clone(),
             rounds: subject.rounds.min(BENCH_ROUNDS_MAX),
             settings,
@@ -79,7 +78,10 @@ impl<'s> Contest<'s> {
             cases: subject.cases.clone(),
         };
         // Ours is alone where only we can be asked for what is measured.
-        let foreign = if subject.shared_poller { &[] } else { programs };
+        let foreign = match subject.variant {
+            Variant::Plain => programs,
+            _ => &[],
+        };
         let all = std::iter::once(("deckwatch", own.clone())).chain(foreign.iter().cloned());
         for (name, program) in all {
             match contest.contestant(&subject, name, &program, &own) {
@@ -120,7 +122,7 @@ impl<'s> Contest<'s> {
             program
         };
         let shape = Shape {
-            shared_poller: subject.shared_poller,
+            variant: subject.variant,
             ..Shape::default()
         };
         let alone = |shape: &Shape| start(subject, self.settings, name, (program, client), shape);
@@ -358,6 +360,10 @@ fn start(
         load,
         shape: Shape {
             clients: settings.low_clients,
+            // Of ours alone: a foreign server knows no lanes, and is called as one.
+            lanes: subject.kind == Kind::Priority
+                && matches!(server, Program::Own { .. })
+                && name != "raw TCP",
             ..shape.clone()
         },
     })
@@ -365,7 +371,7 @@ fn start(
 
 /// The kernel stalls real-time threads that take nearly all of a processor: they rest between runs.
 fn pause(condition: Condition, limits: RunLimits) {
-    if condition != Condition::Default {
+    if matches!(condition, Condition::Pinned | Condition::TwoCores) {
         std::thread::sleep(limits.budget / 2);
     }
 }

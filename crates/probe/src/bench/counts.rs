@@ -7,6 +7,7 @@ use super::error::BenchError;
 use super::kind::SMALL;
 use super::peer::{Peer, Plan, Program, RunLimits, Shape};
 use super::run::{Progress, Settings};
+use super::variant::Variant;
 use crate::counters::{Counted, Counts, Watch};
 use crate::limits::END_PATIENCE;
 
@@ -22,19 +23,20 @@ pub(super) fn count(
         path: settings.program.clone(),
         inserted: settings.inserted,
     };
-    let ours = [false, true].map(|shared| ("deckwatch", own.clone(), shared));
+    let ours =
+        [Variant::Plain, Variant::SharedPoller].map(|variant| ("deckwatch", own.clone(), variant));
     let foreign = programs
         .iter()
-        .map(|(name, program)| (*name, program.clone(), false));
+        .map(|(name, program)| (*name, program.clone(), Variant::Plain));
     let all: Vec<_> = ours.into_iter().chain(foreign).collect();
     let mut results = Vec::new();
-    for (round, (name, program, shared_poller)) in all.iter().enumerate() {
+    for (round, (name, program, variant)) in all.iter().enumerate() {
         tell(&Progress {
             round: round + 1,
             rounds: all.len(),
             now: format!("counters: {name}"),
         });
-        match count_one((*name, program), *shared_poller, places, skipped) {
+        match count_one((*name, program), *variant, places, skipped) {
             Ok(Some(result)) => results.push(result),
             Ok(None) => break,
             Err(error) if *name == "deckwatch" => return Err(error),
@@ -49,7 +51,7 @@ pub(super) fn count(
 
 fn count_one(
     (name, program): (&'static str, &Program),
-    shared_poller: bool,
+    variant: Variant,
     places: &Places,
     skipped: &mut Vec<Skip>,
 ) -> Result<Option<CountResult>, BenchError> {
@@ -59,7 +61,7 @@ fn count_one(
         client: (program, Role::OrbClient, places.client),
         load: None,
         shape: Shape {
-            shared_poller,
+            variant,
             ..Shape::default()
         },
     })?;
@@ -107,7 +109,7 @@ fn count_one(
     let library_locks = a_request(Counted::MutexLocks);
     Ok(Some(CountResult {
         peer: name.to_owned(),
-        shared_poller,
+        variant,
         requests: (LONG - SHORT) as u64,
         allocations: seen(a_request(Counted::Allocations)).filter(|_| name != "jacorb"),
         mutex_locks: match name {

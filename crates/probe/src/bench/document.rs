@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::case::Case;
 use super::kind::Kind;
 use super::process::Ran;
+use super::variant::Variant;
 
 /// A whole bench. Every time is in nanoseconds; those of calls are round trips.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,8 +45,8 @@ pub struct Part {
     pub condition: String,
     /// Targets hold for this condition.
     pub is_judged: bool,
-    /// Our server's connections share the poller of one thread; otherwise each that is busy has its own.
-    pub shared_poller: bool,
+    /// How our ends wait, and over what they talk.
+    pub variant: Variant,
     /// One entry an operation and size.
     pub cases: Vec<CaseResult>,
     /// One entry a peer and way of serving.
@@ -87,8 +88,8 @@ pub struct PeerRatio {
 pub struct CountResult {
     /// Its name.
     pub peer: String,
-    /// Its connections share the poller of one thread.
-    pub shared_poller: bool,
+    /// How it waits, and over what it talks.
+    pub variant: Variant,
     /// Requests that were counted.
     pub requests: u64,
     /// Calls of the C library's allocator a request; none where it cannot be counted.

@@ -17,6 +17,7 @@ use deckwatch_os::schedule::{Class, class, limit_real_time, set_affinity, set_cl
 
 use super::error::BenchError;
 use super::mirror::Inserted;
+use super::variant::Variant;
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
 #[allow(
     unused_imports,
@@ -83,8 +84,10 @@ pub struct EndPlan {
     pub objects: usize,
     /// Where a server writes their references.
     pub references: Option<PathBuf>,
-    /// A server's connections share the poller of one thread.
-    pub shared_poller: bool,
+    /// How it waits, and over what it talks.
+    pub variant: Variant,
+    /// A server has lanes of two priorities; callers of it have and say theirs.
+    pub lanes: bool,
     /// Clients that a load consists of.
     pub clients: usize,
 }
@@ -112,6 +115,7 @@ pub fn run_end(plan: &EndPlan) -> Result<(), BenchError> {
         Role::OrbClient => {
             let targets = orb::Targets::of(plan)?;
             place(plan.fifo);
+            targets.take_priority(plan)?;
             commands(|command, samples| orb::run(&targets, command, samples))
         }
         Role::OrbLoad => {

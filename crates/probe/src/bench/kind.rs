@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::case::{Beside, Case, Operation};
+use super::condition::Condition;
+use super::variant::Variant;
 
 /// One kind of bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,9 +69,20 @@ impl Kind {
         }
     }
 
-    /// Where the condition matters: counts and memory are the same everywhere.
-    pub(super) const fn has_conditions(self) -> bool {
-        !matches!(self, Self::Counters | Self::Memory)
+    /// How our ends wait, and over what they talk, in that condition; none: it is not measured there.
+    pub(super) const fn variants(self, condition: Condition) -> &'static [Variant] {
+        match (self, condition) {
+            (Self::Call, Condition::Spinning) => {
+                &[Variant::Spinning, Variant::SpinningSharedMemory]
+            }
+            (Self::Call, Condition::Pinned) => {
+                &[Variant::Plain, Variant::SharedPoller, Variant::SharedMemory]
+            }
+            (_, Condition::Spinning) => &[],
+            // Counts and memory are the same everywhere.
+            (Self::Counters | Self::Memory, Condition::TwoCores | Condition::Default) => &[],
+            _ => &[Variant::Plain],
+        }
     }
 }
 

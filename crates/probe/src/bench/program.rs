@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::end::Role;
 use super::mirror::Inserted;
+use super::variant::Variant;
 
 /// Where an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,10 @@ pub(crate) struct Shape {
     pub(crate) objects: usize,
     /// Where it writes their references.
     pub(crate) references: Option<PathBuf>,
-    /// Our server's connections share the poller of one thread.
-    pub(crate) shared_poller: bool,
+    /// How our ends wait, and over what they talk.
+    pub(crate) variant: Variant,
+    /// Our server has a lane of its own for the high priority, and our callers say theirs.
+    pub(crate) lanes: bool,
     /// Clients of a load.
     pub(crate) clients: usize,
 }
@@ -64,6 +67,9 @@ impl Program {
                 option("--processor", place.processor.map(|it| it.to_string()));
                 option("--fifo", place.fifo.map(|it| it.to_string()));
                 option("--reference", reference.map(str::to_owned));
+                let variant = shape.variant;
+                let is_plain = variant == Variant::Plain;
+                option("--variant", (!is_plain).then(|| variant.word().to_owned()));
                 let more = |count: usize| (count > 1).then(|| count.to_string());
                 match role {
                     Role::OrbServer => {
@@ -71,12 +77,12 @@ impl Program {
                         option("--objects", more(shape.objects));
                         let file = shape.references.as_ref();
                         option("--references", file.map(|it| it.display().to_string()));
-                        if shape.shared_poller {
-                            command.arg("--shared-poller");
-                        }
                     }
                     Role::RawLoad | Role::OrbLoad => option("--clients", more(shape.clients)),
                     _ => {}
+                }
+                if shape.lanes {
+                    command.arg("--lanes");
                 }
                 command
             }

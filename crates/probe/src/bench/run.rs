@@ -18,6 +18,7 @@ use super::foreign;
 use super::kind::{Kind, SMALL};
 use super::mirror::Inserted;
 use super::peer::Program;
+use super::variant::Variant;
 use super::{counts, memory, target};
 
 /// What to bench, and how.
@@ -81,13 +82,12 @@ pub fn run(
     };
     whole.find_programs(tell);
     let bench = |whole: &Whole<'_>| whole.bench(started_at, &before.until(&Readings::take()));
-    'all: for (index, condition) in settings.conditions.iter().enumerate() {
+    'all: for condition in &settings.conditions {
         let places = condition.places()?;
         // The bench itself stays out of the way; where it may not move, its own work shows as pressure.
         let allowed = deckwatch_os::schedule::affinity().unwrap_or_default();
         let _stays = set_affinity(&places.own);
-        let kinds = settings.kinds.iter();
-        for kind in kinds.filter(|kind| index == 0 || kind.has_conditions()) {
+        for kind in &settings.kinds {
             let ended = whole.kind(*kind, &places, tell);
             if signal::ending().is_some() {
                 whole.is_ended = true;
@@ -154,11 +154,14 @@ impl Whole<'_> {
         places: &Places,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<(), BenchError> {
+        if kind.variants(places.condition).is_empty() {
+            return Ok(());
+        }
         let mut part = Part {
             kind,
             condition: places.words(),
-            is_judged: places.condition == Condition::Pinned,
-            shared_poller: false,
+            is_judged: places.condition.is_judged(),
+            variant: Variant::Plain,
             cases: Vec::new(),
             counts: Vec::new(),
             memory: Vec::new(),
@@ -172,12 +175,24 @@ impl Whole<'_> {
             Kind::Memory => {
                 part.memory = memory::measure(settings, places, programs, skipped, tell)?;
             }
-            Kind::Call => {
-                self.contest(part.clone(), places, settings.calls.clone(), tell)?;
-                part.shared_poller = true;
-                return self.contest(part, places, vec![SMALL], tell);
+            _ => {
+                for variant in kind.variants(places.condition) {
+                    let cases = match (kind, variant) {
+                        (Kind::Call, Variant::Plain) => settings.calls.clone(),
+                        _ => kind.cases(),
+                    };
+                    // The small call stands for all where we are alone with it.
+                    let is_small = |case: &Case| *variant == Variant::Plain || *case == SMALL;
+                    let cases = cases.into_iter().filter(is_small).collect();
+                    let variant = *variant;
+                    let part = Part {
+                        variant,
+                        ..part.clone()
+                    };
+                    self.contest(part, places, cases, tell)?;
+                }
+                return Ok(());
             }
-            _ => return self.contest(part, places, kind.cases(), tell),
         }
         self.parts.push(part);
         Ok(())
@@ -197,13 +212,13 @@ impl Whole<'_> {
             kind: part.kind,
             places: places.clone(),
             cases,
-            shared_poller: part.shared_poller,
+            variant: part.variant,
             rounds: self.settings.rounds,
         };
         let mut contest = Contest::start(self.settings, subject, &self.programs)?;
         let went_through = contest.run(tell)?;
         part.cases = contest.results()?;
-        if went_through && part.kind == Kind::Call && !part.shared_poller {
+        if went_through && part.kind == Kind::Call && part.variant == Variant::Plain {
             part.baseline_check = contest.check_baseline(tell)?;
         }
         self.is_placed &= contest.is_placed;

@@ -3,6 +3,7 @@
 use super::case::{Case, Operation};
 use super::document::{CountResult, MemoryResult, Part, PeerRatio, PeerResult, Ratio, Standing};
 use super::kind::{self, Kind};
+use super::variant::Variant;
 
 /// What of a case's result is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ struct Target {
     measure: &'static str,
     kind: Kind,
     case: Case,
-    shared_poller: bool,
+    variant: Variant,
     statistic: Statistic,
     over: Over,
     bound: Bound,
@@ -50,7 +51,7 @@ const fn target(
         measure,
         kind,
         case,
-        shared_poller: false,
+        variant: Variant::Plain,
         statistic,
         over: Over::Baseline,
         bound,
@@ -59,7 +60,7 @@ const fn target(
 
 const OMNIORB: &str = "omniorb";
 
-const TARGETS: [Target; 14] = {
+const TARGETS: [Target; 17] = {
     use Bound::{AtLeast, AtMost};
     use Kind::{Call, Objects, Priority, Rate, Stream};
     use Statistic::{P50, P99};
@@ -92,13 +93,43 @@ const TARGETS: [Target; 14] = {
             )
         },
         Target {
-            shared_poller: true,
+            variant: Variant::SharedPoller,
             ..target(
                 "two-way 64 B through a shared poller, p50 over raw TCP",
                 Call,
                 kind::SMALL,
                 P50,
                 AtMost(1.12),
+            )
+        },
+        Target {
+            variant: Variant::SharedMemory,
+            ..target(
+                "two-way 64 B through shared memory, p50 over raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(0.6),
+            )
+        },
+        Target {
+            variant: Variant::Spinning,
+            ..target(
+                "two-way 64 B on a spinning lane, p50 over spinning raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(1.10),
+            )
+        },
+        Target {
+            variant: Variant::SpinningSharedMemory,
+            ..target(
+                "two-way 64 B through shared memory, spinning, p50 over spinning raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(0.15),
             )
         },
         target(
@@ -185,7 +216,7 @@ pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
             Kind::Memory => remembered(part),
             kind => TARGETS
                 .iter()
-                .filter(|target| target.kind == kind && target.shared_poller == part.shared_poller)
+                .filter(|target| target.kind == kind && target.variant == part.variant)
                 .filter_map(|target| target.standing(part))
                 .collect(),
         }
@@ -274,48 +305,48 @@ impl Bound {
 /// Counts of a request, of all peers; ours in both ways of serving.
 fn counted(part: &Part) -> Vec<Standing> {
     type Of = fn(&CountResult) -> Option<f64>;
-    let rows: [(&str, bool, Of, f64); 5] = [
+    let rows: [(&str, Variant, Of, f64); 5] = [
         (
             "heap allocations a request at the server",
-            false,
+            Variant::Plain,
             |counts| counts.allocations,
             0.0,
         ),
         (
             "mutex locks a request at the server",
-            false,
+            Variant::Plain,
             |counts| counts.mutex_locks,
             0.0,
         ),
         (
             "waits for locks and conditions a request at the server",
-            false,
+            Variant::Plain,
             |counts| counts.waits,
             0.0,
         ),
         (
             "system calls a request, its connection with its thread",
-            false,
+            Variant::Plain,
             |counts| counts.system_calls,
             2.0,
         ),
         (
             "system calls a request through a shared poller",
-            true,
+            Variant::SharedPoller,
             |counts| counts.system_calls,
             3.0,
         ),
     ];
-    let row = |(measure, shared_poller, of, bound): (&str, bool, Of, f64)| {
+    let row = |(measure, variant, of, bound): (&str, Variant, Of, f64)| {
         let found = |name: &str| {
             let mut all = part.counts.iter();
-            let is_it = |it: &&CountResult| it.peer == name && it.shared_poller == shared_poller;
+            let is_it = |it: &&CountResult| it.peer == name && it.variant == variant;
             all.find(is_it).and_then(of).map(Ratio::exactly)
         };
         let others = part
             .counts
             .iter()
-            .filter(|it| it.peer != OURS && !shared_poller);
+            .filter(|it| it.peer != OURS && variant == Variant::Plain);
         let peers = others.filter_map(|it| {
             Some(PeerRatio {
                 peer: it.peer.clone(),
@@ -385,7 +416,7 @@ mod tests {
             kind,
             condition: "here".to_owned(),
             is_judged: true,
-            shared_poller: false,
+            variant: Variant::Plain,
             cases: Vec::new(),
             counts: Vec::new(),
             memory: Vec::new(),
@@ -452,7 +483,7 @@ mod tests {
         let mut counters = part(Kind::Counters);
         counters.counts.push(CountResult {
             peer: OURS.to_owned(),
-            shared_poller: false,
+            variant: Variant::Plain,
             requests: 1,
             allocations: Some(0.0),
             mutex_locks: Some(2.0),

@@ -3,36 +3,42 @@
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
 
-use deckwatch_orb::{Orb, Servant, SystemException};
-use deckwatch_os::schedule::{Class, set_class};
+use deckwatch_orb::transport::SPIN_FOREVER;
+use deckwatch_orb::{
+    Direct, Orb, OrbBuilder, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
+    Scheduling, Servant, SystemException, ThreadpoolLane,
+};
+use deckwatch_os::schedule::{Class, limit_real_time, set_class};
 
 use super::commands::{Command, Samples};
 use super::raw::together;
-use super::{EndPlan, greet, place, refused, system};
+use super::{EndPlan, Role, greet, place, refused, system};
 use crate::bench::case::{Operation, element, plain};
+use crate::bench::condition::{FIFO_PRIORITY, HIGH_PRIORITY};
 use crate::bench::error::BenchError;
 use crate::bench::idl::deckwatch_bench::{BenchRef, BenchSkeleton};
 use crate::bench::mirror::Mirror;
+use crate::bench::variant::Variant;
+use crate::limits::REAL_TIME_UNBLOCKED_MAX;
 
 /// Serves an object, or as many as the plan says, whose references go to a file.
 pub(super) fn serve(plan: &EndPlan) -> Result<(), BenchError> {
     let fifo = plan.fifo;
-    let mut builder = Orb::builder()
-        .listen("127.0.0.1:0")
-        .map_err(refused("The endpoint"))?
-        .on_thread_start(move || place(fifo));
-    if plan.shared_poller {
-        // The only thread of a lane never leaves the poller for one connection.
-        builder = builder.threads(1).dynamic_threads(0);
-    }
-    let orb = builder.build().map_err(refused("The ORB"))?;
+    let orb = server(plan)?;
     let root = orb.root_poa().map_err(refused("The root adapter"))?;
+    let poa = if plan.lanes {
+        laned(&orb, &root, plan)?
+    } else {
+        root.clone()
+    };
     let activate = || {
         let servant: Arc<dyn Servant> = Arc::new(BenchSkeleton::new(Mirror::new(plan.inserted)));
-        let reference = root.servant_to_reference(&servant);
-        reference
-            .map(|reference| reference.to_string())
-            .map_err(refused("The servant"))
+        let reference = match plan.lanes {
+            true => (poa.activate_object(servant).map_err(refused("The servant")))
+                .and_then(|id| poa.id_to_reference(&id).map_err(refused("The reference"))),
+            false => (poa.servant_to_reference(&servant)).map_err(refused("The servant")),
+        };
+        reference.map(|reference| reference.to_string())
     };
     let mut references = Vec::new();
     for _ in 0..plan.objects.max(1) {
@@ -57,6 +63,75 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), BenchError> {
     orb.shutdown(true).map_err(refused("The end of the ORB"))
 }
 
+fn server(plan: &EndPlan) -> Result<Orb, BenchError> {
+    let (fifo, lanes) = (plan.fifo, plan.lanes);
+    let mut builder = builder(plan)
+        .listen("127.0.0.1:0")
+        .map_err(refused("The endpoint"))?
+        .on_thread_start(move || {
+            // The threads of lanes have the priority of their lane.
+            if lanes {
+                let _kept_as_it_is = limit_real_time(REAL_TIME_UNBLOCKED_MAX);
+            } else {
+                place(fifo);
+            }
+        });
+    if plan.variant == Variant::SharedPoller {
+        // The only thread of a lane never leaves the poller for one connection.
+        builder = builder.threads(1).dynamic_threads(0);
+    }
+    if plan.variant.spins() {
+        builder = builder.spinning_lanes(SPIN_FOREVER);
+    }
+    if plan.variant.shares_memory() {
+        let name = format!("deckwatch-bench-{}.socket", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let endpoint = format!("shm:{}", path.display());
+        builder = (builder.listen(&endpoint)).map_err(refused("The endpoint"))?;
+    }
+    builder.build().map_err(refused("The ORB"))
+}
+
+/// What both ends have in common.
+fn builder(plan: &EndPlan) -> OrbBuilder {
+    let builder = Orb::builder();
+    match (plan.lanes, plan.fifo) {
+        (false, _) => builder,
+        (true, None) => builder.scheduling(Scheduling::Other),
+        (true, Some(_)) => builder.priority_mapping(Direct(Scheduling::Fifo)),
+    }
+}
+
+/// An adapter with a lane of its own for each of the two priorities that the bench calls with.
+fn laned(orb: &Orb, root: &Poa, plan: &EndPlan) -> Result<Poa, BenchError> {
+    let lane = |number: u8| ThreadpoolLane {
+        lane_priority: corba_priority(number),
+        static_threads: LANE_THREADS,
+        dynamic_threads: 0,
+    };
+    let lanes = [lane(FIFO_PRIORITY), lane(HIGH_PRIORITY)];
+    let rt = orb.rt_orb();
+    let pool = rt.create_threadpool_with_lanes(0, &lanes, false, None);
+    let policies = Policies {
+        threadpool: Some(pool.map_err(refused("The lanes"))?),
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: corba_priority(plan.fifo.unwrap_or(FIFO_PRIORITY)),
+        }),
+        ..Policies::default()
+    };
+    let manager = root.the_poa_manager();
+    let made = root.create_poa("lanes", Some(manager), &policies);
+    made.map_err(refused("The adapter"))
+}
+
+/// One waits in the poller while another serves.
+const LANE_THREADS: u32 = 2;
+
+fn corba_priority(number: u8) -> Priority {
+    Priority::new(i16::from(number)).unwrap_or_default()
+}
+
 /// Tells how many locks have been taken, as often as it is asked; until nobody asks any more.
 fn answer_questions() -> Result<(), BenchError> {
     for line in std::io::stdin().lock().lines() {
@@ -71,8 +146,12 @@ fn answer_questions() -> Result<(), BenchError> {
 }
 
 /// An ORB that calls, sealed.
-fn client(reference: &str) -> Result<(Orb, BenchRef), BenchError> {
-    let orb = Orb::builder().build().map_err(refused("The ORB"))?;
+fn client(reference: &str, plan: &EndPlan) -> Result<(Orb, BenchRef), BenchError> {
+    let mut builder = builder(plan);
+    if plan.variant.spins() {
+        builder = builder.spinning_calls(SPIN_FOREVER);
+    }
+    let orb = builder.build().map_err(refused("The ORB"))?;
     let object = referred(&orb, reference)?;
     orb.seal();
     Ok((orb, object))
@@ -87,7 +166,7 @@ fn referred(orb: &Orb, reference: &str) -> Result<BenchRef, BenchError> {
 
 /// What a client calls: one object, or each of many by turns.
 pub(super) struct Targets {
-    _orb: Orb,
+    orb: Orb,
     first: BenchRef,
     others: Vec<BenchRef>,
 }
@@ -97,19 +176,15 @@ impl Targets {
     pub(super) fn of(plan: &EndPlan) -> Result<Self, BenchError> {
         let reference = plan.reference.as_deref().unwrap_or_default();
         let Some(path) = reference.strip_prefix('@') else {
-            let (orb, first) = client(reference)?;
+            let (orb, first) = client(reference, plan)?;
             let others = Vec::new();
-            return Ok(Self {
-                _orb: orb,
-                first,
-                others,
-            });
+            return Ok(Self { orb, first, others });
         };
         let text = std::fs::read_to_string(path).map_err(|source| BenchError::File {
             path: path.into(),
             source,
         })?;
-        let (orb, first) = client(text.lines().next().unwrap_or_default())?;
+        let (orb, first) = client(text.lines().next().unwrap_or_default(), plan)?;
         let others: Result<Vec<BenchRef>, _> =
             text.lines().map(|line| referred(&orb, line)).collect();
         let mut others = others?;
@@ -119,12 +194,26 @@ impl Targets {
         others = (0..count)
             .map(|index| others[index * step % count].clone())
             .collect();
-        Ok(Self {
-            _orb: orb,
-            first,
-            others,
-        })
+        Ok(Self { orb, first, others })
     }
+}
+
+impl Targets {
+    /// Gives the calling thread the priority that its calls shall have.
+    pub(super) fn take_priority(&self, plan: &EndPlan) -> Result<(), BenchError> {
+        take_priority(&self.orb, plan).map_err(refused("The priority"))
+    }
+}
+
+fn take_priority(orb: &Orb, plan: &EndPlan) -> Result<(), SystemException> {
+    if !plan.lanes {
+        return Ok(());
+    }
+    let number = plan.fifo.unwrap_or(match plan.role {
+        Role::OrbLoad => FIFO_PRIORITY,
+        _ => HIGH_PRIORITY,
+    });
+    orb.rt_current().set_the_priority(corba_priority(number))
 }
 
 /// Primes far from each other and from powers of two.
@@ -204,7 +293,7 @@ fn call<T: PartialEq>(
 /// Clients that never pause, each an ORB of its own.
 pub(super) fn load_clients(plan: &EndPlan) -> Result<Vec<(Orb, BenchRef)>, BenchError> {
     let reference = plan.reference.as_deref().unwrap_or_default();
-    (0..plan.clients).map(|_| client(reference)).collect()
+    (0..plan.clients).map(|_| client(reference, plan)).collect()
 }
 
 /// Obeys one command with all of them at once.

@@ -1,10 +1,10 @@
 //! Plain TCP: what everything else is compared with.
 //!
 //! A connection begins with four numbers of four octets, in this machine's order: octets of a message there, octets back, the SCHED_FIFO
-//! priority that the serving thread shall have (0: the server's), and what comes: messages that are each answered, or messages behind each
+//! priority that the serving thread shall have (0: the server's), and what comes: messages that are each answered (by threads that sleep, or look again and again), or messages behind each
 //! other until the client ends its side, which are answered with their octets' count.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +44,7 @@ pub(super) fn serve(plan: &EndPlan) -> Result<(), BenchError> {
 
 const EXCHANGE: u32 = 0;
 const STREAM: u32 = 1;
+const SPINNING_EXCHANGE: u32 = 2;
 
 fn serve_one(mut stream: TcpStream, fifo: Option<u8>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
@@ -61,10 +62,38 @@ fn serve_one(mut stream: TcpStream, fifo: Option<u8>) -> std::io::Result<()> {
     }
     // Answers every request of the announced size with as many octets as announced.
     let (mut request, reply) = (vec![0; size(there)], vec![7; size(back)]);
+    stream.set_nonblocking(what == SPINNING_EXCHANGE)?;
     loop {
-        stream.read_exact(&mut request)?;
-        stream.write_all(&reply)?;
+        read_whole(&mut stream, &mut request)?;
+        write_whole(&mut stream, &reply)?;
     }
+}
+
+/// Fills `octets`; looks again and again where the stream does not block.
+fn read_whole(stream: &mut TcpStream, octets: &mut [u8]) -> std::io::Result<()> {
+    let mut filled = 0;
+    while filled < octets.len() {
+        match stream.read(&mut octets[filled..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all `octets`; tries again and again where the stream does not block.
+fn write_whole(stream: &mut TcpStream, octets: &[u8]) -> std::io::Result<()> {
+    let mut written = 0;
+    while written < octets.len() {
+        match stream.write(&octets[written..]) {
+            Ok(count) => written += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn take_all(mut stream: TcpStream) -> std::io::Result<()> {
@@ -116,11 +145,14 @@ pub(super) fn run(
             }
         });
     }
-    let mut stream = connect(address, plan, [sizes[0], sizes[1], EXCHANGE])?;
+    let spins = plan.variant.spins();
+    let what = if spins { SPINNING_EXCHANGE } else { EXCHANGE };
+    let mut stream = connect(address, plan, [sizes[0], sizes[1], what])?;
+    stream.set_nonblocking(spins).map_err(said)?;
     let mut reply = vec![0; command.back];
     samples.take(|| {
-        stream.write_all(&request).map_err(said)?;
-        stream.read_exact(&mut reply).map_err(said)
+        write_whole(&mut stream, &request).map_err(said)?;
+        read_whole(&mut stream, &mut reply).map_err(said)
     })
 }
 

@@ -8,6 +8,7 @@ fn main() {
         "echo",
         "exceptions",
         "factory",
+        "helm",
         "log",
         "logbook",
         "pump",

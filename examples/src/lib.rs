@@ -1,4 +1,4 @@
-//! What the ten examples share: how each of them is started.
+//! What the eleven examples share: how each of them is started.
 //!
 //! Every example is one program with both ends in it, so that they can be read side by side:
 //!

@@ -55,6 +55,7 @@ examples!(
     echo,
     exceptions,
     factory,
+    lanes,
     naming,
     oneway,
     poa_policies,

@@ -1,6 +1,11 @@
 //! Generates the Rust of every example's interface.
 
 fn main() {
+    let asynchronous = concat!(env!("CARGO_MANIFEST_DIR"), "/idl/asynchronous.idl");
+    deckwatch_idl::build::Builder::new()
+        .ami()
+        .file(asynchronous)
+        .compile();
     for example in [
         "any",
         "callback",

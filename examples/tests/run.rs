@@ -51,6 +51,7 @@ macro_rules! examples {
 
 examples!(
     any,
+    asynchronous,
     callback,
     echo,
     exceptions,

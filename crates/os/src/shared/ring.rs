@@ -1,6 +1,6 @@
 //! A ring of octets with one writer and one reader, in memory that both may spoil.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Octets that may be on their way in one direction: a message of 64 KiB fits whole while another is being read.
 pub const RING_SIZE: usize = 128 << 10;
@@ -12,10 +12,10 @@ const WORD: usize = size_of::<u64>();
 pub(super) struct Ring {
     /// The writer's line.
     pub(super) written: Line<Written>,
-    /// The reader's line.
-    pub(super) read: Line<Read>,
-    /// How the reader waits for octets: one of the [`wait`] words. It sets it; the writer takes it away.
-    pub(super) reader_waits: Line<AtomicU32>,
+    /// What the reader has read; the writer looks only where it knows of too little room.
+    read: Line<AtomicU64>,
+    /// What the writer looks at each time, and the reader seldom changes.
+    pub(super) reader: Line<Reader>,
     /// How the writer waits for room, likewise.
     pub(super) writer_waits: Line<AtomicU32>,
     octets: [AtomicU64; RING_SIZE / WORD],
@@ -33,12 +33,21 @@ pub(super) struct Written {
 }
 
 #[repr(C)]
-pub(super) struct Read {
-    position: AtomicU64,
+pub(super) struct Reader {
+    /// How it waits for octets: one of the [`wait`] words. It sets it; the writer takes it away.
+    pub(super) waits: AtomicU32,
     /// Not 0: nothing more is read.
     pub(super) deaf: AtomicU32,
     /// Not 0: the reader has the memory. What is written before is lost where it never does.
     pub(super) taken: AtomicU32,
+}
+
+/// What a writer keeps to itself.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    position: AtomicU64,
+    /// Room that it knows of; there may be more.
+    room: AtomicUsize,
 }
 
 /// How an end waits.
@@ -64,34 +73,44 @@ impl Ring {
     }
 
     /// Octets that a writer who has written up to `position` may add.
-    pub(super) fn room(&self, position: u64) -> Result<usize, Spoiled> {
+    fn room(&self, position: u64) -> Result<usize, Spoiled> {
         // SYNC: pairs with the store in `take`: what was read may be overwritten.
-        let read = self.read.0.position.load(Ordering::Acquire);
+        let read = self.read.0.load(Ordering::Acquire);
         within(position.wrapping_sub(read)).map(|used| RING_SIZE - used)
     }
 
-    /// Takes out what fits `into`, for the reader whose `position` this is; how much that was.
-    pub(super) fn take(&self, position: &AtomicU64, into: &mut [u8]) -> Result<usize, Spoiled> {
+    /// Takes out what fits `into`, for the reader whose `position` this is; how much that was, and how much waited before.
+    pub(super) fn take(
+        &self,
+        position: &AtomicU64,
+        into: &mut [u8],
+    ) -> Result<(usize, usize), Spoiled> {
         let from = position.load(Ordering::Relaxed);
-        let count = self.waiting(from)?.min(into.len());
+        let waited = self.waiting(from)?;
+        let count = waited.min(into.len());
         if count != 0 {
             self.copy_out(from, &mut into[..count]);
             let next = from.wrapping_add(count as u64);
             position.store(next, Ordering::Relaxed);
             // SYNC: pairs with the load in `room`.
-            self.read.0.position.store(next, Ordering::Release);
+            self.read.0.store(next, Ordering::Release);
         }
-        Ok(count)
+        Ok((count, waited))
     }
 
-    /// Adds those of `octets` that there is room for, for the writer whose `position` this is; how many those were.
-    pub(super) fn put(&self, position: &AtomicU64, octets: &[u8]) -> Result<usize, Spoiled> {
-        let from = position.load(Ordering::Relaxed);
-        let count = self.room(from)?.min(octets.len());
+    /// Adds those of `octets` that there is room for, for the writer who has this; how many those were.
+    pub(super) fn put(&self, writer: &Writer, octets: &[u8]) -> Result<usize, Spoiled> {
+        let from = writer.position.load(Ordering::Relaxed);
+        let mut room = writer.room.load(Ordering::Relaxed);
+        if room < octets.len() {
+            room = self.room(from)?;
+        }
+        let count = room.min(octets.len());
+        writer.room.store(room - count, Ordering::Relaxed);
         if count != 0 {
             self.copy_in(from, &octets[..count]);
             let next = from.wrapping_add(count as u64);
-            position.store(next, Ordering::Relaxed);
+            writer.position.store(next, Ordering::Relaxed);
             // SYNC: pairs with the load in `waiting`.
             self.written.0.position.store(next, Ordering::Release);
         }
@@ -120,7 +139,7 @@ impl Ring {
     #[cfg(test)]
     pub(super) fn spoil(&self, position: u64) {
         self.written.0.position.store(position, Ordering::Relaxed);
-        self.read.0.position.store(position ^ 1, Ordering::Relaxed);
+        self.read.0.store(position ^ 1, Ordering::Relaxed);
     }
 
     fn copy_in(&self, position: u64, octets: &[u8]) {
@@ -184,6 +203,15 @@ mod tests {
     use super::super::memory::Memory;
     use super::*;
 
+    impl Writer {
+        fn at(position: u64) -> Self {
+            Self {
+                position: AtomicU64::new(position),
+                room: AtomicUsize::new(0),
+            }
+        }
+    }
+
     fn octets(from: u64, len: usize) -> Vec<u8> {
         (from..).map(|n| (n ^ n >> 8) as u8).take(len).collect()
     }
@@ -195,15 +223,15 @@ mod tests {
         let mut into = [0; 64];
         for start in (0..24).chain(RING_SIZE as u64 - 40..RING_SIZE as u64 + 1) {
             for len in 1..40 {
-                let (writer, reader) = (AtomicU64::new(start), AtomicU64::new(start));
-                ring.read.0.position.store(start, Ordering::Relaxed);
+                let (writer, reader) = (Writer::at(start), AtomicU64::new(start));
+                ring.read.0.store(start, Ordering::Relaxed);
                 ring.written.0.position.store(start, Ordering::Relaxed);
                 let sent = octets(start, len);
                 assert_eq!(ring.put(&writer, &sent), Ok(len));
                 assert_eq!(ring.waiting(start), Ok(len));
-                assert_eq!(ring.take(&reader, &mut into), Ok(len));
+                assert_eq!(ring.take(&reader, &mut into), Ok((len, len)));
                 assert_eq!(&into[..len], sent, "{len} from {start}");
-                assert_eq!(ring.take(&reader, &mut into), Ok(0));
+                assert_eq!(ring.take(&reader, &mut into), Ok((0, 0)));
             }
         }
     }
@@ -212,14 +240,14 @@ mod tests {
     fn a_part_written_leaves_what_waits_before_it() {
         let memory = Memory::private().unwrap();
         let ring = &memory.rings()[1];
-        let (writer, reader) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (writer, reader) = (Writer::at(0), AtomicU64::new(0));
         for part in [&b"ab"[..], b"cde", b"fghijklmnopq", b"r"] {
             assert_eq!(ring.put(&writer, part), Ok(part.len()));
         }
         let mut into = [0; 18];
         for range in [0..1, 1..11, 11..18] {
             let len = range.len();
-            assert_eq!(ring.take(&reader, &mut into[range]), Ok(len));
+            assert_eq!(ring.take(&reader, &mut into[range]).unwrap().0, len);
         }
         assert_eq!(&into, b"abcdefghijklmnopqr");
     }
@@ -229,14 +257,14 @@ mod tests {
         let memory = Memory::private().unwrap();
         let ring = &memory.rings()[0];
         let start = u64::MAX - 100;
-        let (writer, reader) = (AtomicU64::new(start), AtomicU64::new(start));
-        ring.read.0.position.store(start, Ordering::Relaxed);
+        let (writer, reader) = (Writer::at(start), AtomicU64::new(start));
+        ring.read.0.store(start, Ordering::Relaxed);
         ring.written.0.position.store(start, Ordering::Relaxed);
         let sent = octets(7, RING_SIZE + 5);
         assert_eq!(ring.put(&writer, &sent), Ok(RING_SIZE));
         assert_eq!(ring.put(&writer, &sent), Ok(0));
         let mut into = vec![0; RING_SIZE];
-        assert_eq!(ring.take(&reader, &mut into), Ok(RING_SIZE));
+        assert_eq!(ring.take(&reader, &mut into), Ok((RING_SIZE, RING_SIZE)));
         assert!(into == sent[..RING_SIZE]);
     }
 
@@ -248,8 +276,8 @@ mod tests {
             ring.written.0.position.store(wrong, Ordering::Relaxed);
             let taken = ring.take(&AtomicU64::new(0), &mut [0; 8]);
             assert_eq!(taken, Err(Spoiled));
-            ring.read.0.position.store(wrong, Ordering::Relaxed);
-            assert_eq!(ring.put(&AtomicU64::new(0), &[0; 8]), Err(Spoiled));
+            ring.read.0.store(wrong, Ordering::Relaxed);
+            assert_eq!(ring.put(&Writer::at(0), &[0; 8]), Err(Spoiled));
         }
     }
 
@@ -260,7 +288,7 @@ mod tests {
         let ring = &memory.rings()[0];
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (writer, sent) = (AtomicU64::new(0), octets(0, TOTAL));
+                let (writer, sent) = (Writer::at(0), octets(0, TOTAL));
                 let mut rest = &sent[..];
                 for step in (1..300).cycle() {
                     let count = ring.put(&writer, &rest[..step.min(rest.len())]).unwrap();
@@ -276,7 +304,7 @@ mod tests {
             let (reader, mut got) = (AtomicU64::new(0), Vec::new());
             let mut into = [0; 257];
             while got.len() < TOTAL {
-                match ring.take(&reader, &mut into).unwrap() {
+                match ring.take(&reader, &mut into).unwrap().0 {
                     0 => std::thread::yield_now(),
                     count => got.extend_from_slice(&into[..count]),
                 }

@@ -13,7 +13,7 @@ use rustix::thread::futex;
 
 use super::handshake::{Greeting, hear_greeting};
 use super::memory::Memory;
-use super::ring::{Ring, Spoiled, wait};
+use super::ring::{RING_SIZE, Ring, Spoiled, Writer, wait};
 use crate::stream::{is_readable_now, monotonic_ns, wait_for};
 
 /// A connection through shared memory; may be read by one thread while another writes. It behaves as a stream socket does.
@@ -23,7 +23,7 @@ pub struct SharedStream {
     shared: OnceLock<Shared>,
     end: End,
     /// What it has written.
-    written: AtomicU64,
+    written: Writer,
     /// What it has read.
     read: AtomicU64,
     /// Brings the greeting, then tells a poller that octets have arrived, and by its end that the other end is gone.
@@ -100,7 +100,7 @@ impl SharedStream {
         Self {
             shared,
             end,
-            written: AtomicU64::new(0),
+            written: Writer::default(),
             read: AtomicU64::new(0),
             arrival,
             arrival_rung: AtomicBool::new(false),
@@ -134,7 +134,7 @@ impl SharedStream {
             Greeting::Heard(shared) => {
                 let _read_twice = self.shared.set(shared);
                 if let Some(rings) = self.rings() {
-                    rings.incoming.read.0.taken.store(1, Ordering::Release);
+                    rings.incoming.reader.0.taken.store(1, Ordering::Release);
                 }
                 Ok(None)
             }
@@ -155,33 +155,22 @@ impl SharedStream {
         let is_end = self.closed.load(Ordering::Relaxed)
             || self.silent.load(Ordering::Relaxed)
             || ring.written.0.ended.load(Ordering::Acquire) != 0;
-        let count = ring.take(&self.read, into).map_err(broken)?;
+        let (count, waited) = ring.take(&self.read, into).map_err(broken)?;
         if count != 0 {
-            self.tell_of_room(rings);
+            if waited > RING_SIZE / 2 && waited - count <= RING_SIZE / 2 {
+                tell_of_room(rings);
+            }
             return Ok(Some(count));
         }
         if !is_end {
             return Ok(None);
         }
-        let taken = &rings.outgoing.read.0.taken;
+        let taken = &rings.outgoing.reader.0.taken;
         let is_refused = self.end == End::Client && taken.load(Ordering::Acquire) == 0;
         if is_refused && !self.closed.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         Ok(Some(0))
-    }
-
-    /// A writer that waits is woken when half of the ring is free, not by each octet.
-    fn tell_of_room(&self, rings: Rings<'_>) {
-        let ring = rings.incoming;
-        // SYNC: pairs with the fence in `awaits_room`: it finds the room, or we that it waits.
-        fence(Ordering::SeqCst);
-        if ring.writer_waits.0.load(Ordering::Relaxed) != wait::AWAKE {
-            let left = ring.waiting(self.read.load(Ordering::Relaxed));
-            if left.is_ok_and(|left| left <= super::RING_SIZE / 2) {
-                ring_for(&ring.writer_waits.0, rings.room);
-            }
-        }
     }
 
     /// Reads what has arrived, waiting until `deadline_ns` (for ever without one). 0: the peer has ended its side.
@@ -225,7 +214,7 @@ impl SharedStream {
             wait_for_greeting(&self.arrival, limit);
             return self.look(into);
         };
-        let word = &rings.incoming.reader_waits.0;
+        let word = &rings.incoming.reader.0.waits;
         word.store(wait::SLEEPS, Ordering::Relaxed);
         // SYNC: pairs with the fence in `ring_for`'s callers: we find the octets, or they that we sleep.
         fence(Ordering::SeqCst);
@@ -252,7 +241,6 @@ impl SharedStream {
                 if let Some(count) = self.look(into)? {
                     return Ok(Some(count));
                 }
-                std::hint::spin_loop();
             }
             let now_ns = monotonic_ns();
             let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
@@ -303,7 +291,7 @@ impl SharedStream {
             return;
         };
         self.arrival_rung.store(true, Ordering::Relaxed);
-        let word = &rings.incoming.reader_waits.0;
+        let word = &rings.incoming.reader.0.waits;
         word.store(wait::WATCHES, Ordering::Relaxed);
         // SYNC: as in `read_after_sleep`.
         fence(Ordering::SeqCst);
@@ -354,7 +342,7 @@ impl SharedStream {
         let ring = rings.outgoing;
         if self.closed.load(Ordering::Relaxed)
             || self.gone.load(Ordering::Relaxed)
-            || ring.read.0.deaf.load(Ordering::Relaxed) != 0
+            || ring.reader.0.deaf.load(Ordering::Relaxed) != 0
         {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -362,7 +350,7 @@ impl SharedStream {
         if count != 0 {
             // SYNC: pairs with the fences of a reader that is about to wait: it finds the octets, or we that it waits.
             fence(Ordering::SeqCst);
-            ring_for(&ring.reader_waits.0, &self.arrival);
+            ring_for(&ring.reader.0.waits, &self.arrival);
         }
         Ok(count)
     }
@@ -435,11 +423,11 @@ impl SharedStream {
         }
         self.end_writing();
         if let Some(rings) = self.rings() {
-            rings.incoming.read.0.deaf.store(1, Ordering::Release);
+            rings.incoming.reader.0.deaf.store(1, Ordering::Release);
             fence(Ordering::SeqCst);
             // The other end's writer, then our own reader and writer.
             ring_for(&rings.incoming.writer_waits.0, rings.room);
-            wake(&rings.incoming.reader_waits.0);
+            wake(&rings.incoming.reader.0.waits);
             wake(&rings.outgoing.writer_waits.0);
             let _already_ended = net::shutdown(rings.room, net::Shutdown::Both);
         }
@@ -456,7 +444,7 @@ impl SharedStream {
         if let Some(Rings { outgoing, .. }) = self.rings() {
             outgoing.written.0.ended.store(1, Ordering::Release);
             fence(Ordering::SeqCst);
-            ring_for(&outgoing.reader_waits.0, &self.arrival);
+            ring_for(&outgoing.reader.0.waits, &self.arrival);
         }
     }
 
@@ -484,6 +472,13 @@ impl Drop for SharedStream {
     fn drop(&mut self) {
         self.shutdown();
     }
+}
+
+/// A writer that waits does so for a full ring, and is woken when half of it is free.
+fn tell_of_room(rings: Rings<'_>) {
+    // SYNC: pairs with the fence in `awaits_room`: it finds the room, or we that it waits.
+    fence(Ordering::SeqCst);
+    ring_for(&rings.incoming.writer_waits.0, rings.room);
 }
 
 fn broken(_: Spoiled) -> io::Error {
@@ -591,8 +586,9 @@ mod tests {
                         let near = random % (2 * super::super::RING_SIZE as u64);
                         for ring in stream.shared.get().unwrap().memory.rings() {
                             ring.spoil(if seed % 2 == 0 { near } else { random });
-                            ring.reader_waits
+                            ring.reader
                                 .0
+                                .waits
                                 .store(random as u32 % 3, Ordering::Relaxed);
                             ring.writer_waits
                                 .0

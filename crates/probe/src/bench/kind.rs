@@ -69,6 +69,11 @@ impl Kind {
         }
     }
 
+    /// Counts and memory are the same everywhere.
+    pub(super) const fn is_the_same_everywhere(self) -> bool {
+        matches!(self, Self::Counters | Self::Memory)
+    }
+
     /// How our ends wait, and over what they talk, in that condition; none: it is not measured there.
     pub(super) const fn variants(self, condition: Condition) -> &'static [Variant] {
         match (self, condition) {
@@ -78,9 +83,8 @@ impl Kind {
             (Self::Call, Condition::Pinned) => {
                 &[Variant::Plain, Variant::SharedPoller, Variant::SharedMemory]
             }
+            (Self::Counters | Self::Memory, _) => &[Variant::Plain],
             (_, Condition::Spinning) => &[],
-            // Counts and memory are the same everywhere.
-            (Self::Counters | Self::Memory, Condition::TwoCores | Condition::Default) => &[],
             _ => &[Variant::Plain],
         }
     }

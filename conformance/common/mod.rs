@@ -11,6 +11,7 @@
     reason = "each test file uses its own part"
 )]
 
+pub(crate) mod distributable;
 pub(crate) mod interceptor;
 pub(crate) mod ior;
 pub(crate) mod lanes;

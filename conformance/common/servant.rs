@@ -23,7 +23,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         self.arrived.fetch_add(1, Ordering::SeqCst);
         let open = self.open.lock().expect("nobody panics with it");
         drop(

@@ -23,6 +23,8 @@ pub mod context_id {
     pub const RT_CORBA_PRIORITY: u32 = 10;
     /// RT-CORBA range of priorities of the connection.
     pub const RT_CORBA_PRIORITY_RANGE: u32 = 11;
+    /// The distributable thread that a request is of: TAO's number, which no standard has given it (fault tolerance has the same one).
+    pub const SCHEDULING_INFO: u32 = 30;
 }
 
 /// The service contexts of a message, read when asked for.

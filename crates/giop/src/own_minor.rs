@@ -92,3 +92,15 @@ pub const MUTEX_HELD: u32 = code(83);
 pub const MUTEX_DESTROYED: u32 = code(84);
 /// IMP_LIMIT: the ORB has as many mutexes with names as it may.
 pub const TOO_MANY_MUTEXES: u32 = code(85);
+/// BAD_PARAM: a band of native priorities that is empty, or leaves those of the real-time classes.
+pub const BAND_MALFORMED: u32 = code(86);
+/// BAD_INV_ORDER: the calling thread has no scheduling segment that it may end, or goes on as no distributable thread.
+pub const SEGMENT_MISSING: u32 = code(87);
+/// BAD_INV_ORDER: the calling thread is in a scheduling segment of another ORB.
+pub const SEGMENT_OF_ANOTHER: u32 = code(88);
+/// BAD_INV_ORDER: more scheduling segments within one another than a thread may have.
+pub const SEGMENTS_TOO_DEEP: u32 = code(89);
+/// NO_RESOURCES: the ORB knows as many distributable threads as it may.
+pub const TOO_MANY_THREADS: u32 = code(90);
+/// OBJECT_NOT_EXIST: the distributable thread is not known to the ORB, or no longer.
+pub const THREAD_UNKNOWN: u32 = code(91);

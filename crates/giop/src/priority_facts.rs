@@ -154,4 +154,40 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "the ORB has as many named mutexes as it may",
         "destroy those that nobody uses, or make them without names",
     ),
+    (
+        Kind::BadParam,
+        own::BAND_MALFORMED,
+        "the band of native priorities is empty or leaves 1 to 99",
+        "give the lowest and the highest of SCHED_FIFO or SCHED_RR",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::SEGMENT_MISSING,
+        "the calling thread has no scheduling segment of its own",
+        "begin one first, and end each once",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::SEGMENT_OF_ANOTHER,
+        "the calling thread is in a scheduling segment of another ORB",
+        "end that first",
+    ),
+    (
+        Kind::BadInvOrder,
+        own::SEGMENTS_TOO_DEEP,
+        "the calling thread has too many scheduling segments within one another",
+        "end each segment",
+    ),
+    (
+        Kind::NoResources,
+        own::TOO_MANY_THREADS,
+        "the ORB knows as many distributable threads as it may",
+        "try again later",
+    ),
+    (
+        Kind::ObjectNotExist,
+        own::THREAD_UNKNOWN,
+        "the distributable thread is not known to the ORB, or no longer",
+        "",
+    ),
 ];

@@ -76,8 +76,9 @@ impl UtcT {
         Self::new(time, detail >> 16, (detail as u16).cast_signed())
     }
 
-    /// As it stands in memory of byte order `NATIVE`: 16 octets.
-    pub(crate) fn to_octets(self) -> [u8; 16] {
+    /// As it travels in native byte order, from a multiple of eight on.
+    #[must_use]
+    pub fn to_octets(self) -> [u8; 16] {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&self.time.to_ne_bytes());
         octets[8..12].copy_from_slice(&(self.inaccuracy as u32).to_ne_bytes());

@@ -10,6 +10,7 @@ mod deferred;
 mod exchange;
 mod forward;
 mod late;
+mod marshal;
 mod oneway;
 mod outbox;
 mod times;

@@ -223,3 +223,10 @@ pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 
 /// How long the keeper of a lane waits between two looks whether a thread that has just served is back.
 pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);
+
+/// Distributable threads that an ORB with a scheduler knows at once, its own and those whose requests it serves: their table is made with
+/// the ORB.
+pub const DISTRIBUTABLE_THREADS_MAX: usize = 4_096;
+
+/// Scheduling segments within one another: a thread that goes deeper has forgotten to end some.
+pub const SEGMENTS_DEEP_MAX: usize = 64;

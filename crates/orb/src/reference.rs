@@ -27,6 +27,7 @@ use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
 use crate::raise;
 use crate::rt;
+use crate::rt::scheduling::Departure;
 use crate::transport::Endpoint;
 use crate::wire::{self, Profile};
 use crate::{Completion, SystemException, current, minor};
@@ -206,8 +207,10 @@ impl ObjectRef {
     ) -> Result<T, E> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let call = self.call(orb, operation, &arguments);
-        let reply = follow_forwards(&orb.client, &self.0, &call)?;
+        let departure = Departure::of(orb, true)?;
+        let call = self.call(orb, operation, &arguments, departure);
+        let reply = follow_forwards(&orb.client, &self.0, &call);
+        let reply = departure.back(orb, reply, |reply| reply.give_back(&orb.client))?;
         understand(orb, reply, results, exceptions)
     }
 
@@ -219,7 +222,12 @@ impl ObjectRef {
     ) -> Result<Deferred, SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        Deferred::send(orb, &self.0, &self.call(orb, operation, arguments))
+        let departure = Departure::of(orb, false)?;
+        Deferred::send(
+            orb,
+            &self.0,
+            &self.call(orb, operation, arguments, departure),
+        )
     }
 
     /// Waits for the reply of a deferred request. The arguments are those it was sent with.
@@ -246,7 +254,9 @@ impl ObjectRef {
     ) -> Result<Arc<Outstanding>, SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        Outstanding::send(orb, &self.0, &self.call(orb, operation, arguments), handler)
+        let departure = Departure::of(orb, false)?;
+        let call = self.call(orb, operation, arguments, departure);
+        Outstanding::send(orb, &self.0, &call, handler)
     }
 
     /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
@@ -262,7 +272,8 @@ impl ObjectRef {
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let mut call = self.call(orb, operation, &arguments);
+        let departure = Departure::of(orb, false)?;
+        let mut call = self.call(orb, operation, &arguments, departure);
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
@@ -288,6 +299,7 @@ impl ObjectRef {
         orb: &Arc<OrbCore>,
         operation: &'c str,
         arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        departure: Departure,
     ) -> Call<'c> {
         let policies = self.in_force(orb);
         Call {
@@ -296,6 +308,7 @@ impl ObjectRef {
             response: Response::Outcome,
             kind: CallKind::TwoWay,
             times: orb.client.times(&policies),
+            departure,
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),

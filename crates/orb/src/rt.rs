@@ -11,6 +11,7 @@ mod places;
 mod policy;
 mod priority;
 mod rtorb;
+pub mod scheduling;
 mod streams;
 mod threadpool;
 

@@ -33,6 +33,11 @@ impl fmt::Display for Class {
 /// # Errors
 /// `PermissionDenied` without CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO, `InvalidInput` for a priority outside 1..=99.
 pub fn set_class(class: Class) -> io::Result<()> {
+    set_class_by_number(0, class)
+}
+
+/// 0 names the calling thread.
+fn set_class_by_number(thread: i32, class: Class) -> io::Result<()> {
     let (policy, priority) = match class {
         Class::Other => (libc::SCHED_OTHER, 0),
         Class::Fifo(priority) => (libc::SCHED_FIFO, priority),
@@ -43,11 +48,29 @@ pub fn set_class(class: Class) -> io::Result<()> {
     };
     // Without the flag a thread made by a real-time one is real-time too, whether it blocks or not.
     let policy = policy | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the kernel reads one sched_param from a live reference; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+    // SAFETY: the kernel reads one sched_param from a live reference.
+    match unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) } {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        _ => Err(match io::Error::last_os_error() {
+            gone if gone.raw_os_error() == Some(libc::ESRCH) => io::ErrorKind::NotFound.into(),
+            error => error,
+        }),
     }
+}
+
+/// The kernel's number of the calling thread.
+#[must_use]
+pub fn thread_number() -> u32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
+/// As [`set_class`] for another thread of this process, by its [`thread_number`], which must not have ended: its number may be another's.
+///
+/// # Errors
+/// As [`set_class`]; `NotFound` where there is no such thread.
+pub fn set_class_of(thread: u32, class: Class) -> io::Result<()> {
+    set_class_by_number(thread.cast_signed(), class)
 }
 
 /// The class that the calling thread is in; one that is none of the three counts as SCHED_OTHER.
@@ -147,6 +170,28 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn a_thread_is_put_into_a_class_by_its_number() {
+        let (here, arrived) = std::sync::mpsc::channel();
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            here.send(thread_number()).expect("the test waits");
+            let _sent_or_gone = gate.recv();
+            class().expect("readable")
+        });
+        let number = arrived.recv().expect("it says so");
+        assert_ne!(number, thread_number());
+        let set = set_class_of(number, Class::Fifo(4));
+        go.send(()).expect("it waits");
+        let seen = other.join().expect("no panic");
+        match set {
+            Ok(()) => assert_eq!(seen, Class::Fifo(4)),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
+        let gone = set_class_of(u32::MAX >> 1, Class::Other).expect_err("no such thread");
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

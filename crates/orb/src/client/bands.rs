@@ -8,6 +8,7 @@ use deckwatch_giop::{ReplyStatus, Response, context_id, priority_context, priori
 use super::exchange::{Call, CallKind, Failure};
 use super::{Client, ClientConnection, Deadlines};
 use crate::reference::Target;
+use crate::rt::scheduling::Departure;
 use crate::transport::Instant64;
 use crate::wire::{self, Contexts};
 use crate::{Completion, SystemException, SystemExceptionKind as Kind, own_minor as own};
@@ -64,6 +65,7 @@ impl Client {
             kind: CallKind::BindBand,
             policies: call.policies,
             times: None,
+            departure: Departure::default(),
             priority: call.priority,
             number: call.number,
             contexts: &[],

@@ -19,6 +19,7 @@ use crate::orb::OrbCore;
 use crate::policy::{Overrides, Policy, RebindMode};
 use crate::reference::{Inner, Target};
 use crate::rt::Priority;
+use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
@@ -29,6 +30,7 @@ pub(crate) struct Deferred {
     request_id: u32,
     policies: Overrides,
     priority: Option<Priority>,
+    departure: Departure,
     number: CallNumber,
     deadlines: Deadlines,
     /// The connection it was sent over, until the reply is there.
@@ -125,6 +127,7 @@ impl Deferred {
                         target: target.clone(),
                         request_id,
                         policies: call.policies,
+                        departure: call.departure,
                         priority: call.priority,
                         number: call.number,
                         deadlines,
@@ -172,6 +175,7 @@ impl Deferred {
             kind: CallKind::TwoWay,
             policies,
             times: client.times(&policies),
+            departure: self.departure,
             priority: self.priority,
             number: self.number,
             contexts: &[],

@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
-use deckwatch_giop::invocation::{TIMES_SIZE_MAX, Times};
-use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response, context_id};
+use deckwatch_giop::invocation::Times;
+use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response};
 
-use super::bands::RealTimeContexts;
 use super::collocated::may_be_collocated;
 use super::{Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound, OverBudget};
@@ -17,9 +16,10 @@ use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::rt::Priority;
+use crate::rt::scheduling::Departure;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError, read_spinning};
-use crate::wire::{self, Contexts, FromServer, Profile, ReplyHead};
+use crate::wire::{self, FromServer, Profile, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -35,6 +35,8 @@ pub(crate) struct Call<'c> {
     pub(crate) policies: Overrides,
     /// The times that go out with it.
     pub(crate) times: Option<Times>,
+    /// The distributable thread that goes out with it.
+    pub(crate) departure: Departure,
     /// The CORBA priority of the caller, if he has one.
     pub(crate) priority: Option<Priority>,
     /// Its number in the trace.
@@ -356,44 +358,6 @@ impl Client {
             );
         }
         sent.map(|()| id)
-    }
-
-    /// Writes the whole message of a request, with the service contexts that go with it.
-    pub(super) fn write_request(
-        &self,
-        buffer: &mut Vec<u8>,
-        target: &Target,
-        call: &Call<'_>,
-        id: u32,
-        says_code_sets: bool,
-    ) -> Result<(), EncodeError> {
-        let profile = &target.profile;
-        let mut contexts = Contexts::new();
-        let mut octets = None;
-        if let Some(times) = &call.times {
-            let octets = octets.insert([0; TIMES_SIZE_MAX]);
-            contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
-        }
-        if let Some(data) = &profile.code_sets
-            && says_code_sets
-        {
-            contexts.push(context_id::CODE_SETS, data);
-        }
-        let real_time = RealTimeContexts::of(target, call);
-        real_time.push(&mut contexts);
-        for (id, data) in call.contexts {
-            contexts.push(*id, data);
-        }
-        let head = wire::RequestHead {
-            id,
-            response: call.response,
-            operation: call.operation,
-            contexts: contexts.as_slice(),
-        };
-        match call.kind {
-            CallKind::Locate => wire::write_locate_request(buffer, profile, id, self.sizes),
-            _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
-        }
     }
 
     /// A message that was not written whole has not been served.

@@ -24,6 +24,7 @@ use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Target};
 use crate::rt::Priority;
+use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::{Completion, SystemException, minor, raise};
 
@@ -44,6 +45,7 @@ struct Letter {
     targets: Arc<[Target]>,
     policies: Overrides,
     times: Option<Times>,
+    departure: Departure,
     priority: Option<Priority>,
     number: CallNumber,
     codec: Codec,
@@ -107,6 +109,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
         targets: Arc::clone(targets),
         policies: call.policies,
         times: call.times,
+        departure: call.departure,
         priority: call.priority,
         number: call.number,
         codec,
@@ -256,6 +259,7 @@ impl Letter {
             kind: CallKind::Oneway,
             policies: self.policies,
             times: self.times,
+            departure: self.departure,
             priority: self.priority,
             number: self.number,
             contexts: &self.contexts,

@@ -85,8 +85,17 @@ impl Lane {
         self.tell_of_waiting();
     }
 
-    /// What leaves the queue first: in a lane the oldest, in a pool without lanes what has the highest priority, then the oldest.
+    /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
+    /// what has the highest priority, then the oldest.
     fn order_of(&self, arrived: &Arrived) -> u64 {
+        if let Some(orb) = self.orb.upgrade()
+            && let Some(core) = &orb.scheduling
+        {
+            return match Message::parse_joined(&arrived.message()) {
+                Ok(Message::Request(request)) => core.order_of(&request),
+                _ => u64::MAX,
+            };
+        }
         if self.station.is_lane {
             return 0;
         }

@@ -17,6 +17,7 @@ use crate::adapter::{
 use crate::counters::Counter;
 use crate::interceptor::{Said, ServerFlow};
 use crate::raise;
+use crate::rt::scheduling::Visit;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
 use crate::wire::{self, Contexts};
@@ -383,6 +384,10 @@ impl Lane {
             return outcome;
         }
         current::enter(&self.orb);
+        let visit = match Visit::of(&self.orb, request) {
+            Ok(visit) => visit,
+            Err(exception) => return Outcome::Raise(exception),
+        };
         let receipt = upcall
             .connection
             .filter(|_| request.response == Response::Receipt);
@@ -396,7 +401,7 @@ impl Lane {
         if served.is_err() {
             self.counters.count(Counter::ServantPanics);
         }
-        match served {
+        let outcome = match served {
             _ if receipt.is_some() => Outcome::Receipted,
             // Its caller is told what came of the request until here, whatever the servant has said.
             _ if is_receipt_here => ServerRequest::new(request, id, upcall.reply, contexts, sizes)
@@ -407,6 +412,14 @@ impl Lane {
                 .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
             Ok(Err(exception)) => Outcome::Raise(exception),
             Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
+        };
+        let has_raised = matches!(outcome, Outcome::Raise(_));
+        let cancelled = visit.and_then(|visit| visit.end(has_raised).err());
+        match (cancelled, &outcome) {
+            // The servant has heard of it itself, and knows best how far it had come.
+            (Some(cancelled), Outcome::Raise(own)) if own.kind == cancelled.kind => outcome,
+            (Some(cancelled), _) if receipt.is_none() => Outcome::Raise(cancelled),
+            _ => outcome,
         }
     }
 

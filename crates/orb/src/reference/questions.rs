@@ -6,6 +6,7 @@ use deckwatch_cdr::{EncodeError, Parse, Reader, Write, Writer};
 
 use super::ObjectRef;
 use crate::client::{CallKind, follow_forwards};
+use crate::rt::scheduling::Departure;
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 
 impl ObjectRef {
@@ -101,7 +102,7 @@ impl ObjectRef {
         current::enter_core(orb);
         let origin = self.0.current();
         origin.unbind();
-        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()));
+        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()), Departure::default());
         call.kind = CallKind::Locate;
         match follow_forwards(&orb.client, origin, &call) {
             Ok(reply) => {

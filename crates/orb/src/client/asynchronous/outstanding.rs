@@ -21,6 +21,7 @@ use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Routes, Target};
 use crate::rt::Priority;
+use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise, raise::own};
@@ -33,6 +34,7 @@ pub(crate) struct Outstanding {
     kept: Kept,
     policies: Overrides,
     times: Option<Times>,
+    departure: Departure,
     priority: Option<Priority>,
     number: CallNumber,
     deadlines: Deadlines,
@@ -107,6 +109,7 @@ impl Outstanding {
                 codec: Codec::DEFAULT,
             },
             policies: call.policies,
+            departure: call.departure,
             times: call.times,
             priority: call.priority,
             number: call.number,
@@ -343,6 +346,7 @@ impl Outstanding {
             kind: CallKind::TwoWay,
             policies: self.policies,
             times: self.times,
+            departure: self.departure,
             priority: self.priority,
             number: self.number,
             contexts: &[],

@@ -1,0 +1,450 @@
+//! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom they put first, and at which
+//! native priorities. `crates/orb/tests/scheduling_theory.rs` holds their disciplines against theory.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::fs::read_to_string;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::distributable::{
+    Host, SCHEDULING_INFO, cancelled, due, important, info, outside, raised,
+};
+use common::lanes::{LaneWorld, Told, priority};
+use common::message::NO_EXCEPTION;
+use common::servant::call;
+use common::{Order, Over, Wire, wait_for};
+use deckwatch_orb::rt_scheduling::{
+    Band, IdType, RankedScheduler, Scheduler, SchedulingParameter, SegmentError,
+};
+use deckwatch_orb::{
+    Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, SystemException,
+    SystemExceptionKind as Kind, UtcT, own_minor,
+};
+use deckwatch_os::schedule::{Class, limit_real_time, set_class};
+
+#[test]
+fn a_parameter_that_the_scheduler_cannot_go_by_begins_nothing() {
+    let priority = SchedulingParameter {
+        priority: Some(priority(5)),
+        ..SchedulingParameter::default()
+    };
+    let laxity = SchedulingParameter {
+        execution_time: Some(Duration::from_millis(1)),
+        ..due(9)
+    };
+    for (scheduler, fit, unfit, name) in [
+        (
+            RankedScheduler::fixed_priority(),
+            priority,
+            important(1),
+            "fixed priority",
+        ),
+        (
+            RankedScheduler::most_important_first(),
+            important(1),
+            due(9),
+            "most important first",
+        ),
+        (
+            RankedScheduler::earliest_deadline_first(),
+            due(9),
+            priority,
+            "earliest deadline first",
+        ),
+        (
+            RankedScheduler::least_laxity(),
+            laxity,
+            due(9),
+            "least laxity",
+        ),
+    ] {
+        let orb = Orb::builder()
+            .scheduler(scheduler)
+            .build()
+            .expect("a client");
+        let current = orb.rt_scheduler_current().expect("a scheduler");
+        assert_eq!(
+            orb.rt_scheduler()
+                .expect("a scheduler")
+                .scheduling_discipline_name(),
+            name
+        );
+        let unsupported = Err(SegmentError::UnsupportedSchedulingDiscipline);
+        assert_eq!(
+            current.begin_scheduling_segment("", unfit, None),
+            unsupported,
+            "{name}"
+        );
+        assert_eq!(current.id(), Err(outside()));
+        assert_eq!(
+            current.begin_scheduling_segment("", fit, None),
+            Ok(()),
+            "{name}"
+        );
+        assert_eq!(
+            current.begin_scheduling_segment("", unfit, None),
+            unsupported
+        );
+        assert_eq!(
+            current.update_scheduling_segment("", unfit, None),
+            unsupported
+        );
+        assert_eq!(current.scheduling_parameter(), Ok(fit));
+        assert_eq!(current.end_scheduling_segment(""), Ok(()));
+    }
+    assert!(
+        Orb::builder()
+            .build()
+            .expect("a client")
+            .rt_scheduler_current()
+            .is_none()
+    );
+}
+
+/// A pool of one thread that serves until the gate opens, while requests wait in its queue; the numbers of those, as they were served.
+fn queue_order(
+    scheduler: RankedScheduler,
+    requests: &[(u32, Option<SchedulingParameter>)],
+) -> Vec<u32> {
+    let world = LaneWorld::with(Over::Tcp, Orb::builder().scheduler(scheduler));
+    let buffering = RequestBuffering {
+        max_buffered_requests: 16,
+        max_request_buffer_size: 0,
+    };
+    let pool = world
+        .orb
+        .rt_orb()
+        .create_threadpool(0, 1, 0, priority(5), Some(buffering))
+        .expect("one thread");
+    let policies = Policies {
+        threadpool: Some(pool),
+        ..Policies::default()
+    };
+    let told: Told = world.object(&world.adapter("served", &policies));
+    let at = told.address();
+    let mut busy = Wire::at(&at);
+    busy.say(&told.request("meet").bare());
+    world.witness.probe.gate.wait_for_arrivals(1);
+    let mut wires = Vec::new();
+    for (waiting, (number, parameter)) in (1..).zip(requests) {
+        let mut request = told.request("note");
+        if let Some(parameter) = parameter {
+            let id = [u8::try_from(*number).expect("few"); 16];
+            request = request.context(SCHEDULING_INFO, &info(Order::Big, id, parameter));
+        }
+        let mut wire = Wire::at(&at);
+        wire.say(&request.with(|o| {
+            o.u32(*number);
+        }));
+        // The next one comes when this one waits.
+        wait_for(|| world.orb.counters().read(Counter::RequestsBuffered) >= waiting);
+        wires.push(wire);
+    }
+    world.witness.probe.gate.open();
+    for mut wire in wires {
+        assert_eq!(wire.hear().expect("a reply").reply().status, NO_EXCEPTION);
+    }
+    world.witness.probe.notes()
+}
+
+#[test]
+fn the_scheduler_orders_the_requests_that_wait_for_a_thread() {
+    let parameter = |weight: i16, deadline: u64, execution_units: u64| SchedulingParameter {
+        priority: Some(priority(weight)),
+        importance: Some(weight),
+        deadline: Some(UtcT::new(1_000_000 + deadline, 0, 0)),
+        execution_time: Some(Duration::from_nanos(execution_units * 100)),
+    };
+    let requests = [
+        (1, None),
+        (2, Some(parameter(1, 10, 2))),
+        (3, Some(parameter(3, 12, 7))),
+        (4, Some(parameter(2, 9, 1))),
+        (5, Some(parameter(4, 20, 3))),
+        (6, None),
+    ];
+    for (scheduler, order) in [
+        (RankedScheduler::fixed_priority(), [5, 3, 4, 2, 1, 6]),
+        (RankedScheduler::most_important_first(), [5, 3, 4, 2, 1, 6]),
+        (
+            RankedScheduler::earliest_deadline_first(),
+            [4, 2, 3, 5, 1, 6],
+        ),
+        (RankedScheduler::least_laxity(), [3, 2, 4, 5, 1, 6]),
+    ] {
+        let name = format!("{scheduler:?}");
+        assert_eq!(queue_order(scheduler, &requests), order, "{name}");
+    }
+}
+
+/// A scheduler that goes by nothing and remembers what it was told.
+#[derive(Default)]
+struct Remembering(Arc<Mutex<Vec<String>>>);
+
+impl Remembering {
+    fn tell(&self, what: &str) {
+        self.0.lock().expect("no panic").push(what.to_owned());
+    }
+}
+
+impl Scheduler for Remembering {
+    fn scheduling_discipline_name(&self) -> &str {
+        "what comes"
+    }
+
+    fn order(&self, _: &SchedulingParameter) -> u64 {
+        0
+    }
+
+    fn begin_new_scheduling_segment(
+        &self,
+        _: &IdType,
+        name: &str,
+        _: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        self.tell(&format!("begin {name}"));
+        Ok(())
+    }
+
+    fn begin_nested_scheduling_segment(
+        &self,
+        _: &IdType,
+        name: &str,
+        _: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        self.tell(&format!("nest {name}"));
+        Ok(())
+    }
+
+    fn update_scheduling_segment(
+        &self,
+        _: &IdType,
+        name: &str,
+        _: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        self.tell(&format!("update {name}"));
+        Ok(())
+    }
+
+    fn end_scheduling_segment(&self, _: &IdType, name: &str) {
+        self.tell(&format!("end {name}"));
+    }
+
+    fn end_nested_scheduling_segment(&self, _: &IdType, name: &str, _: &SchedulingParameter) {
+        self.tell(&format!("unnest {name}"));
+    }
+
+    fn send_request(&self, _: &IdType, parameter: &mut SchedulingParameter) {
+        parameter.importance = Some(99);
+        self.tell("send");
+    }
+
+    fn send_oneway(&self, _: &IdType, _: &mut SchedulingParameter) {
+        self.tell("send one-way");
+    }
+
+    fn receive_reply(&self, _: &IdType) {
+        self.tell("reply");
+    }
+
+    fn receive_exception(&self, _: &IdType) {
+        self.tell("exception");
+    }
+
+    fn receive_request(
+        &self,
+        _: &IdType,
+        parameter: &SchedulingParameter,
+    ) -> Result<(), SystemException> {
+        self.tell(&format!("serve at {:?}", parameter.importance));
+        if parameter.importance == Some(13) {
+            return Err(raised(Kind::NoPermission, 13));
+        }
+        Ok(())
+    }
+
+    fn send_reply(&self, _: &IdType) {
+        self.tell("answered");
+    }
+
+    fn send_exception(&self, _: &IdType) {
+        self.tell("raised");
+    }
+
+    fn cancel(&self, _: &IdType) {
+        self.tell("cancelled");
+    }
+}
+
+#[test]
+fn a_scheduler_of_the_applications_is_told_every_step() {
+    let (at_home, there) = (Remembering::default(), Remembering::default());
+    let (home_told, there_told) = (Arc::clone(&at_home.0), Arc::clone(&there.0));
+    let host = Host::new(Orb::builder().scheduler(there));
+    let orb = Orb::builder().scheduler(at_home).build().expect("a client");
+    let current = orb.rt_scheduler_current().expect("a scheduler");
+    let object = host.seen_by(&orb);
+    let nothing = SchedulingParameter::default();
+    current
+        .begin_scheduling_segment("a", nothing, None)
+        .expect("it goes by nothing");
+    current
+        .begin_scheduling_segment("b", nothing, None)
+        .expect("it goes by nothing");
+    current
+        .update_scheduling_segment("c", nothing, None)
+        .expect("it goes by nothing");
+    assert_eq!(call(&object, "see"), Ok(()));
+    assert!(call(&object, "no such").is_err());
+    current
+        .end_scheduling_segment("c")
+        .expect("within a segment");
+    current
+        .lookup(current.id().expect("within a segment"))
+        .expect("it is known")
+        .cancel()
+        .expect("once");
+    assert_eq!(
+        current.end_scheduling_segment("a"),
+        Err(cancelled(Completion::No))
+    );
+    let take = |told: &Mutex<Vec<String>>| std::mem::take(&mut *told.lock().expect("no panic"));
+    assert_eq!(
+        take(&home_told),
+        [
+            "begin a",
+            "nest b",
+            "update c",
+            "send",
+            "reply",
+            "send",
+            "exception",
+            "unnest c",
+            "cancelled",
+            "end a"
+        ]
+    );
+    assert_eq!(
+        take(&there_told),
+        [
+            "serve at Some(99)",
+            "answered",
+            "serve at Some(99)",
+            "raised"
+        ]
+    );
+    // What it refuses is not served.
+    let key = object.object_key().expect("an IIOP profile");
+    let refused = common::Request::new((2, Order::Big), key, "see")
+        .context(SCHEDULING_INFO, &info(Order::Big, [1; 16], &important(13)));
+    let (name, minor, _) = Wire::to(&host.orb).ask(&refused.bare()).reply().exception();
+    assert_eq!(
+        (name.as_str(), minor),
+        ("IDL:omg.org/CORBA/NO_PERMISSION:1.0", 13)
+    );
+    assert_eq!(host.deck.seen().len(), 1);
+    assert!(host.deck.current().lookup(IdType([1; 16])).is_none());
+}
+
+/// Class and native priority that the calling thread has by the kernel: 1 is SCHED_FIFO, 2 SCHED_RR.
+fn native() -> (u32, u8) {
+    let stat = read_to_string("/proc/thread-self/stat").expect("proc is there");
+    let fields: Vec<&str> = stat
+        .rsplit_once(") ")
+        .expect("a name")
+        .1
+        .split(' ')
+        .collect();
+    let number = |place: usize| fields[place].parse::<u32>().expect("a number");
+    // Fields 40 and 41 of the file; the third is the first behind the name.
+    (number(38), u8::try_from(number(37)).expect("at most 99"))
+}
+
+#[test]
+fn ranks_become_native_priorities_within_the_band() {
+    limit_real_time(Duration::from_secs(2)).expect("lower than before");
+    let permitted = std::thread::spawn(|| set_class(Class::Fifo(3)).is_ok())
+        .join()
+        .expect("no panic");
+    let band = Band::new(Scheduling::Fifo, 21, 23).expect("not empty");
+    let orb = Orb::builder()
+        .scheduler(RankedScheduler::earliest_deadline_first().within(band))
+        .build()
+        .expect("a client");
+    let current = orb.rt_scheduler_current().expect("a scheduler");
+    if !permitted {
+        let denied = current.begin_scheduling_segment("", due(1), None);
+        assert_eq!(
+            denied,
+            Err(raised(Kind::NoPermission, own_minor::PRIORITY_DENIED).into())
+        );
+        assert_eq!(current.id(), Err(outside()));
+        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    // Four threads come one after the other, each told to look, and go; none of them does anything but wait.
+    let deadlines = [40, 20, 30, 10];
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = deadlines
+            .map(|deadline| {
+                let (orders, inbox) = channel::<Option<u64>>();
+                let (outbox, looks) = channel();
+                let current = current.clone();
+                scope.spawn(move || {
+                    current
+                        .begin_scheduling_segment("", due(deadline), None)
+                        .expect("permitted");
+                    outbox.send(native()).expect("the test waits");
+                    while let Ok(Some(deadline)) = inbox.recv() {
+                        if deadline != 0 {
+                            current
+                                .update_scheduling_segment("", due(deadline), None)
+                                .expect("permitted");
+                        }
+                        outbox.send(native()).expect("the test waits");
+                    }
+                    current
+                        .end_scheduling_segment("")
+                        .expect("within a segment");
+                    outbox.send(native()).expect("the test waits");
+                });
+                let first = looks.recv().expect("it begins");
+                assert_eq!(first.0, 1, "SCHED_FIFO");
+                (orders, looks)
+            })
+            .into();
+        let order = |at: usize, order: Option<u64>| {
+            threads[at].0.send(order).expect("it waits");
+            threads[at].1.recv().expect("it answers")
+        };
+        let all = || [0, 1, 2, 3].map(|at| order(at, Some(0)).1);
+        // Due at 40, 20, 30 and 10: ranks 4, 2, 3 and 1, of which the last has no priority of its own in a band of three.
+        assert_eq!(all(), [21, 22, 21, 23]);
+        order(0, Some(5));
+        assert_eq!(all(), [23, 21, 21, 22]);
+        order(1, Some(10));
+        assert_eq!(all(), [23, 22, 21, 22], "equals share a rank");
+        assert_eq!(order(0, None), (0, 0), "what it was before");
+        let left = [1, 2, 3].map(|at| order(at, Some(0)).1);
+        assert_eq!(left, [23, 22, 23]);
+        for at in [1, 2, 3] {
+            order(at, None);
+        }
+    });
+}
+
+#[test]
+fn a_band_lies_within_the_real_time_priorities() {
+    let malformed = Err(raised(Kind::BadParam, own_minor::BAND_MALFORMED));
+    for (class, lowest, highest) in [
+        (Scheduling::Fifo, 0, 5),
+        (Scheduling::Fifo, 6, 5),
+        (Scheduling::RoundRobin, 5, 100),
+        (Scheduling::Other, 1, 5),
+    ] {
+        assert_eq!(Band::new(class, lowest, highest), malformed);
+    }
+    assert!(Band::new(Scheduling::RoundRobin, 1, 99).is_ok());
+}

@@ -1,0 +1,56 @@
+//! The message of a request, with all that travels beside its arguments.
+
+use deckwatch_cdr::EncodeError;
+use deckwatch_giop::context_id;
+use deckwatch_giop::invocation::TIMES_SIZE_MAX;
+
+use super::Client;
+use super::bands::RealTimeContexts;
+use super::exchange::{Call, CallKind};
+use crate::reference::Target;
+use crate::wire::{self, Contexts};
+
+impl Client {
+    /// Writes the whole message of a request, with the service contexts that go with it.
+    pub(super) fn write_request(
+        &self,
+        buffer: &mut Vec<u8>,
+        target: &Target,
+        call: &Call<'_>,
+        id: u32,
+        says_code_sets: bool,
+    ) -> Result<(), EncodeError> {
+        let profile = &target.profile;
+        let mut contexts = Contexts::new();
+        let mut octets = None;
+        if let Some(times) = &call.times {
+            let octets = octets.insert([0; TIMES_SIZE_MAX]);
+            contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
+        }
+        if let Some(data) = &profile.code_sets
+            && says_code_sets
+        {
+            contexts.push(context_id::CODE_SETS, data);
+        }
+        let mut traveller = None;
+        if let Some(said) = &call.departure.traveller {
+            let traveller = traveller.insert(said.to_octets());
+            contexts.push(context_id::SCHEDULING_INFO, traveller);
+        }
+        let real_time = RealTimeContexts::of(target, call);
+        real_time.push(&mut contexts);
+        for (id, data) in call.contexts {
+            contexts.push(*id, data);
+        }
+        let head = wire::RequestHead {
+            id,
+            response: call.response,
+            operation: call.operation,
+            contexts: contexts.as_slice(),
+        };
+        match call.kind {
+            CallKind::Locate => wire::write_locate_request(buffer, profile, id, self.sizes),
+            _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a scheduler goes by, and the form in which it travels.
+
+use std::time::Duration;
+
+use deckwatch_cdr::{ByteOrder, DecodeError, Parse, Reader};
+use deckwatch_giop::UtcT;
+
+use super::IdType;
+use crate::rt::Priority;
+
+/// The scheduling parameter of a segment: each scheduler takes of it what its discipline goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SchedulingParameter {
+    /// What [`super::RankedScheduler::fixed_priority`] goes by: the higher first.
+    pub priority: Option<Priority>,
+    /// What [`super::RankedScheduler::most_important_first`] goes by: the higher first.
+    pub importance: Option<i16>,
+    /// What [`super::RankedScheduler::earliest_deadline_first`] goes by.
+    pub deadline: Option<UtcT>,
+    /// How long the segment still has to run; with the deadline what [`super::RankedScheduler::least_laxity`] goes by.
+    pub execution_time: Option<Duration>,
+}
+
+/// A distributable thread on its way with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traveller {
+    pub(crate) id: IdType,
+    pub(crate) parameter: SchedulingParameter,
+}
+
+/// Octets of the service context SchedulingInfo as it is written here: an encapsulation of which parameters are said (octet), [`MARK`]
+/// (unsigned long), the id (sequence of octets), priority, importance (short), deadline (UtcT), execution time (TimeT).
+pub(crate) const TRAVEL_SIZE: usize = 56;
+
+/// Tells our context from others of the same number: TAO's, whose schedulers each have their own form, and that of fault tolerance
+/// (FT_TRANSACTION_DEPTH). Those are passed over.
+const MARK: u32 = 0x4457_5254;
+
+const PRIORITY: u8 = 1;
+const IMPORTANCE: u8 = 2;
+const DEADLINE: u8 = 4;
+const EXECUTION_TIME: u8 = 8;
+
+/// Nanoseconds in a unit of TimeBase::TimeT.
+const UNIT_NS: u128 = 100;
+
+impl Traveller {
+    /// The context's data, in native byte order.
+    pub(crate) fn to_octets(self) -> [u8; TRAVEL_SIZE] {
+        let Self { id, parameter } = self;
+        let said = |flag, is_said: bool| if is_said { flag } else { 0 };
+        let flags = said(PRIORITY, parameter.priority.is_some())
+            | said(IMPORTANCE, parameter.importance.is_some())
+            | said(DEADLINE, parameter.deadline.is_some())
+            | said(EXECUTION_TIME, parameter.execution_time.is_some());
+        let deadline = parameter.deadline.unwrap_or_default();
+        let units = parameter.execution_time.unwrap_or_default().as_nanos() / UNIT_NS;
+        let units = u64::try_from(units).unwrap_or(u64::MAX);
+        let mut octets = [0; TRAVEL_SIZE];
+        let mut at = 0;
+        let mut put = |part: &[u8]| {
+            octets[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        };
+        put(&[ByteOrder::NATIVE.flag(), flags, 0, 0]);
+        put(&MARK.to_ne_bytes());
+        put(&(id.0.len() as u32).to_ne_bytes());
+        put(&id.0);
+        put(&parameter.priority.map_or(0, Priority::value).to_ne_bytes());
+        put(&parameter.importance.unwrap_or(0).to_ne_bytes());
+        put(&deadline.to_octets());
+        put(&units.to_ne_bytes());
+        octets
+    }
+
+    /// Reads the context's data; none where it is not ours.
+    ///
+    /// # Errors
+    /// What is wrong with octets that are ours.
+    pub(crate) fn parse(data: &[u8]) -> Result<Option<Self>, DecodeError> {
+        let Ok(mut r) = Reader::new(data, ByteOrder::NATIVE).into_encapsulation() else {
+            return Ok(None);
+        };
+        let (Ok(flags), Ok(MARK)) = (r.read_u8(), r.read_u32()) else {
+            return Ok(None);
+        };
+        let id = r.read_octet_sequence()?;
+        let Ok(id) = <[u8; 16]>::try_from(id) else {
+            return Ok(None);
+        };
+        let (priority, importance) = (i16::parse(&mut r)?, i16::parse(&mut r)?);
+        let (deadline, units) = (UtcT::parse(&mut r)?, u64::parse(&mut r)?);
+        let execution_ns = u128::from(units) * UNIT_NS;
+        let execution_time =
+            u64::try_from(execution_ns).map_or(Duration::MAX, Duration::from_nanos);
+        let priority = Priority::try_from(priority).ok();
+        Ok(Some(Self {
+            id: IdType(id),
+            parameter: SchedulingParameter {
+                priority: priority.filter(|_| flags & PRIORITY != 0),
+                importance: (flags & IMPORTANCE != 0).then_some(importance),
+                deadline: (flags & DEADLINE != 0).then_some(deadline),
+                execution_time: (flags & EXECUTION_TIME != 0).then_some(execution_time),
+            },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Traveller {
+        Traveller {
+            id: IdType(*b"0123456789abcdef"),
+            parameter: SchedulingParameter {
+                priority: Priority::try_from(32_767).ok(),
+                importance: Some(-3),
+                deadline: Some(UtcT::new(u64::MAX, 9, -60)),
+                execution_time: Some(Duration::from_nanos(700)),
+            },
+        }
+    }
+
+    #[test]
+    fn a_traveller_arrives_as_it_left() {
+        for parameter in [
+            all().parameter,
+            SchedulingParameter::default(),
+            SchedulingParameter {
+                importance: Some(0),
+                ..SchedulingParameter::default()
+            },
+        ] {
+            let traveller = Traveller { parameter, ..all() };
+            let arrived = Traveller::parse(&traveller.to_octets());
+            assert_eq!(arrived, Ok(Some(traveller)));
+        }
+    }
+
+    #[test]
+    fn the_context_stands_as_it_is_described() {
+        let octets = all().to_octets();
+        let mut r = Reader::new(&octets, ByteOrder::NATIVE)
+            .into_encapsulation()
+            .unwrap();
+        assert_eq!(r.read_u8(), Ok(15));
+        assert_eq!(r.read_u32(), Ok(MARK));
+        assert_eq!(r.read_octet_sequence(), Ok(&b"0123456789abcdef"[..]));
+        assert_eq!(
+            (i16::parse(&mut r), i16::parse(&mut r)),
+            (Ok(32_767), Ok(-3))
+        );
+        assert_eq!(UtcT::parse(&mut r), Ok(UtcT::new(u64::MAX, 9, -60)));
+        assert_eq!(u64::parse(&mut r), Ok(7));
+        assert_eq!(r.remaining(), 0);
+    }
+
+    #[test]
+    fn contexts_of_others_are_passed_over_and_ours_cut_short_are_refused() {
+        for foreign in [
+            &[][..],
+            &[1],
+            // The transaction depth of fault tolerance, and an id of TAO's.
+            &[1, 0, 0, 0, 2, 0, 0, 0],
+            &[7, 0, 0, 0, 0, 0, 0, 0],
+            &[0; TRAVEL_SIZE],
+        ] {
+            assert_eq!(Traveller::parse(foreign), Ok(None), "{foreign:?}");
+        }
+        let whole = all().to_octets();
+        for len in 8..whole.len() {
+            assert!(Traveller::parse(&whole[..len]).is_err(), "{len}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Four schedulers: fixed priority, earliest deadline first, most important first, least laxity.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+
+use deckwatch_os::schedule::Class;
+use deckwatch_sync::PiMutex;
+
+use super::ready::{Before, ReadySet};
+use super::{IdType, Scheduler, SchedulingParameter, SegmentError};
+use crate::rt::Scheduling;
+use crate::{Completion, SystemException, raise, raise::own};
+
+/// Ranks distributable threads by one number that follows from their parameters. It orders the requests that wait in a lane by it, and
+/// where it is given a [`Band`] sets the native priorities of the threads of this process that are distributable and could run.
+pub struct RankedScheduler {
+    discipline: Discipline,
+    ready: Option<PiMutex<ReadySet>>,
+}
+
+/// What a [`RankedScheduler`] goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Discipline {
+    /// The highest priority first.
+    FixedPriority,
+    /// The earliest deadline first.
+    EarliestDeadlineFirst,
+    /// The highest importance first.
+    MostImportantFirst,
+    /// The least laxity first: the time until the deadline less the execution time that is left. Those that wait lose laxity alike, so
+    /// that their order does not change with time.
+    LeastLaxity,
+}
+
+/// Native priorities that a scheduler may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    scheduling: Scheduling,
+    lowest: u8,
+    highest: u8,
+}
+
+impl Band {
+    /// From `lowest` to `highest`, both included, of SCHED_FIFO or SCHED_RR.
+    ///
+    /// # Errors
+    /// BAD_PARAM for a band that is empty or leaves 1 to 99, and for the time-sharing class, which has no priorities.
+    pub fn new(scheduling: Scheduling, lowest: u8, highest: u8) -> Result<Self, SystemException> {
+        let is_real_time = scheduling != Scheduling::Other;
+        if !is_real_time || lowest < 1 || lowest > highest || highest > 99 {
+            return Err(raise::bad_param(own::BAND_MALFORMED, Completion::No));
+        }
+        Ok(Self {
+            scheduling,
+            lowest,
+            highest,
+        })
+    }
+
+    pub(super) const fn lowest(&self) -> u8 {
+        self.lowest
+    }
+
+    pub(super) const fn highest(&self) -> u8 {
+        self.highest
+    }
+
+    pub(super) const fn class(&self, native: u8) -> Class {
+        match self.scheduling {
+            Scheduling::RoundRobin => Class::RoundRobin(native),
+            _ => Class::Fifo(native),
+        }
+    }
+}
+
+thread_local! {
+    /// What the calling thread was before each time it came to the ready set.
+    static BEFORE: RefCell<Vec<Before>> = const { RefCell::new(Vec::new()) };
+}
+
+impl RankedScheduler {
+    /// A scheduler of this discipline that orders the queues of lanes, and leaves native priorities alone.
+    #[must_use]
+    pub const fn new(discipline: Discipline) -> Self {
+        Self {
+            discipline,
+            ready: None,
+        }
+    }
+
+    /// [`Discipline::FixedPriority`].
+    #[must_use]
+    pub const fn fixed_priority() -> Self {
+        Self::new(Discipline::FixedPriority)
+    }
+
+    /// [`Discipline::EarliestDeadlineFirst`].
+    #[must_use]
+    pub const fn earliest_deadline_first() -> Self {
+        Self::new(Discipline::EarliestDeadlineFirst)
+    }
+
+    /// [`Discipline::MostImportantFirst`].
+    #[must_use]
+    pub const fn most_important_first() -> Self {
+        Self::new(Discipline::MostImportantFirst)
+    }
+
+    /// [`Discipline::LeastLaxity`].
+    #[must_use]
+    pub const fn least_laxity() -> Self {
+        Self::new(Discipline::LeastLaxity)
+    }
+
+    /// Gives the distributable threads of this process native priorities of `band` by their rank. Where the host does not permit them a
+    /// segment does not begin: NO_PERMISSION.
+    #[must_use]
+    pub fn within(mut self, band: Band) -> Self {
+        self.ready = Some(PiMutex::new(ReadySet::new(band)));
+        self
+    }
+
+    /// The rank's number, the lowest first; none where the parameter lacks what the discipline goes by.
+    fn key(&self, parameter: &SchedulingParameter) -> Option<u64> {
+        match self.discipline {
+            Discipline::FixedPriority => {
+                let priority = parameter.priority?.value();
+                Some(u64::from(i16::MAX.abs_diff(priority)))
+            }
+            Discipline::MostImportantFirst => {
+                Some(u64::from(i16::MAX.abs_diff(parameter.importance?)))
+            }
+            Discipline::EarliestDeadlineFirst => Some(parameter.deadline?.time),
+            Discipline::LeastLaxity => {
+                let left_ns = parameter.execution_time?.as_nanos();
+                let left = u64::try_from(left_ns / 100).unwrap_or(u64::MAX);
+                Some(parameter.deadline?.time.saturating_sub(left))
+            }
+        }
+    }
+
+    fn key_of_segment(&self, parameter: &SchedulingParameter) -> Result<u64, SegmentError> {
+        self.key(parameter)
+            .ok_or(SegmentError::UnsupportedSchedulingDiscipline)
+    }
+
+    fn enter(&self, key: u64) -> Result<(), SystemException> {
+        if let Some(ready) = &self.ready {
+            let before = ready.lock("scheduling.enter").enter(key);
+            let before = before.map_err(|error| denied(&error))?;
+            BEFORE.with_borrow_mut(|kept| kept.push(before));
+        }
+        Ok(())
+    }
+
+    fn change(&self, key: u64) -> Result<(), SystemException> {
+        let change = |ready: &PiMutex<ReadySet>| ready.lock("scheduling.change").change(key);
+        let changed = self.ready.as_ref().map_or(Ok(()), change);
+        changed.map_err(|error| denied(&error))
+    }
+
+    fn leave(&self) {
+        if let Some(ready) = &self.ready
+            // At the end of a thread this may have gone already.
+            && let Ok(Some(before)) = BEFORE.try_with(|kept| kept.borrow_mut().pop())
+        {
+            ready.lock("scheduling.leave").leave(&before);
+        }
+    }
+
+    fn set_waits(&self, waits: bool) {
+        if let Some(ready) = &self.ready {
+            // It was permitted when the thread came.
+            let _ranked = ready.lock("scheduling.wait").set_waits(waits);
+        }
+    }
+}
+
+fn denied(error: &io::Error) -> SystemException {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            raise::no_permission(own::PRIORITY_DENIED, Completion::No)
+        }
+        _ => raise::no_resources(0, Completion::No),
+    }
+}
+
+impl Scheduler for RankedScheduler {
+    fn scheduling_discipline_name(&self) -> &str {
+        match self.discipline {
+            Discipline::FixedPriority => "fixed priority",
+            Discipline::EarliestDeadlineFirst => "earliest deadline first",
+            Discipline::MostImportantFirst => "most important first",
+            Discipline::LeastLaxity => "least laxity",
+        }
+    }
+
+    fn order(&self, parameter: &SchedulingParameter) -> u64 {
+        self.key(parameter).unwrap_or(u64::MAX)
+    }
+
+    fn begin_new_scheduling_segment(
+        &self,
+        _id: &IdType,
+        _name: &str,
+        parameter: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        Ok(self.enter(self.key_of_segment(parameter)?)?)
+    }
+
+    fn begin_nested_scheduling_segment(
+        &self,
+        _id: &IdType,
+        _name: &str,
+        parameter: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        Ok(self.change(self.key_of_segment(parameter)?)?)
+    }
+
+    fn update_scheduling_segment(
+        &self,
+        _id: &IdType,
+        _name: &str,
+        parameter: &SchedulingParameter,
+    ) -> Result<(), SegmentError> {
+        Ok(self.change(self.key_of_segment(parameter)?)?)
+    }
+
+    fn end_scheduling_segment(&self, _id: &IdType, _name: &str) {
+        self.leave();
+    }
+
+    fn end_nested_scheduling_segment(
+        &self,
+        _id: &IdType,
+        _name: &str,
+        outer: &SchedulingParameter,
+    ) {
+        // The outer segment had its rank before.
+        let _ranked = self.change(self.order(outer));
+    }
+
+    fn send_request(&self, _id: &IdType, _parameter: &mut SchedulingParameter) {
+        self.set_waits(true);
+    }
+
+    fn receive_reply(&self, _id: &IdType) {
+        self.set_waits(false);
+    }
+
+    fn receive_request(
+        &self,
+        _id: &IdType,
+        parameter: &SchedulingParameter,
+    ) -> Result<(), SystemException> {
+        self.enter(self.order(parameter))
+    }
+
+    fn send_reply(&self, _id: &IdType) {
+        self.leave();
+    }
+}
+
+impl fmt::Debug for RankedScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RankedScheduler")
+            .field("discipline", &self.discipline)
+            .field("sets_priorities", &self.ready.is_some())
+            .finish()
+    }
+}

@@ -1,7 +1,7 @@
 //! `deckwatch bench`: what our own parts cost beside raw sockets and beside others.
 
 mod end;
-mod table;
+pub(crate) mod table;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod exit;
+mod experiment;
 mod live;
 mod mission_args;
 mod reference;
@@ -17,9 +18,14 @@ mod bench;
 mod call;
 mod channel;
 mod check;
+mod costs;
 mod doctor;
+mod experiment_end;
 mod idl;
+mod invert;
+mod invoke;
 mod ior;
+mod marshal;
 mod names;
 mod part;
 mod report;
@@ -68,10 +74,15 @@ subcommands! {
     Call => call,
     Channel => channel,
     Check => check,
+    Costs => costs,
     Doctor => doctor,
+    ExperimentEnd => experiment_end,
     Idl => idl,
+    Invert => invert,
+    Invoke => invoke,
     Part => part,
     Ior => ior,
+    Marshal => marshal,
     Names => names,
     Report => report,
     Run => run,

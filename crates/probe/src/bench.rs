@@ -6,7 +6,7 @@
 //! falls on both.
 
 pub(crate) mod case;
-mod condition;
+pub(crate) mod condition;
 mod contest;
 mod counts;
 mod document;
@@ -17,8 +17,8 @@ mod kind;
 mod memory;
 mod mirror;
 pub(crate) mod peer;
-mod process;
-mod program;
+pub(crate) mod process;
+pub(crate) mod program;
 mod run;
 pub(crate) mod sockperf;
 mod target;

@@ -5,4 +5,5 @@
 pub mod bench;
 pub mod counters;
 pub mod doctor;
+pub mod experiment;
 pub mod limits;

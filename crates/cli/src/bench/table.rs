@@ -13,14 +13,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::words;
 
 /// A moving line on a terminal; elsewhere a line now and then.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// What the last line was written of.
     last: String,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(1);
             bar.enable_steady_tick(Duration::from_millis(200));
@@ -31,7 +31,7 @@ impl Progress {
         Self { bar, last }
     }
 
-    pub(super) fn show(&mut self, at: &bench::Progress) {
+    pub(crate) fn show(&mut self, at: &bench::Progress) {
         if let Some(bar) = &self.bar {
             bar.set_length(at.rounds as u64);
             bar.set_position(at.round as u64);

@@ -28,7 +28,7 @@ impl Condition {
     }
 
     /// Places of server and client, and the processors left for the bench itself.
-    pub(super) fn places(self) -> Result<Places, BenchError> {
+    pub(crate) fn places(self) -> Result<Places, BenchError> {
         let all = affinity().map_err(|source| BenchError::System {
             doing: "The processors cannot be told",
             source,
@@ -65,16 +65,16 @@ impl Condition {
 
 /// The places of a condition on this machine.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
-    pub(super) condition: Condition,
-    pub(super) server: Place,
-    pub(super) client: Place,
+pub(crate) struct Places {
+    pub(crate) condition: Condition,
+    pub(crate) server: Place,
+    pub(crate) client: Place,
     /// Processors for the bench itself.
-    pub(super) own: Vec<u32>,
+    pub(crate) own: Vec<u32>,
 }
 
 impl Places {
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match (self.condition, self.server.processor, self.client.processor) {
             (Condition::Pinned, Some(processor), _) => {
                 format!("both ends on processor {processor}, SCHED_FIFO {FIFO_PRIORITY}, blocking")
@@ -91,7 +91,7 @@ impl Places {
 }
 
 /// Above the kernel's own interrupt threads, which run at 50 too and share with it by turns.
-pub(super) const FIFO_PRIORITY: u8 = 50;
+pub(crate) const FIFO_PRIORITY: u8 = 50;
 
 /// Of the client that shall not wait for the others.
-pub(super) const HIGH_PRIORITY: u8 = 60;
+pub(crate) const HIGH_PRIORITY: u8 = 60;

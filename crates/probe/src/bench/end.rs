@@ -6,7 +6,7 @@
 //! four octets each, nanoseconds in this machine's order; of a stream or a load `sum MESSAGES NANOSECONDS`; or `error WORDS`. With a period a
 //! call begins each so many nanoseconds. Every end ends with its standard input.
 
-mod commands;
+pub(crate) mod commands;
 mod orb;
 mod raw;
 

@@ -88,6 +88,32 @@ pub(crate) const ALL: [Foreign; 3] = [
     },
 ];
 
+/// omniORB again, for the experiments of the papers.
+pub(crate) const OMNIORB_SUBJECTS: Foreign = Foreign {
+    name: "omniorb-subjects",
+    tools: &["omniidl", "g++"],
+    header: Some((
+        "/usr/include/omniORB4/CORBA.h",
+        "omniORB's headers are not installed",
+    )),
+    sources: &[
+        (
+            "build",
+            include_str!("../../../../bench/omniorb-subjects/build"),
+        ),
+        (
+            "ends.cc",
+            include_str!("../../../../bench/omniorb-subjects/ends.cc"),
+        ),
+        ECHO,
+        (
+            "experiment.idl",
+            include_str!("../../../../idl/deckwatch/experiment.idl"),
+        ),
+    ],
+    notes: &[],
+};
+
 impl Foreign {
     /// What is missing here to build it, in words.
     pub(crate) fn missing(&self) -> Option<String> {

@@ -126,6 +126,11 @@ impl End {
         self.child.id()
     }
 
+    /// Ends its input, which is what ends it; it is waited for where it is dropped.
+    pub(crate) fn dismiss(&mut self) {
+        self.input = None;
+    }
+
     /// Its next line, within `patience`; `None` where the user wants to end.
     pub(crate) fn hear_line(&mut self, patience: Duration) -> Result<Option<String>, BenchError> {
         match self.hear(patience)? {

@@ -13,9 +13,9 @@ pub(crate) struct Command {
     pub(crate) kind: String,
     pub(crate) there: usize,
     pub(crate) back: usize,
-    count: usize,
+    pub(crate) count: usize,
     pub(crate) budget_ns: i64,
-    period_ns: i64,
+    pub(crate) period_ns: i64,
 }
 
 impl Command {
@@ -140,6 +140,12 @@ impl Samples {
         arrived(count)?;
         self.told(count, (monotonic_ns() - begin_ns).unsigned_abs());
         Ok(())
+    }
+
+    /// Keeps what was measured elsewhere.
+    pub(crate) fn put(&mut self, times_ns: Vec<u32>) {
+        self.count = times_ns.len();
+        self.round_trips_ns = times_ns;
     }
 
     /// What the run came to: so many messages in so many nanoseconds.

@@ -1,0 +1,84 @@
+//! `deckwatch invert`: does a high-priority client wait for low-priority ones.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use deckwatch_probe::experiment::{Invert, invert};
+
+use crate::experiment::{Common, Usual, Where};
+use crate::mission_args::duration;
+
+/// Measure one high-priority client beside more and more low-priority ones: does it wait for them
+#[derive(clap::Args)]
+#[command(after_help = "\
+The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without, omniORB where it is installed, and raw TCP with a
+thread for each connection, which shows what the operating system does. Every client is a process of its own. Priorities need CAP_SYS_NICE.
+The slides' clients called 20 and 10 times a second; so many calls take long to support a percentile.
+
+Examples:
+  deckwatch invert
+  deckwatch invert --quick
+  deckwatch invert --high-rate 20 --low-rate 10 --low-work 0us --run-time 60s
+  deckwatch invert --low-rate 0 --low-work 0us --low-clients 0,10,50")]
+pub(crate) struct Args {
+    /// Numbers of low-priority clients [default: 0,5,10,15,20,25,30,35,40,45,50]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(0..=200))]
+    low_clients: Vec<u16>,
+    /// Calls a second of the high-priority client; 0: it never pauses
+    #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = rate)]
+    high_rate: f64,
+    /// Calls a second of each low-priority client; 0: they never pause, and leave the real-time class
+    #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
+    low_rate: f64,
+    /// How long the server works for each call of a low-priority client
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = work)]
+    low_work: Duration,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hz @ 0.0..=100_000.0) => Ok(hz),
+        _ => Err("write a number of calls a second, from 0 to 100000".to_owned()),
+    }
+}
+
+/// As a duration, or none at all.
+fn work(text: &str) -> anyhow::Result<Duration> {
+    if text.trim_end_matches(char::is_alphabetic) == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let work = duration(text)?;
+    anyhow::ensure!(
+        work <= WORK_MAX,
+        "The server works at most {WORK_MAX:?} for a call."
+    );
+    Ok(work)
+}
+
+/// More is no longer a call but a stop.
+const WORK_MAX: Duration = Duration::from_millis(10);
+
+const USUAL: Usual = Usual {
+    condition: Where::TwoCores,
+    rounds: 3,
+    run_time: Duration::from_secs(4),
+    quick_run_time: Duration::from_millis(400),
+};
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let low_clients: Vec<usize> = match (args.low_clients.as_slice(), args.common.is_quick()) {
+        ([], false) => (0..=50).step_by(5).collect(),
+        ([], true) => vec![0, 5],
+        (chosen, _) => chosen.iter().map(|count| usize::from(*count)).collect(),
+    };
+    let asked = Invert {
+        staging: args.common.staging(&USUAL)?,
+        low_clients,
+        high_rate_hz: args.high_rate,
+        low_rate_hz: args.low_rate,
+        low_work: args.low_work,
+    };
+    args.common.carry_out("invert", |tell| invert(&asked, tell))
+}

@@ -1,0 +1,68 @@
+//! `deckwatch marshal`: what marshalling costs, type by type.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use deckwatch_probe::experiment::{ElementKind, Marshal, marshal};
+
+use crate::experiment::{Common, Usual, Where};
+
+/// Measure what marshalling costs: a sequence of char against one of ComplexStruct, and every basic type, over sizes
+#[derive(clap::Args)]
+#[command(after_help = "\
+The experiment of figures 7 to 9 of the submarine paper, beside raw TCP of as many octets and omniORB where it is installed.
+Latency is a round trip with the sequence in both ways; throughput is a stream of one-ways, timed until the last is served.
+
+Examples:
+  deckwatch marshal
+  deckwatch marshal --quick
+  deckwatch marshal --types char,struct --size-max 1048576 --rounds 9
+  deckwatch marshal --condition two-cores --json")]
+pub(crate) struct Args {
+    /// Types of the elements: octet, char, wchar, boolean, short, ushort, long, ulong, longlong, ulonglong, float, double, string, enum, any, struct [default: all]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = kind)]
+    types: Vec<ElementKind>,
+    /// Payloads are the powers of two up to so many octets
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..=8 << 20))]
+    size_max: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn kind(word: &str) -> Result<ElementKind, String> {
+    ElementKind::of_word(word).ok_or_else(|| {
+        let words: Vec<&str> = ElementKind::ALL.iter().map(|kind| kind.word()).collect();
+        format!("write one of {}", words.join(", "))
+    })
+}
+
+const USUAL: Usual = Usual {
+    condition: Where::Pinned,
+    rounds: 3,
+    run_time: Duration::from_millis(30),
+    quick_run_time: Duration::from_millis(10),
+};
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let is_quick = args.common.is_quick();
+    let size_max = args.size_max.unwrap_or(64 << 10) as usize;
+    let step = if is_quick { 8 } else { 1 };
+    let sizes = (0..=size_max.ilog2()).step_by(step).map(|power| 1 << power);
+    let kinds = match (args.types.as_slice(), is_quick) {
+        ([], false) => ElementKind::ALL.to_vec(),
+        ([], true) => vec![
+            ElementKind::Char,
+            ElementKind::Long,
+            ElementKind::Text,
+            ElementKind::Struct,
+        ],
+        (chosen, _) => chosen.to_vec(),
+    };
+    let asked = Marshal {
+        staging: args.common.staging(&USUAL)?,
+        kinds,
+        sizes: sizes.collect(),
+    };
+    args.common
+        .carry_out("marshal", |tell| marshal(&asked, tell))
+}

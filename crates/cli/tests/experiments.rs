@@ -1,0 +1,229 @@
+//! The experiments of the papers: each in a few seconds, with what is put in on purpose found again.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
+
+/// A folder that is not there yet.
+fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("deckwatch-{test}-{}", std::process::id()));
+    let _left_over = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Quick and in the time-sharing class, so that it runs anywhere.
+fn experiment(name: &str, test: &str, more: &[&str]) -> (Command, PathBuf) {
+    let folder = folder(test);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command
+        .args([name, "--quick", "--condition", "default", "--output"])
+        .arg(&folder)
+        .args(more);
+    (command, folder)
+}
+
+/// What was found, and removes the folder.
+fn found(output: &Output, folder: &Path) -> ExperimentDocument {
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(report.matches("class=\"chart plot\"").count() == document.figures.len());
+    for skip in &document.skipped {
+        let is_counter = skip.what.contains(" at the ");
+        let what = if is_counter {
+            "perf events"
+        } else {
+            &skip.what
+        };
+        deckwatch_testkit::skip(what, &skip.reason);
+    }
+    for measurement in &document.measurements {
+        let counted: u64 = measurement.histogram.iter().map(|(_, count)| count).sum();
+        assert_eq!(counted, measurement.samples, "{}", measurement.case);
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+    document
+}
+
+fn run(name: &str, test: &str, more: &[&str]) -> ExperimentDocument {
+    let (mut command, folder) = experiment(name, test, more);
+    let document = found(&command.output().expect("it runs"), &folder);
+    assert_eq!(document.experiment, name);
+    document
+}
+
+/// The measurements of one system.
+fn of<'d>(
+    document: &'d ExperimentDocument,
+    system: &'d str,
+) -> impl Iterator<Item = &'d Measurement> {
+    let all = document.measurements.iter();
+    all.filter(move |one| one.system == system)
+}
+
+fn value(measurement: &Measurement, name: &str) -> f64 {
+    let found = measurement.values.get(name);
+    *found.unwrap_or_else(|| panic!("{name} of {}: {:?}", measurement.case, measurement.values))
+}
+
+#[test]
+fn each_command_says_what_it_measures_and_how() {
+    for name in ["invert", "costs", "invoke", "marshal"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args([name, "--help"])
+            .output()
+            .expect("it runs");
+        assert!(output.status.success());
+        let help = String::from_utf8(output.stdout).expect("text");
+        insta::assert_snapshot!(format!("help of {name}"), help);
+    }
+}
+
+#[test]
+fn a_delay_in_the_servant_shows_in_every_two_way_call_and_in_no_one_way() {
+    const DELAY_NS: f64 = 300_000.0;
+    let arguments = [
+        "--servant-delay",
+        "300us",
+        "--servants",
+        "1,3",
+        "--sizes",
+        "64",
+    ];
+    let document = run("invoke", "invoke-delay", &arguments);
+    let mut ways = BTreeMap::new();
+    for measurement in of(&document, "deckwatch") {
+        let least_ns = value(measurement, "min_ns");
+        let is_two_way = measurement.case.starts_with("two-way");
+        *ways.entry(is_two_way).or_insert(0) += 1;
+        assert!(!is_two_way || least_ns >= DELAY_NS, "{}", measurement.case);
+    }
+    // Eight manners with one servant, twice as many with three, and two types at one size.
+    assert_eq!(ways, BTreeMap::from([(false, 20), (true, 20)]));
+    // The one-way that waited for the least did not wait for the servant.
+    let one_way = of(&document, "deckwatch").filter(|one| one.case.starts_with("one-way"));
+    let least = one_way
+        .map(|one| value(one, "min_ns"))
+        .fold(f64::INFINITY, f64::min);
+    assert!(least < DELAY_NS, "{least}");
+    assert!(
+        document
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == "servant-delay")
+    );
+}
+
+#[test]
+fn every_type_is_marshalled_in_both_ways_and_streamed() {
+    let arguments = [
+        "--types",
+        "octet,wchar,double,string,enum,any,struct",
+        "--size-max",
+        "256",
+    ];
+    let document = run("marshal", "marshal-types", &arguments);
+    for system in ["deckwatch", "raw TCP"] {
+        // At 1 and at 256 octets.
+        assert_eq!(of(&document, system).count(), 14, "{system}");
+        for measurement in of(&document, system) {
+            assert!(value(measurement, "mean_ns") > 0.0);
+            assert!(value(measurement, "throughput_bit_s") > 0.0);
+        }
+    }
+    // What raw TCP carries is more than the payload, by headers that do not grow with it.
+    for measurement in of(&document, "raw TCP") {
+        let more = value(measurement, "request_octets") - measurement.factors["payload_octets"];
+        assert!(
+            (40.0..400.0).contains(&more),
+            "{}: {more}",
+            measurement.case
+        );
+    }
+}
+
+#[test]
+fn work_for_low_priority_clients_shows_with_them_and_a_delay_with_everybody() {
+    const WORK_NS: f64 = 400_000.0;
+    const DELAY_NS: f64 = 200_000.0;
+    let arguments = [
+        "--low-work",
+        "400us",
+        "--servant-delay",
+        "200us",
+        "--low-clients",
+        "0,2",
+    ];
+    let document = run("invert", "invert-work", &arguments);
+    for system in ["deckwatch", "deckwatch with lanes"] {
+        let cases: Vec<(&str, f64)> = of(&document, system)
+            .map(|one| (one.case.as_str(), value(one, "min_ns")))
+            .collect();
+        assert_eq!(cases.len(), 5, "{cases:?}");
+        for (case, least_ns) in cases {
+            let at_least = if case.starts_with("low") {
+                WORK_NS + DELAY_NS
+            } else {
+                DELAY_NS
+            };
+            assert!(least_ns >= at_least, "{system}, {case}: {least_ns}");
+        }
+    }
+}
+
+#[test]
+fn locks_put_into_the_servant_are_counted() {
+    const LOCKS: f64 = 7.0;
+    let counted = |test, locks| {
+        let arguments = ["--servant-locks", locks, "--rates", "200"];
+        let document = run("costs", test, &arguments);
+        let left = of(&document, "deckwatch")
+            .find(|one| one.values.contains_key("factoring_left_share"))
+            .map(|one| value(one, "factoring_left_share"));
+        assert!(left.expect("measured") > 0.0);
+        let server = of(&document, "deckwatch").find(|one| one.case.ends_with("at the server"));
+        server.and_then(|one| one.values.get("locks_per_request").copied())
+    };
+    let (without, with) = (counted("costs-0", "0"), counted("costs-7", "7"));
+    let Some((without, with)) = without.zip(with) else {
+        return deckwatch_testkit::skip("perf events", "locks cannot be counted here");
+    };
+    assert!((with - without - LOCKS).abs() < 0.1, "{without}, {with}");
+}
+
+#[test]
+fn an_experiment_ended_early_keeps_what_it_has_and_says_so() {
+    let more = ["--rounds", "1000", "--types", "char", "--size-max", "1"];
+    let (mut command, folder) = experiment("marshal", "marshal-ended", &more);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // Once a later round has begun, the first is kept.
+    let mut progress = child.stderr.take().expect("piped");
+    let mut heard = Vec::new();
+    let mut octet = [0];
+    while !String::from_utf8_lossy(&heard).contains("round 2") {
+        let count = progress.read(&mut octet).expect("readable");
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&heard));
+        heard.push(octet[0]);
+    }
+    let pid = child.id().to_string();
+    let told = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(told.expect("kill is there").success());
+    std::thread::spawn(move || std::io::copy(&mut progress, &mut std::io::sink()));
+    let output = child.wait_with_output().expect("it ends");
+    let document = found(&output, &folder);
+    assert!(of(&document, "deckwatch").count() >= 1);
+    assert!(
+        document
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == "ended-early")
+    );
+}

@@ -104,3 +104,5 @@ pub const SEGMENTS_TOO_DEEP: u32 = code(89);
 pub const TOO_MANY_THREADS: u32 = code(90);
 /// OBJECT_NOT_EXIST: the distributable thread is not known to the ORB, or no longer.
 pub const THREAD_UNKNOWN: u32 = code(91);
+/// INV_POLICY: another adapter of the threadpool has said other protocols.
+pub const PROTOCOLS_OF_OTHERS: u32 = code(71);

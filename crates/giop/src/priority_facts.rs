@@ -113,6 +113,12 @@ pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
         "",
     ),
     (
+        Kind::InvPolicy,
+        own::PROTOCOLS_OF_OTHERS,
+        "another adapter of the threadpool has said other protocols for its connections",
+        "give the adapters pools of their own, or the same protocols",
+    ),
+    (
         Kind::Transient,
         own::LANE_FULL,
         "all threads of the server's lane serve, and its buffers are full",

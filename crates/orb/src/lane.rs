@@ -13,6 +13,7 @@ mod follow;
 mod here;
 mod keeper;
 mod outbound;
+mod protocols;
 mod realtime;
 mod serve;
 mod station;
@@ -30,7 +31,7 @@ use crate::adapter::{Adapter, Holds};
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::Counters;
 use crate::orb::OrbCore;
-use crate::rt::RequestBuffering;
+use crate::rt::{Protocols, RequestBuffering};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
@@ -118,6 +119,8 @@ pub(crate) struct Lane {
     /// Where requests wait for a thread, if they may.
     room: Option<Arc<WaitingRoom>>,
     kin: OnceLock<Kin>,
+    /// How the connections are that it takes in, where an adapter has said so.
+    protocols: OnceLock<Protocols>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
 }
@@ -197,21 +200,20 @@ impl Lane {
             .map(|(listener, asked)| asked.as_listened(listener.endpoint()))
             .collect();
         let first = || {
-            let first = endpoints.first().cloned();
-            first.unwrap_or_else(|| Endpoint::tcp("", 0))
+            endpoints
+                .first()
+                .map_or(Endpoint::tcp("", 0), Endpoint::clone)
         };
         let poller = transport.poller().map_err(|error| (first(), error))?;
-        let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref());
-        let room = room.map_err(|error| (first(), error))?;
+        let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref())
+            .map_err(|error| (first(), error))?;
         let waiting_max = room.as_ref().map_or(0, |room| room.capacity());
-        let buffer_size = shape.buffer_size;
-        let inbound_budget = Arc::new(Budget::new(shape.inbound_size_max));
-        let outbound_budget = Arc::new(Budget::new(shape.outbound_size_max));
-        let seats = (0..shape.threads + shape.threads_dynamic)
-            .map(|_| Seat::default())
-            .collect();
+        let slab = Slab::new(shape.buffer_size, waiting_max);
+        let budgets = [shape.inbound_size_max, shape.outbound_size_max];
+        let [inbound_budget, outbound_budget] = budgets.map(|max| Arc::new(Budget::new(max)));
         // One thread is left to read and to serve the others, where there are more.
         let threads_max = shape.threads + shape.threads_dynamic;
+        let seats = (0..threads_max).map(|_| Seat::default()).collect();
         let holds = Holds::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
         let lane = Self {
             orb: orb.this.clone(),
@@ -226,7 +228,7 @@ impl Lane {
             endpoints: listened,
             poller,
             connections: SlotTable::new(),
-            slab: Slab::new(buffer_size, waiting_max),
+            slab,
             seats,
             open: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -244,6 +246,7 @@ impl Lane {
             closing: AtomicBool::new(false),
             room,
             kin: OnceLock::new(),
+            protocols: OnceLock::new(),
             threads: Mutex::default(),
             thread_start: orb.settings.thread_start.clone(),
         };

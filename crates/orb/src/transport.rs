@@ -236,6 +236,15 @@ pub trait Listener: Send + Sync {
     /// [`TransportError::Exhausted`] passes when something is given back; others do not pass.
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError>;
 
+    /// Gives the connections that are taken from now on these options.
+    ///
+    /// # Errors
+    /// [`TransportError::Denied`] for a priority of packets that the host does not permit.
+    fn set_options(&self, options: StreamOptions) -> Result<(), TransportError> {
+        let _has_none = options;
+        Ok(())
+    }
+
     /// Whether a connection waits to be taken.
     fn is_pending(&self) -> bool;
 

@@ -430,7 +430,7 @@ pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
 /// What a reference says of the way to its object.
 pub(crate) struct Reach<'r> {
     /// Where it is asked, most preferred first.
-    pub(crate) endpoints: &'r [Endpoint],
+    pub(crate) endpoints: Cow<'r, [Endpoint]>,
     /// What else the profile carries.
     pub(crate) components: Cow<'static, [TaggedComponent]>,
 }
@@ -448,7 +448,7 @@ impl Reach<'_> {
 pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<Ior, EncodeError> {
     let mut profile: Option<IiopProfile> = None;
     let mut components = vec![CodeSetInfo::ours().to_component()?];
-    for endpoint in reach.endpoints {
+    for endpoint in &*reach.endpoints {
         match (endpoint, &mut profile) {
             (Endpoint::Tcp { host, port }, Some(first)) if first.port != 0 => {
                 components.push(alternate_address(host, *port)?);

@@ -11,6 +11,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -284,7 +285,7 @@ impl AsFd for StreamSocket {
 pub struct TcpListener {
     fd: OwnedFd,
     /// What the connections that it takes have.
-    options: StreamOptions,
+    options: Mutex<StreamOptions>,
 }
 
 impl TcpListener {
@@ -298,7 +299,7 @@ impl TcpListener {
         sockopt::set_socket_reuseaddr(&fd, true)?;
         net::bind(&fd, &address)?;
         net::listen(&fd, backlog)?;
-        let options = StreamOptions::default();
+        let options = Mutex::default();
         Ok(Self { fd, options })
     }
 
@@ -306,11 +307,12 @@ impl TcpListener {
     ///
     /// # Errors
     /// What the kernel answers to an option; `PermissionDenied` for a priority of packets that it does not permit.
-    pub fn with_options(mut self, options: StreamOptions) -> io::Result<Self> {
+    pub fn set_options(&self, options: StreamOptions) -> io::Result<()> {
+        let mut current = self.options.lock().unwrap_or_else(PoisonError::into_inner);
         options.set_buffers(&self.fd)?;
         options.set_route(&self.fd)?;
-        self.options = options;
-        Ok(self)
+        *current = options;
+        Ok(())
     }
 
     /// Takes one waiting connection. `None`: none waits (or it went away again).
@@ -328,8 +330,9 @@ impl TcpListener {
     /// Buffers and route it has from this socket; the rest it is given here.
     fn adopt(&self, fd: OwnedFd) -> io::Result<StreamSocket> {
         let stream = StreamSocket::adopt_tcp(fd)?;
-        self.options.switch_off(&stream.fd)?;
-        if let Some(packets) = self.options.packets {
+        let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        options.switch_off(&stream.fd)?;
+        if let Some(packets) = options.packets {
             stream.set_packet_priority(packets)?;
         }
         Ok(stream)

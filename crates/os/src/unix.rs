@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{self, FileType, FlockOperation, Mode};
@@ -80,7 +81,7 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 pub struct UnixListener {
     fd: OwnedFd,
-    options: StreamOptions,
+    options: Mutex<StreamOptions>,
     path: PathBuf,
     /// Device and number of the file it made: what stands at the path later may be another's.
     file: (u64, u64),
@@ -108,7 +109,7 @@ impl UnixListener {
         let made = fs::stat(path)?;
         let listener = Self {
             fd,
-            options: StreamOptions::default(),
+            options: Mutex::default(),
             path: path.to_owned(),
             file: (made.st_dev, made.st_ino),
         };
@@ -121,10 +122,8 @@ impl UnixListener {
     }
 
     /// Gives the connections that are taken from now on the buffers of these options.
-    #[must_use]
-    pub const fn with_options(mut self, options: StreamOptions) -> Self {
-        self.options = options;
-        self
+    pub fn set_options(&self, options: StreamOptions) {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
     /// Takes one waiting connection. `None`: none waits (or it went away again).
@@ -134,7 +133,8 @@ impl UnixListener {
     pub fn accept(&self) -> io::Result<Option<StreamSocket>> {
         match net::accept_with(&self.fd, SocketFlags::CLOEXEC) {
             Ok(fd) => {
-                self.options.set_buffers(&fd)?;
+                let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
+                options.set_buffers(&fd)?;
                 Ok(Some(StreamSocket::adopt(fd)))
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),

@@ -48,6 +48,9 @@ impl Adapter {
         if before.is_some_and(|before| before.phase() != Phase::Destroyed) {
             return Err(PoaError::AdapterAlreadyExists);
         }
+        if let Some(orb) = self.orb.upgrade() {
+            realtime.set_protocols(&policies, &orb)?;
+        }
         if let Some(parent) = parent {
             parent.children.fetch_add(1, Ordering::SeqCst);
             if parent.phase() >= Phase::Dying {
@@ -220,7 +223,8 @@ impl Poa {
     /// # Errors
     /// [`PoaError::AdapterAlreadyExists`], [`PoaError::InvalidPolicy`]; BAD_PARAM for a name that is empty or holds a zero
     /// octet; BAD_INV_ORDER while this adapter is being destroyed, and in a servant that would wait for itself;
-    /// IMP_LIMIT where the path passes [`ADAPTER_PATH_SIZE_MAX`].
+    /// IMP_LIMIT where the path passes [`ADAPTER_PATH_SIZE_MAX`]; INV_POLICY for bands without a priority model, and for server
+    /// protocols that the threadpool does not listen by, or others than another of its adapters has.
     pub fn create_poa(
         &self,
         name: &str,

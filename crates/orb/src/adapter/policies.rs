@@ -100,6 +100,9 @@ pub struct Policies {
     pub priority_model: Option<PriorityModelPolicy>,
     /// RTCORBA::ThreadpoolPolicy (id 41): whose threads serve. None: those of the pool that the ORB begins with.
     pub threadpool: Option<ThreadpoolId>,
+    /// RTCORBA::ServerProtocolPolicy (id 42): by which protocols requests come, most preferred first, and how connections are made. All
+    /// adapters of a threadpool that say so say the same. None: by all that the pool listens at.
+    pub server_protocol: Option<Protocols>,
     /// RTCORBA::ClientProtocolPolicy (id 43), for callers: by which protocols they may ask.
     pub client_protocol: Option<Protocols>,
     /// RTCORBA::PriorityBandedConnectionPolicy (id 45), for callers: which priorities share a connection.

@@ -9,7 +9,9 @@ use deckwatch_giop::ior::TaggedComponent;
 
 use super::{ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy, read, write};
 use crate::limits::OBJECT_PRIORITIES_MAX;
+use crate::orb::OrbCore;
 use crate::rt::{self, PoolLane, Priority, PriorityModel, PriorityModelPolicy, Threadpool};
+use crate::transport::Endpoint;
 use crate::wire::Reach;
 use crate::{Completion, ObjectRef, Servant, SystemException, minor};
 use crate::{raise, raise::own};
@@ -72,9 +74,23 @@ impl Realtime {
     ) -> Result<Reach<'_>, SystemException> {
         let lanes = self.lanes(own);
         Ok(Reach {
-            endpoints: &lanes[0].published,
+            endpoints: served(policies, &lanes[0].published),
             components: self.components(policies, lanes, own)?,
         })
+    }
+
+    /// Has the lanes of the pool take connections in as the policies say.
+    pub(super) fn set_protocols(
+        &self,
+        policies: &Policies,
+        orb: &OrbCore,
+    ) -> Result<(), SystemException> {
+        let Some(protocols) = policies.server_protocol else {
+            return Ok(());
+        };
+        let mapping = orb.client.network.current();
+        let set = |at: &PoolLane| at.lane.set_protocols(protocols, &**mapping);
+        self.pool.lanes.iter().try_for_each(set)
     }
 
     fn components(
@@ -91,7 +107,9 @@ impl Realtime {
             ..model
         };
         let mut components = Vec::with_capacity(2);
-        if self.pool.has_lanes {
+        let over = policies.server_protocol;
+        let is_tcp = |protocol: &rt::Protocol| protocol.protocol_type == rt::protocol_type::TCP;
+        if self.pool.has_lanes && over.is_none_or(|over| over.iter().any(is_tcp)) {
             components.extend(rt::lane_endpoints(lanes)?);
         }
         components.push(rt::exposed_policies(policies, told)?);
@@ -121,6 +139,20 @@ impl Realtime {
         reserved.insert(ObjectId::new(id), priority);
         Ok(())
     }
+}
+
+/// Where an adapter is asked of all the places that a lane has: by its protocols, the most preferred first.
+fn served<'p>(policies: &Policies, published: &'p [Endpoint]) -> Cow<'p, [Endpoint]> {
+    let Some(protocols) = policies.server_protocol else {
+        return Cow::Borrowed(published);
+    };
+    let of = |kind: u32| {
+        published
+            .iter()
+            .filter(move |at| at.protocol_type() == kind)
+    };
+    let kinds = protocols.iter().map(|protocol| protocol.protocol_type);
+    Cow::Owned(kinds.flat_map(of).cloned().collect())
 }
 
 fn other_priority() -> SystemException {

@@ -84,7 +84,8 @@ impl Transport for SocketTransport {
             Endpoint::Unix { path, .. } => {
                 let path = Path::new(path);
                 UnixListener::listen(path, LISTEN_BACKLOG, self.unix_permissions)
-                    .map(|listener| Box::new(listener.with_options(*options)) as Box<dyn Listener>)
+                    .inspect(|listener| listener.set_options(*options))
+                    .map(|listener| Box::new(listener) as Box<dyn Listener>)
                     .map_err(|error| fact_of_path(&error))
             }
             Endpoint::SharedMemory { path, .. } => {
@@ -135,7 +136,7 @@ fn listen_tcp(
     let mut failure = TransportError::UnknownHost;
     for address in addresses(host, port, None)? {
         let listening = TcpListener::listen(address, LISTEN_BACKLOG);
-        match listening.and_then(|listener| listener.with_options(*options)) {
+        match listening.and_then(|listener| listener.set_options(*options).map(|()| listener)) {
             Ok(listener) => return Ok(Box::new(listener)),
             Err(error) => failure = fact(&error),
         }
@@ -226,6 +227,10 @@ impl Stream for StreamSocket {
 }
 
 impl Listener for TcpListener {
+    fn set_options(&self, options: StreamOptions) -> Result<(), TransportError> {
+        Self::set_options(self, options).map_err(|error| fact(&error))
+    }
+
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
         let accepted = Self::accept(self).map_err(|error| fact(&error))?;
         Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
@@ -248,6 +253,11 @@ impl Listener for TcpListener {
 }
 
 impl Listener for UnixListener {
+    fn set_options(&self, options: StreamOptions) -> Result<(), TransportError> {
+        Self::set_options(self, options);
+        Ok(())
+    }
+
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
         let accepted = Self::accept(self).map_err(|error| fact(&error))?;
         Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))

@@ -184,7 +184,7 @@ mod tests {
             packets: Some(PacketPriority { dscp: 10, queue: 6 }),
         };
         let (listener, _near) = connected([127, 0, 0, 1], &StreamOptions::default()).unwrap();
-        let listener = listener.with_options(options).expect("permitted to all");
+        listener.set_options(options).expect("permitted to all");
         let _near = StreamSocket::connect(listener.local_address().unwrap(), None).unwrap();
         let before = listener.accept().unwrap().expect("it waits");
         assert_eq!(Some(before.packet_priority().unwrap()), options.packets);

@@ -1,0 +1,183 @@
+//! The server protocol policy: what the sockets of accepted connections are, as the kernel tells it.
+
+use deckwatch_orb::transport::Endpoint;
+use deckwatch_orb::{
+    LinearNetwork, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder, Poa, PoaError, Policies,
+    Priority, PriorityModel, PriorityModelPolicy, Protocol, Protocols, Scheduling,
+    SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolId, ThreadpoolLane,
+    UnixDomainProtocolProperties,
+};
+use std::net::TcpStream;
+use std::process::Command;
+
+const SEND: i32 = 40_000;
+const RECEIVE: i32 = 50_000;
+
+fn orb(endpoints: &[&str]) -> Orb {
+    let builder = Orb::builder().scheduling(Scheduling::Other);
+    let mut all = endpoints.iter();
+    let builder = all.try_fold(builder, |builder, endpoint| builder.listen(endpoint));
+    builder.and_then(OrbBuilder::build).expect("free endpoints")
+}
+
+fn priority(number: i16) -> Priority {
+    Priority::new(number).expect("not negative")
+}
+
+fn pool(orb: &Orb) -> ThreadpoolId {
+    let lane = ThreadpoolLane {
+        lane_priority: priority(30_000),
+        static_threads: 1,
+        dynamic_threads: 0,
+    };
+    let rt = orb.rt_orb();
+    rt.create_threadpool_with_lanes(0, &[lane], false, None)
+        .expect("no permission is needed")
+}
+
+fn adapter(
+    orb: &Orb,
+    name: &str,
+    threadpool: Option<ThreadpoolId>,
+    protocols: &[Protocol],
+) -> Result<Poa, PoaError> {
+    let root = orb.root_poa().expect("it listens");
+    let policies = Policies {
+        threadpool,
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: priority(30_000),
+        }),
+        server_protocol: Some(Protocols::new(protocols).expect("sound")),
+        ..Policies::default()
+    };
+    root.create_poa(name, None, &policies)
+}
+
+fn refer(poa: &Poa) -> ObjectRef {
+    poa.create_reference("IDL:deckwatch.test/Nothing:1.0")
+        .expect("a system id")
+}
+
+fn small() -> TcpProtocolProperties {
+    TcpProtocolProperties {
+        send_buffer_size: SEND,
+        recv_buffer_size: RECEIVE,
+        keep_alive: false,
+        enable_network_priority: true,
+        ..TcpProtocolProperties::default()
+    }
+}
+
+/// What `ss` tells of the server's end of a connection from this port; none where there is no `ss`.
+fn server_end(client: u16) -> Option<String> {
+    deckwatch_testkit::program("ss")?;
+    let filter = format!("dport = :{client}");
+    for _ in 0..1_000 {
+        let told = Command::new("ss").args(["-tnmoHi", &filter]).output();
+        let told = told.expect("it starts").stdout;
+        let told = String::from_utf8(told).expect("plain words");
+        if !told.trim().is_empty() {
+            return Some(told);
+        }
+        std::thread::yield_now();
+    }
+    panic!("no connection from {client}");
+}
+
+#[test]
+fn connections_of_a_lane_have_the_buffers_and_the_keep_alive_of_its_policy() {
+    let orb = orb(&["127.0.0.1:0"]);
+    let pool = pool(&orb);
+    let poa = adapter(&orb, "a", Some(pool), &[Protocol::tcp(small())]).expect("they go together");
+    let ior = refer(&poa).ior().clone();
+    let profile = ior.iiop_profiles().next().expect("one").expect("IIOP");
+    let of_lane = TcpStream::connect((profile.host.as_str(), profile.port)).expect("it listens");
+    let Some(Endpoint::Tcp { host, port }) = orb.endpoints().into_iter().next() else {
+        panic!("it listens by TCP");
+    };
+    let of_default = TcpStream::connect((host.as_str(), port)).expect("it listens");
+    let port_of = |stream: &TcpStream| stream.local_addr().expect("bound").port();
+    let (Some(lane), Some(default)) = (
+        server_end(port_of(&of_lane)),
+        server_end(port_of(&of_default)),
+    ) else {
+        return;
+    };
+    // The kernel doubles what it is asked for.
+    let buffers = |told: &str| {
+        let has = |word: &str, octets: i32| told.contains(&format!("{word}{}", 2 * octets));
+        (has(",rb", RECEIVE), has(",tb", SEND))
+    };
+    assert_eq!(buffers(&lane), (true, true), "{lane}");
+    assert_eq!(buffers(&default), (false, false), "{default}");
+    assert!(!lane.contains("keepalive"), "{lane}");
+    assert!(default.contains("keepalive"), "{default}");
+    orb.shutdown(true).expect("once");
+}
+
+#[test]
+fn packets_of_a_lane_have_the_network_priority_of_its_own() {
+    let orb = orb(&["127.0.0.1:0"]);
+    let pool = pool(&orb);
+    let poa = adapter(&orb, "a", Some(pool), &[Protocol::tcp(small())]).expect("permitted up to 6");
+    let ior = refer(&poa).ior().clone();
+    let profile = ior.iiop_profiles().next().expect("one").expect("IIOP");
+    let _connected = TcpStream::connect((profile.host.as_str(), profile.port)).expect("it listens");
+    let mapped = LinearNetwork.to_network(priority(30_000)).expect("mapped");
+    assert_ne!(mapped.dscp, 0);
+    if deckwatch_testkit::program("ss").is_none() {
+        return;
+    }
+    let filter = format!("sport = :{}", profile.port);
+    let told = Command::new("ss")
+        .args(["-tnaH", "--tos", &filter])
+        .output();
+    let told = String::from_utf8(told.expect("it starts").stdout).expect("plain words");
+    let tos = format!("tos:{:#x}", u32::from(mapped.dscp) << 2);
+    assert!(told.contains(&tos), "{tos}: {told}");
+    orb.shutdown(true).expect("once");
+}
+
+#[test]
+fn references_lead_by_the_protocols_of_the_policy_alone() {
+    let path = std::env::temp_dir().join(format!("deckwatch-rt-protocols-{}", std::process::id()));
+    let orb = orb(&["127.0.0.1:0", &format!("unix:{}", path.display())]);
+    let unix = || Protocol::unix_domain(UnixDomainProtocolProperties::default());
+    let tcp = || Protocol::tcp(TcpProtocolProperties::default());
+    for (name, protocols, has_tcp, has_unix) in [
+        ("tcp", vec![tcp()], true, false),
+        ("unix", vec![unix()], false, true),
+        ("both", vec![unix(), tcp()], true, true),
+    ] {
+        let poa = adapter(&orb, name, Some(pool(&orb)), &protocols).expect("it listens by them");
+        let ior = refer(&poa).ior().clone();
+        let profile = ior.iiop_profiles().next().expect("one").expect("IIOP");
+        assert_eq!(profile.port != 0, has_tcp, "{name}");
+        assert_eq!(
+            profile.unix_addresses().next().is_some(),
+            has_unix,
+            "{name}"
+        );
+    }
+    orb.shutdown(true).expect("once");
+}
+
+#[test]
+fn protocols_that_the_pool_does_not_have_or_that_contradict_another_adapter_make_none() {
+    let orb = orb(&["127.0.0.1:0"]);
+    let refused = |made: Result<Poa, PoaError>| match made {
+        Err(PoaError::System(exception)) => exception.kind,
+        other => panic!("a system exception: {:?}", other.map(drop)),
+    };
+    let unix = Protocol::unix_domain(UnixDomainProtocolProperties::default());
+    assert_eq!(refused(adapter(&orb, "a", None, &[unix])), Kind::InvPolicy);
+    let usual = Protocol::tcp(TcpProtocolProperties::default());
+    adapter(&orb, "b", None, &[Protocol::tcp(small())]).expect("the first says it");
+    adapter(&orb, "c", None, &[Protocol::tcp(small())]).expect("the same");
+    let other = adapter(&orb, "d", None, std::slice::from_ref(&usual));
+    assert_eq!(refused(other), Kind::InvPolicy);
+    let own = Some(pool(&orb));
+    adapter(&orb, "e", own, &[usual]).expect("a pool of its own");
+    orb.shutdown(true).expect("once");
+}

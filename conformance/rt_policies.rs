@@ -263,6 +263,30 @@ fn a_caller_is_served_at_his_priority_by_the_lane_that_has_it() {
 }
 
 #[test]
+fn lanes_that_listen_within_the_host_are_found_there() {
+    for over in [Over::Unix, Over::Shared] {
+        let world = LaneWorld::new(over);
+        let policies = Policies {
+            threadpool: Some(world.pool(&[5, 90])),
+            priority_model: propagated(5),
+            ..Policies::default()
+        };
+        let told = world.object(&world.adapter("local", &policies));
+        let client = client();
+        let object = seen(&client, &told);
+        let lane_of = |number| at(&client, number, || served(&object)).expect("a lane");
+        let (low, high) = (lane_of(5), lane_of(90));
+        assert_eq!((low.0, high.0), (5, 90), "{over:?}");
+        assert_ne!(low.1, high.1, "{over:?}");
+        let missed = at(&client, 6, || served(&object));
+        assert_eq!(
+            missed.map_err(|exception| exception.kind),
+            Err(Kind::InvPolicy)
+        );
+    }
+}
+
+#[test]
 fn a_caller_of_a_pool_without_lanes_is_served_at_his_priority() {
     let world = LaneWorld::new(Over::Tcp);
     let pool = world

@@ -7,7 +7,7 @@ pub use fragments::fragments;
 use crate::invocation::Times;
 use crate::ior::code_sets::CodeSetContext;
 use crate::ior::policies::{BandValue, PriorityModelValue, ProtocolValue, parse_policies};
-use crate::ior::{IiopProfileRef, LaneEndpoint, profile_tag};
+use crate::ior::{IiopProfileRef, LaneEndpoint, LocalLane, profile_tag};
 use crate::{
     Assembly, Frame, Ior, Message, ObjectUrl, Parts, Target, context_id, parse_priority_context,
     parse_priority_range_context,
@@ -92,6 +92,12 @@ fn look_at_real_time(ior: &Ior) {
                 && let Ok(written) = LaneEndpoint::list_to_component(&lanes)
             {
                 let again = LaneEndpoint::list_from_octets(&written.data);
+                assert_eq!(again, Ok(lanes), "lanes come back");
+            }
+            if let Ok(lanes) = LocalLane::list_from_octets(&component.data)
+                && let Ok(written) = LocalLane::list_to_component(&lanes)
+            {
+                let again = LocalLane::list_from_octets(&written.data);
                 assert_eq!(again, Ok(lanes), "lanes come back");
             }
             for policy in parse_policies(&component.data).unwrap_or_default() {

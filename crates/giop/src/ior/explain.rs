@@ -6,7 +6,8 @@ use super::policies::{
 };
 use super::view::encapsulated;
 use super::{
-    IiopProfile, Ior, LaneEndpoint, TaggedComponent, TaggedProfile, component_tag, profile_tag,
+    IiopProfile, Ior, LaneEndpoint, LocalLane, TaggedComponent, TaggedProfile, component_tag,
+    profile_tag,
 };
 use deckwatch_cdr::{Parse, Reader};
 use std::fmt::Write;
@@ -163,6 +164,11 @@ fn explain_component(component: &TaggedComponent) -> Option<String> {
             let words: Vec<_> = policies.iter().map(explain_policy).collect();
             format!("policies: {}", words.join(", "))
         }
+        component_tag::DECKWATCH_LANES => {
+            let lanes = LocalLane::list_from_octets(&component.data).ok()?;
+            let words: Vec<_> = lanes.iter().map(explain_local_lane).collect();
+            format!("lanes within a host: {}", words.join(", "))
+        }
         component_tag::TAO_ENDPOINTS => {
             let lanes = LaneEndpoint::list_from_octets(&component.data).ok()?;
             let words: Vec<_> = lanes.iter().map(explain_lane).collect();
@@ -197,6 +203,11 @@ fn explain_lane(lane: &LaneEndpoint) -> String {
         ..0 => format!("{host} port {port}"),
         priority => format!("priority {priority} at {host} port {port}"),
     }
+}
+
+fn explain_local_lane(lane: &LocalLane) -> String {
+    let (host, path) = (lane.host.escape_debug(), lane.path.escape_debug());
+    format!("priority {} at {path} of {host}", lane.priority)
 }
 
 /// What a policy says, or its number and size.
@@ -306,6 +317,13 @@ mod tests {
                 },
             ])
             .unwrap(),
+            LocalLane::list_to_component(&[LocalLane {
+                protocol: 0x5441_4F00,
+                host: "nav".to_owned(),
+                path: "/run/nav".to_owned(),
+                priority: 5,
+            }])
+            .unwrap(),
             TaggedComponent {
                 tag: 77,
                 data: vec![1, 2],
@@ -329,6 +347,7 @@ mod tests {
              also through memory shared at /run/shm of nav\n  \
              policies: the caller's priority, 5 for callers without one, bands 0 to 9, 23 (1 octets)\n  \
              lanes: priority 5 at nav.ship port 2809, nav.ship port 2810\n  \
+             lanes within a host: priority 5 at /run/nav of nav\n  \
              component 0x0000004d, 2 octets: \"\\x01\\x02\"\n\
              profile 2: of an unknown kind, tag 0x00000009\n  3 octets: \"abc\"\n\
              profile 3: IIOP\n  malformed: the octets end before the value does (at octet 2)\n"

@@ -1,4 +1,4 @@
-//! TAO's endpoints component: where each lane of a server listens.
+//! Where each lane of a server listens: TAO's endpoints component for TCP, and one of our own for what is within a host.
 
 use super::iiop::encapsulation;
 use super::policies::list;
@@ -53,6 +53,56 @@ impl LaneEndpoint {
     }
 }
 
+/// An endpoint of a lane for processes of its host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LocalLane {
+    /// The protocol, as real-time policies number it: unix sockets or shared memory.
+    pub protocol: u32,
+    /// The name of the host.
+    pub host: String,
+    /// The path there.
+    pub path: String,
+    /// The CORBA priority of the lane; negative where it has none.
+    pub priority: i16,
+}
+
+impl LocalLane {
+    /// Reads the component.
+    ///
+    /// # Errors
+    /// What is wrong with its octets; `ReferenceMalformed` above [`LANE_ENDPOINTS_MAX`] endpoints.
+    pub fn list_from_octets(data: &[u8]) -> Result<Vec<Self>, DecodeError> {
+        list(&mut encapsulated(data)?, 16, LANE_ENDPOINTS_MAX, |r| {
+            Ok(Self {
+                protocol: r.read_u32()?,
+                host: String::parse(r)?,
+                path: String::parse(r)?,
+                priority: i16::parse(r)?,
+            })
+        })
+    }
+
+    /// The component for a profile.
+    ///
+    /// # Errors
+    /// [`EncodeError::StringHoldsNull`], [`EncodeError::LengthTooLarge`].
+    pub fn list_to_component(endpoints: &[Self]) -> Result<TaggedComponent, EncodeError> {
+        let data = encapsulation(|w| {
+            w.write_count(endpoints.len())?;
+            endpoints.iter().try_for_each(|endpoint| {
+                w.write_u32(endpoint.protocol)?;
+                endpoint.host.write(w)?;
+                endpoint.path.write(w)?;
+                endpoint.priority.write(w)
+            })
+        })?;
+        Ok(TaggedComponent {
+            tag: component_tag::DECKWATCH_LANES,
+            data,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +129,24 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert_eq!(written.data, octets);
         }
+    }
+
+    #[test]
+    fn endpoints_within_a_host_come_back() {
+        let lane = |path: &str, priority| LocalLane {
+            protocol: 0x5441_4F00,
+            host: "nav".to_owned(),
+            path: path.to_owned(),
+            priority,
+        };
+        let lanes = [lane("/run/a", 5), lane("/run/b", 90)];
+        let written = LocalLane::list_to_component(&lanes).expect("short");
+        assert_eq!(written.tag, 0x4457_0002);
+        let read = LocalLane::list_from_octets(&written.data);
+        assert_eq!(read.as_deref(), Ok(&lanes[..]));
+        let many = vec![lanes[0].clone(); LANE_ENDPOINTS_MAX + 1];
+        let written = LocalLane::list_to_component(&many).expect("short");
+        assert!(LocalLane::list_from_octets(&written.data).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod text;
 mod view;
 
 pub use iiop::{IiopProfile, alternate_address, shared_memory_address, unix_address};
-pub use lanes::LaneEndpoint;
+pub use lanes::{LaneEndpoint, LocalLane};
 pub(crate) use text::scheme;
 pub use text::{ReferenceError, ReferenceFact};
 pub(crate) use view::encapsulated;
@@ -44,6 +44,8 @@ pub mod component_tag {
     pub const OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
     /// Shared memory with processes of a host: our own, which others pass over. `DW`, and a number.
     pub const DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
+    /// The endpoints of a server's lanes for processes of its host: our own.
+    pub const DECKWATCH_LANES: u32 = 0x4457_0002;
 }
 
 /// A profile: a way to reach the object.

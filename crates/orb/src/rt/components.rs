@@ -5,31 +5,45 @@ use deckwatch_cdr::EncodeError;
 use deckwatch_giop::ior::policies::{
     BandValue, PriorityModelValue, ProtocolValue, policies_component,
 };
-use deckwatch_giop::ior::{LaneEndpoint, TaggedComponent};
+use deckwatch_giop::ior::{LaneEndpoint, LocalLane, TaggedComponent};
 
 use super::{PoolLane, Priority, PriorityModelPolicy, Protocol, ProtocolProperties};
 use crate::Policies;
 use crate::transport::Endpoint;
 
-/// The endpoints of these lanes, each with its priority; those of the first, which are the profile's own, first. None where none is
-/// reached by TCP.
-pub(crate) fn lane_endpoints(lanes: &[PoolLane]) -> Result<Option<TaggedComponent>, EncodeError> {
-    let mut endpoints = Vec::new();
+/// The endpoints of these lanes, each with its priority: those by TCP as TAO writes them, those within a host by a component of our own.
+/// Those of the first lane, which are the profile's own, come first.
+pub(crate) fn lane_endpoints(lanes: &[PoolLane]) -> Result<Vec<TaggedComponent>, EncodeError> {
+    let (mut by_tcp, mut local) = (Vec::new(), Vec::new());
     for at in lanes {
         let priority = at.lane.station.priority.map_or(-1, Priority::value);
-        endpoints.extend(at.published.iter().filter_map(|endpoint| match endpoint {
-            Endpoint::Tcp { host, port } => Some(LaneEndpoint {
-                host: host.clone(),
-                port: *port,
-                priority,
-            }),
-            _ => None,
-        }));
+        for endpoint in &at.published {
+            let protocol = endpoint.protocol_type();
+            match endpoint.clone() {
+                Endpoint::Tcp { host, port } => by_tcp.push(LaneEndpoint {
+                    host,
+                    port,
+                    priority,
+                }),
+                Endpoint::Unix { host, path } | Endpoint::SharedMemory { host, path } => {
+                    local.push(LocalLane {
+                        protocol,
+                        host,
+                        path,
+                        priority,
+                    });
+                }
+            }
+        }
     }
-    if endpoints.is_empty() {
-        return Ok(None);
+    let mut components = Vec::with_capacity(2);
+    if !by_tcp.is_empty() {
+        components.push(LaneEndpoint::list_to_component(&by_tcp)?);
     }
-    LaneEndpoint::list_to_component(&endpoints).map(Some)
+    if !local.is_empty() {
+        components.push(LocalLane::list_to_component(&local)?);
+    }
+    Ok(components)
 }
 
 /// The policies of an adapter that are told to callers.

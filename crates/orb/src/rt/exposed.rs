@@ -5,12 +5,14 @@ use deckwatch_giop::Ior;
 use deckwatch_giop::ior::policies::{
     BandValue, PolicyValue, PriorityModelValue, ProtocolValue, parse_policies, policy_type,
 };
-use deckwatch_giop::ior::{IiopProfile, LaneEndpoint, component_tag};
+use deckwatch_giop::ior::{IiopProfile, LaneEndpoint, LocalLane, component_tag};
 
 use super::{
     Priority, PriorityBand, PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties,
     SharedMemoryProtocolProperties, TcpProtocolProperties, UnixDomainProtocolProperties,
+    protocol_type,
 };
+use crate::transport::Endpoint;
 
 /// What a reference says of real time. What cannot be read is passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Exposed {
             let policies = policies.and_then(|data| parse_policies(data).ok());
             let policies = policies.unwrap_or_default();
             policies.iter().for_each(|policy| exposed.add(policy));
-            exposed.has_lanes |= lanes(&profile).iter().any(|lane| lane.priority >= 0);
+            exposed.has_lanes |= lanes(&profile).iter().any(|(_, lane)| lane.is_some());
         }
         (exposed != Self::default()).then_some(exposed)
     }
@@ -61,11 +63,34 @@ impl Exposed {
     }
 }
 
-/// The endpoints of a profile's lanes, that of the profile itself first; none where it tells of none.
-pub(crate) fn lanes(profile: &IiopProfile) -> Vec<LaneEndpoint> {
+/// The endpoints of a profile's lanes with their priorities, those of the first lane first; none where it tells of none.
+pub(crate) fn lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
     let data = profile.component(component_tag::TAO_ENDPOINTS);
     let lanes = data.and_then(|data| LaneEndpoint::list_from_octets(data).ok());
-    lanes.unwrap_or_default()
+    let lanes = lanes.unwrap_or_default().into_iter();
+    let by_tcp = lanes.filter(|lane| lane.port != 0).map(|lane| {
+        let endpoint = Endpoint::tcp(&lane.host, lane.port);
+        (endpoint, Priority::new(lane.priority))
+    });
+    let data = profile.component(component_tag::DECKWATCH_LANES);
+    let lanes = data.and_then(|data| LocalLane::list_from_octets(data).ok());
+    let lanes = lanes.unwrap_or_default().into_iter();
+    let local = lanes.filter_map(
+        |LocalLane {
+             protocol,
+             host,
+             path,
+             priority,
+         }| {
+            let endpoint = match protocol {
+                protocol_type::UNIX_DOMAIN => Endpoint::Unix { host, path },
+                protocol_type::SHARED_MEMORY => Endpoint::SharedMemory { host, path },
+                _ => return None,
+            };
+            Some((endpoint, Priority::new(priority)))
+        },
+    );
+    by_tcp.chain(local).collect()
 }
 
 fn model(value: PriorityModelValue) -> Option<PriorityModelPolicy> {

@@ -213,15 +213,7 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
 /// are those of the first lane.
 fn with_lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
     let lanes = rt::lanes(profile);
-    let first = lanes.first().and_then(|lane| Priority::new(lane.priority));
-    let lanes: Vec<_> = lanes
-        .into_iter()
-        .filter(|lane| lane.port != 0)
-        .map(|lane| {
-            let endpoint = Endpoint::tcp(&lane.host, lane.port);
-            (endpoint, Priority::new(lane.priority))
-        })
-        .collect();
+    let first = lanes.first().and_then(|(_, priority)| *priority);
     let is_at = |endpoint: &Endpoint| lanes.iter().any(|(at, _)| at == endpoint);
     let others = addresses(profile).filter(|endpoint| !is_at(endpoint));
     let others: Vec<_> = others.map(|endpoint| (endpoint, first)).collect();

@@ -32,6 +32,8 @@ struct State {
     ends: BTreeMap<u64, End>,
     listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
     orbs: Vec<Orb>,
+    /// Until when an ORB does nothing, by its place.
+    stalls: BTreeMap<usize, u64>,
     /// What happened, to compare runs by.
     trace: Vec<(u64, u64, usize)>,
 }
@@ -46,11 +48,15 @@ struct End {
     is_told: bool,
     /// The poller has told of the room that there is to write into.
     is_room_told: bool,
+    /// The connection has been reset.
+    is_broken: bool,
 }
 
 impl End {
     fn is_readable(&self, now: u64) -> bool {
-        self.inbox.front().is_some_and(|(at, _)| *at <= now) || self.has_ended(now)
+        self.is_broken
+            || self.inbox.front().is_some_and(|(at, _)| *at <= now)
+            || self.has_ended(now)
     }
 
     fn has_ended(&self, now: u64) -> bool {
@@ -96,6 +102,7 @@ impl World {
                 ends: BTreeMap::new(),
                 listeners: BTreeMap::new(),
                 orbs: Vec::new(),
+            stalls: BTreeMap::new(),
                 trace: Vec::new(),
             })),
             0,
@@ -133,6 +140,40 @@ impl World {
         self.state().is_cut = false;
     }
 
+    /// Resets one of the connections that there are: what is under way on it is lost, and neither end can use it any more.
+    pub fn reset(&self, pick: usize) {
+        let mut state = self.state();
+        let count = state.ends.len().max(1);
+        let Some((&near, end)) = state.ends.iter().nth(pick % count) else {
+            return;
+        };
+        let far = end.peer;
+        for end in [near, far] {
+            if let Some(end) = state.ends.get_mut(&end) {
+                end.inbox.clear();
+                end.is_broken = true;
+                end.is_told = false;
+            }
+        }
+    }
+
+    /// The ORB that was made at this place does nothing for so long.
+    pub fn stall(&self, place: usize, time: Duration) {
+        let mut state = self.state();
+        let until = Instant64(state.now).after(time);
+        state.stalls.insert(place, until.0);
+    }
+
+    /// The ORB that was made at this place ends; another may be made at its host.
+    pub fn end_one(&self, orb: &Orb) {
+        orb.shutdown(true).unwrap();
+    }
+
+    /// Connections that somebody still holds an end of.
+    pub fn connections(&self) -> usize {
+        self.state().ends.len().div_ceil(2)
+    }
+
     /// No more octets than these fit between a writer and its reader.
     pub fn narrow(&self, window: usize) {
         self.state().window = window;
@@ -150,8 +191,14 @@ impl World {
     }
 
     fn turn(&self) -> bool {
-        let orbs = self.state().orbs.clone();
-        orbs.iter().any(|orb| orb.turn(Some(Duration::ZERO)))
+        let (orbs, stalls) = {
+            let mut state = self.state();
+            let now = state.now;
+            state.stalls.retain(|_, until| *until > now);
+            (state.orbs.clone(), state.stalls.clone())
+        };
+        let mut awake = orbs.iter().enumerate();
+        awake.any(|(place, orb)| !stalls.contains_key(&place) && orb.turn(Some(Duration::ZERO)))
     }
 
     pub fn trace(&self) -> Vec<(u64, u64, usize)> {
@@ -180,7 +227,8 @@ impl World {
             .values()
             .filter_map(End::next_arrival)
             .filter(|at| *at > now);
-        let Some(next) = arrivals.chain(until).min() else {
+        let wakings = state.stalls.values().copied();
+        let Some(next) = arrivals.chain(wakings).chain(until).min() else {
             return false;
         };
         state.now = next.max(now);
@@ -228,6 +276,7 @@ impl Transport for World {
                     ended_at: None,
                     is_told: true,
                     is_room_told: true,
+                    is_broken: false,
                 },
             );
         }
@@ -303,6 +352,9 @@ impl Stream for SimStream {
             .ends
             .get_mut(&self.end)
             .ok_or(TransportError::Broken)?;
+        if end.is_broken {
+            return Err(TransportError::Broken);
+        }
         if !end.is_readable(now) {
             return Ok(None);
         }
@@ -354,6 +406,9 @@ impl Stream for SimStream {
         let mut state = self.world.state();
         let arrives = state.now + state.latency();
         let end = state.ends.get(&self.end).ok_or(TransportError::Broken)?;
+        if end.is_broken {
+            return Err(TransportError::Broken);
+        }
         let (peer, room) = (end.peer, state.room(end));
         let octets = &octets[..octets.len().min(room)];
         if octets.is_empty() {
@@ -543,7 +598,7 @@ impl Poller for SimPoller {
                 end.is_told = end.inbox.iter().all(|(at, _)| *at <= now);
                 return Some(Event {
                     token: *token,
-                    ended: end.ended_at.is_some_and(|at| at <= now),
+                    ended: end.is_broken || end.ended_at.is_some_and(|at| at <= now),
                 });
             }
         }

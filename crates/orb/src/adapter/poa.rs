@@ -31,8 +31,8 @@ impl Adapter {
         policies: Policies,
     ) -> Result<Poa, PoaError> {
         policies.check()?;
-        let entered = self.enter_pool(&policies)?;
-        let realtime = Realtime::new(&policies, Arc::clone(&entered.0))?;
+        let mut entered = self.enter_pool(&policies)?;
+        let realtime = Realtime::new(&policies, Arc::clone(&entered.pool))?;
         let path = parent.map_or_else(Vec::new, |parent| parent.child_path(name));
         if path.len() > ADAPTER_PATH_SIZE_MAX {
             return Err(raise::imp_limit(0, Completion::No).into());
@@ -86,7 +86,7 @@ impl Adapter {
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
         // The adapter leaves it at its end.
-        std::mem::forget(entered);
+        entered.is_kept = true;
         Ok(Poa(state))
     }
 
@@ -94,17 +94,22 @@ impl Adapter {
     fn enter_pool(&self, policies: &Policies) -> Result<EnteredPool, PoaError> {
         let orb = self.orb.upgrade().ok_or_else(unknown_adapter)?;
         let pool = orb.pools.enter(policies.threadpool.unwrap_or_default());
-        pool.map(EnteredPool)
+        pool.map(|pool| EnteredPool { pool, is_kept: false })
             .ok_or(PoaError::InvalidPolicy(THREADPOOL))
     }
 }
 
 /// A pool is used by an adapter, unless nothing comes of it.
-struct EnteredPool(Arc<Threadpool>);
+struct EnteredPool {
+    pool: Arc<Threadpool>,
+    is_kept: bool,
+}
 
 impl Drop for EnteredPool {
     fn drop(&mut self) {
-        self.0.leave();
+        if !self.is_kept {
+            self.pool.leave();
+        }
     }
 }
 

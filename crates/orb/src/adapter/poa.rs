@@ -94,8 +94,11 @@ impl Adapter {
     fn enter_pool(&self, policies: &Policies) -> Result<EnteredPool, PoaError> {
         let orb = self.orb.upgrade().ok_or_else(unknown_adapter)?;
         let pool = orb.pools.enter(policies.threadpool.unwrap_or_default());
-        pool.map(|pool| EnteredPool { pool, is_kept: false })
-            .ok_or(PoaError::InvalidPolicy(THREADPOOL))
+        pool.map(|pool| EnteredPool {
+            pool,
+            is_kept: false,
+        })
+        .ok_or(PoaError::InvalidPolicy(THREADPOOL))
     }
 }
 

@@ -31,9 +31,10 @@ struct State {
     next: u64,
     ends: BTreeMap<u64, End>,
     listeners: BTreeMap<u64, (Endpoint, VecDeque<u64>)>,
-    orbs: Vec<Orb>,
-    /// Until when an ORB does nothing, by its place.
-    stalls: BTreeMap<usize, u64>,
+    /// By their hosts.
+    orbs: BTreeMap<String, Orb>,
+    /// Until when the ORB of a host does nothing.
+    stalls: BTreeMap<String, u64>,
     /// What happened, to compare runs by.
     trace: Vec<(u64, u64, usize)>,
 }
@@ -44,8 +45,8 @@ struct End {
     inbox: VecDeque<(u64, Vec<u8>)>,
     /// When the peer's end comes through.
     ended_at: Option<u64>,
-    /// The poller has told of all that had arrived.
-    is_told: bool,
+    /// The poller has told of all that had arrived by then; none: it tells of whatever is there.
+    told: Option<u64>,
     /// The poller has told of the room that there is to write into.
     is_room_told: bool,
     /// The connection has been reset.
@@ -57,6 +58,15 @@ impl End {
         self.is_broken
             || self.inbox.front().is_some_and(|(at, _)| *at <= now)
             || self.has_ended(now)
+    }
+
+    /// Whether something has arrived that the poller has not told of.
+    fn has_news(&self, now: u64) -> bool {
+        let Some(told) = self.told else {
+            return self.is_readable(now);
+        };
+        let mut arrivals = self.inbox.iter().map(|(at, _)| *at).chain(self.ended_at);
+        arrivals.any(|at| told < at && at <= now)
     }
 
     fn has_ended(&self, now: u64) -> bool {
@@ -101,8 +111,8 @@ impl World {
                 next: 0,
                 ends: BTreeMap::new(),
                 listeners: BTreeMap::new(),
-                orbs: Vec::new(),
-            stalls: BTreeMap::new(),
+                orbs: BTreeMap::new(),
+                stalls: BTreeMap::new(),
                 trace: Vec::new(),
             })),
             0,
@@ -128,7 +138,7 @@ impl World {
             .unwrap()
             .build()
             .unwrap();
-        self.state().orbs.push(orb.clone());
+        self.state().orbs.insert(host.to_owned(), orb.clone());
         orb
     }
 
@@ -152,21 +162,22 @@ impl World {
             if let Some(end) = state.ends.get_mut(&end) {
                 end.inbox.clear();
                 end.is_broken = true;
-                end.is_told = false;
+                end.told = None;
             }
         }
     }
 
-    /// The ORB that was made at this place does nothing for so long.
-    pub fn stall(&self, place: usize, time: Duration) {
+    /// The ORB of this host does nothing for so long.
+    pub fn stall(&self, host: &str, time: Duration) {
         let mut state = self.state();
         let until = Instant64(state.now).after(time);
-        state.stalls.insert(place, until.0);
+        state.stalls.insert(host.to_owned(), until.0);
     }
 
-    /// The ORB that was made at this place ends; another may be made at its host.
-    pub fn end_one(&self, orb: &Orb) {
-        orb.shutdown(true).unwrap();
+    /// Ends the ORB of this host; another may be made there.
+    pub fn end_one(&self, host: &str) {
+        let orb = self.state().orbs.remove(host);
+        orb.unwrap().shutdown(true).unwrap();
     }
 
     /// Connections that somebody still holds an end of.
@@ -197,8 +208,8 @@ impl World {
             state.stalls.retain(|_, until| *until > now);
             (state.orbs.clone(), state.stalls.clone())
         };
-        let mut awake = orbs.iter().enumerate();
-        awake.any(|(place, orb)| !stalls.contains_key(&place) && orb.turn(Some(Duration::ZERO)))
+        let mut awake = orbs.iter().filter(|(host, _)| !stalls.contains_key(*host));
+        awake.any(|(_, orb)| orb.turn(Some(Duration::ZERO)))
     }
 
     pub fn trace(&self) -> Vec<(u64, u64, usize)> {
@@ -208,7 +219,7 @@ impl World {
     /// Forgets the ORBs, which hold this world in turn.
     pub fn end(&self) {
         let orbs = std::mem::take(&mut self.state().orbs);
-        orbs.iter().for_each(|orb| orb.shutdown(true).unwrap());
+        orbs.values().for_each(|orb| orb.shutdown(true).unwrap());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -274,7 +285,7 @@ impl Transport for World {
                     peer,
                     inbox: VecDeque::new(),
                     ended_at: None,
-                    is_told: true,
+                    told: Some(0),
                     is_room_told: true,
                     is_broken: false,
                 },
@@ -366,7 +377,7 @@ impl Stream for SimStream {
         octets.drain(..count);
         if octets.is_empty() {
             end.inbox.pop_front();
-            end.is_told = false;
+            end.told = None;
         }
         let peer = end.peer;
         if let Some(writer) = state.ends.get_mut(&peer) {
@@ -426,7 +437,6 @@ impl Stream for SimStream {
             .back()
             .map_or(arrives, |(last, _)| arrives.max(*last));
         peer.inbox.push_back((arrives, octets.to_vec()));
-        peer.is_told = false;
         Ok(octets.len())
     }
 
@@ -438,7 +448,6 @@ impl Stream for SimStream {
         };
         if let Some(peer) = state.ends.get_mut(&peer) {
             peer.ended_at.get_or_insert(at);
-            peer.is_told = false;
         }
     }
 
@@ -511,7 +520,7 @@ impl SimPoller {
         if let Source::Simulated(id) = source {
             self.watched.lock().unwrap().insert(id, (token, interest));
             if let Some(end) = self.world.state().ends.get_mut(&id) {
-                end.is_told = false;
+                end.told = None;
             }
         }
     }
@@ -593,9 +602,9 @@ impl Poller for SimPoller {
             let Some(end) = state.ends.get_mut(id) else {
                 continue;
             };
-            if !end.is_told && (end.is_readable(now) || *interest == Interest::Handover) {
-                // What is still under way has not been told of.
-                end.is_told = end.inbox.iter().all(|(at, _)| *at <= now);
+            let is_handed_over = *interest == Interest::Handover && end.told.is_none();
+            if end.has_news(now) || is_handed_over {
+                end.told = Some(now);
                 return Some(Event {
                     token: *token,
                     ended: end.is_broken || end.ended_at.is_some_and(|at| at <= now),
@@ -613,7 +622,7 @@ impl Poller for SimPoller {
                 .listeners
                 .get(id)
                 .map(|(_, waiting)| !waiting.is_empty());
-            let tells = |end: &End| !end.is_told && end.is_readable(state.now);
+            let tells = |end: &End| end.has_news(state.now);
             waits.unwrap_or(false) || state.ends.get(id).is_some_and(tells)
         };
         self.room(&state).is_some() || watched.keys().any(is_ready)

@@ -29,12 +29,12 @@ use support::world::World;
 const SEEDS: u64 = 10_000;
 
 /// Steps of one seed.
-const STEPS: u32 = 40;
+const STEPS: u32 = 25;
 
 /// Deferred requests that wait at one time.
 const DEFERRED_MAX: usize = 6;
 
-/// What two ORBs, their world and 40 requests of up to 3,000 octets may hold at one time: buffers of 20 connections with room to spare.
+/// What two ORBs, their world and 25 requests of up to 3,000 octets may hold at one time: buffers of 20 connections with room to spare.
 const HELD_MAX: i64 = 8 << 20;
 
 /// Octets that the calling thread holds, and the most it has held.

@@ -1,0 +1,324 @@
+//! Lanes keep their promise whatever the clients of other lanes do, and equal clients of one lane are served alike.
+//!
+//! Nothing is timed: what is asked is that the high lane answers while the low one cannot, that shares are fair, and that nothing is lost
+//! or left. Threads are in the time-sharing class here, so that no client can starve the test. `deckwatch bench priority` and
+//! `deckwatch invert` measure what the promise is worth.
+
+mod support;
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use deckwatch_orb::{
+    Counter, ObjectRef, Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
+    Scheduling, Servant, SystemException, SystemExceptionKind as Kind, ThreadpoolLane,
+};
+use support::{Bench, Server, call, call_octets, client_of, note, request};
+
+const LOW: i16 = 5;
+const HIGH: i16 = 90;
+
+/// Calls that the high lane has to answer in each test.
+const CALLS: usize = 200;
+
+/// A server with two lanes of one thread each, and an object whose callers say their priority.
+struct TwoLanes {
+    server: Orb,
+    _poa: Poa,
+    bench: Arc<Bench>,
+    text: String,
+}
+
+fn lane(priority: i16) -> ThreadpoolLane {
+    ThreadpoolLane {
+        lane_priority: Priority::new(priority).unwrap(),
+        static_threads: 1,
+        dynamic_threads: 0,
+    }
+}
+
+impl TwoLanes {
+    fn start() -> Self {
+        let server = Orb::builder()
+            .listen("127.0.0.1:0")
+            .unwrap()
+            .scheduling(Scheduling::Other)
+            .build()
+            .unwrap();
+        let root = server.root_poa().unwrap();
+        let pool = server
+            .rt_orb()
+            .create_threadpool_with_lanes(0, &[lane(LOW), lane(HIGH)], false, None)
+            .unwrap();
+        let policies = Policies {
+            threadpool: Some(pool),
+            priority_model: Some(PriorityModelPolicy {
+                priority_model: PriorityModel::ClientPropagated,
+                server_priority: Priority::new(LOW).unwrap(),
+            }),
+            ..Policies::default()
+        };
+        let manager = root.the_poa_manager().clone();
+        let poa = root.create_poa("lanes", Some(&manager), &policies).unwrap();
+        manager.activate().unwrap();
+        let bench = Arc::new(Bench::default());
+        let servant: Arc<dyn Servant> = bench.clone();
+        let id = poa.activate_object(servant).unwrap();
+        let text = poa.id_to_reference(&id).unwrap().to_string();
+        Self {
+            server,
+            _poa: poa,
+            bench,
+            text,
+        }
+    }
+
+    /// A client's ORB whose calling thread has this priority.
+    fn client(&self, priority: i16) -> (Orb, ObjectRef) {
+        let orb = Orb::builder()
+            .scheduling(Scheduling::Other)
+            .round_trip_timeout(Duration::from_secs(60))
+            .build()
+            .unwrap();
+        let current = orb.rt_current();
+        current
+            .set_the_priority(Priority::new(priority).unwrap())
+            .unwrap();
+        let object = orb.string_to_object(&self.text).unwrap().unwrap();
+        (orb, object)
+    }
+
+    /// The high lane answers all of its calls.
+    fn require_high(&self) {
+        let (_orb, high) = self.client(HIGH);
+        for number in 0..CALLS as u32 {
+            let octets = number.to_be_bytes();
+            assert_eq!(call_octets(&high, &octets).as_deref(), Ok(&octets[..]));
+        }
+    }
+}
+
+#[test]
+fn the_high_lane_answers_while_clients_of_the_low_one_never_pause() {
+    let lanes = TwoLanes::start();
+    let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| {
+                let (_orb, low) = lanes.client(LOW);
+                while !is_over.load(Ordering::Relaxed) {
+                    call(&low, "ping").unwrap();
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        lanes.require_high();
+        let before = served.load(Ordering::Relaxed);
+        while served.load(Ordering::Relaxed) < before + 10 {
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(lanes.server.counters().read(Counter::PriorityChanges), 0);
+}
+
+#[test]
+fn the_high_lane_answers_while_a_low_servant_blocks_for_ever() {
+    let lanes = TwoLanes::start();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (_orb, low) = lanes.client(LOW);
+            call(&low, "meet").unwrap();
+        });
+        lanes.bench.gate.wait_for_arrivals(1);
+        lanes.require_high();
+        lanes.bench.gate.open();
+    });
+}
+
+#[test]
+fn the_high_lane_answers_while_a_client_floods_the_low_one_with_one_ways() {
+    const NOTES: u32 = 20_000;
+    let lanes = TwoLanes::start();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (_orb, low) = lanes.client(LOW);
+            (0..NOTES).for_each(|number| note(&low, number).unwrap());
+            // Behind all of them.
+            while lanes.bench.order.lock().unwrap().len() < NOTES as usize {
+                std::thread::yield_now();
+            }
+        });
+        lanes.require_high();
+    });
+    let order = lanes.bench.order.lock().unwrap();
+    assert!(order.iter().copied().eq(0..NOTES), "each once, in order");
+}
+
+#[test]
+fn the_high_lane_answers_while_a_client_of_the_low_one_stops_reading() {
+    let lanes = TwoLanes::start();
+    let (_orb, low) = lanes.client(LOW);
+    call(&low, "ping").unwrap();
+    // The first endpoint is that of the first lane, the low one.
+    let (host, port) = endpoint_of(&low);
+    let mut stalled = TcpStream::connect((host.as_str(), port)).unwrap();
+    stalled
+        .set_write_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let asked = request(&low, 7, 60_000);
+    // It asks for far more than it will ever take, until the server takes no more of it.
+    while stalled.write_all(&asked).is_ok() {}
+    lanes.require_high();
+    // Nor are the others of its own lane held up.
+    call(&low, "ping").unwrap();
+}
+
+/// Where the profile of a reference leads.
+fn endpoint_of(object: &ObjectRef) -> (String, u16) {
+    let profile = &object.ior().profiles[0];
+    let iiop = deckwatch_giop::ior::IiopProfile::from_octets(&profile.data).unwrap();
+    (iiop.host.clone(), iiop.port)
+}
+
+#[test]
+fn equal_clients_of_one_lane_get_equal_shares() {
+    const CLIENTS: usize = 8;
+    let lanes = TwoLanes::start();
+    let served: Vec<AtomicU64> = (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
+    let (is_over, ready) = (AtomicBool::new(false), Barrier::new(CLIENTS + 1));
+    std::thread::scope(|scope| {
+        for mine in &served {
+            let (lanes, is_over, ready) = (&lanes, &is_over, &ready);
+            scope.spawn(move || {
+                let (_orb, low) = lanes.client(LOW);
+                call(&low, "ping").unwrap();
+                ready.wait();
+                while !is_over.load(Ordering::Relaxed) {
+                    call(&low, "ping").unwrap();
+                    mine.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        ready.wait();
+        // Until the one who has least has enough to compare.
+        let least = || {
+            served
+                .iter()
+                .map(|count| count.load(Ordering::Relaxed))
+                .min()
+        };
+        let given_up = Instant::now() + Duration::from_secs(60);
+        while least() < Some(500) && Instant::now() < given_up {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let counts: Vec<u64> = served
+        .iter()
+        .map(|count| count.load(Ordering::Relaxed))
+        .collect();
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(least * 2 >= *most, "{counts:?}");
+}
+
+#[test]
+fn a_hundred_clients_that_connect_at_once_are_all_answered() {
+    let lanes = TwoLanes::start();
+    let ready = Barrier::new(100);
+    std::thread::scope(|scope| {
+        for number in 0..100_u32 {
+            let (lanes, ready) = (&lanes, &ready);
+            scope.spawn(move || {
+                let (_orb, object) = lanes.client(if number % 2 == 0 { LOW } else { HIGH });
+                ready.wait();
+                let octets = number.to_be_bytes();
+                assert_eq!(call_octets(&object, &octets).as_deref(), Ok(&octets[..]));
+            });
+        }
+    });
+}
+
+#[test]
+fn a_thousand_connections_that_open_and_die_leave_nothing() {
+    let server = Server::start();
+    let (_orb, object) = client_of(&server);
+    let asked = request(&object, 1, 8);
+    for number in 0..1_000 {
+        let mut connection = TcpStream::connect(server.address()).unwrap();
+        // Before, within and behind a message.
+        let sent = [0, 5, asked.len() / 2, asked.len()][number % 4];
+        connection.write_all(&asked[..sent]).unwrap();
+    }
+    call(&object, "ping").unwrap();
+    let count = |counter| server.orb.counters().read(counter);
+    let given_up = Instant::now() + Duration::from_secs(60);
+    // All but the client's own.
+    while count(Counter::ConnectionsClosed) < 1_000 && Instant::now() < given_up {
+        call(&object, "ping").unwrap();
+    }
+    assert_eq!(count(Counter::ConnectionsClosed), 1_000);
+    assert_eq!(count(Counter::ConnectionsAccepted), 1_001);
+}
+
+#[test]
+fn whoever_comes_to_a_full_lane_and_full_buffers_hears_of_it_while_the_lane_is_still_full() {
+    let server = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .scheduling(Scheduling::Other)
+        .build()
+        .unwrap();
+    let root = server.root_poa().unwrap();
+    let buffering = deckwatch_orb::RequestBuffering {
+        max_buffered_requests: 1,
+        max_request_buffer_size: 0,
+    };
+    let pool = server
+        .rt_orb()
+        .create_threadpool_with_lanes(0, &[lane(LOW)], false, Some(buffering))
+        .unwrap();
+    let policies = Policies {
+        threadpool: Some(pool),
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: Priority::new(LOW).unwrap(),
+        }),
+        ..Policies::default()
+    };
+    let manager = root.the_poa_manager().clone();
+    let poa = root.create_poa("full", Some(&manager), &policies).unwrap();
+    manager.activate().unwrap();
+    let bench = Arc::new(Bench::default());
+    let servant: Arc<dyn Servant> = bench.clone();
+    let id = poa.activate_object(servant).unwrap();
+    let text = poa.id_to_reference(&id).unwrap().to_string();
+    let client = Orb::builder().build().unwrap();
+    let object = client.string_to_object(&text).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let meet = || -> Result<(), SystemException> { call(&object, "meet") };
+        let first = scope.spawn(meet);
+        bench.gate.wait_for_arrivals(1);
+        // One waits in the buffer, the others hear at once: the lane's thread is still at the gate.
+        let others: Vec<_> = (0..3).map(|_| scope.spawn(meet)).collect();
+        let given_up = Instant::now() + Duration::from_secs(60);
+        while others.iter().filter(|other| other.is_finished()).count() < 2 {
+            assert!(Instant::now() < given_up, "nobody was refused");
+            std::thread::yield_now();
+        }
+        bench.gate.open();
+        assert_eq!(first.join().unwrap(), Ok(()));
+        let outcomes: Vec<_> = others
+            .into_iter()
+            .map(|other| other.join().unwrap())
+            .collect();
+        let refused = |outcome: &&Result<(), SystemException>| {
+            outcome.is_err_and(|raised| raised.kind == Kind::Transient)
+        };
+        assert_eq!(outcomes.iter().filter(refused).count(), 2, "{outcomes:?}");
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    });
+}

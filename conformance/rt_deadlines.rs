@@ -7,17 +7,20 @@ mod common;
 
 use std::time::{Duration, SystemTime};
 
+use common::lanes::{LaneWorld, priority};
 use common::message::{
     NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, reply,
 };
 use common::servant::{call, note};
 use common::{
-    Cursor, FORMS, Lanes, ORDERS, Octets, Order, Over, Peer, Received, Request, World, over_each,
+    Cursor, FORMS, Lanes, ORDERS, Octets, Order, Over, Peer, Received, Request, Wire, World,
+    over_each, wait_for,
 };
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
-    Completion, Counter, ObjectRef, Orb, Policy, PolicyErrorCode, PolicyType, SetOverrideType,
-    SystemException, SystemExceptionKind as Kind, UtcT, own_minor,
+    Completion, Counter, ObjectRef, Orb, Policies, Policy, PolicyErrorCode, PolicyType,
+    RequestBuffering, SetOverrideType, SystemException, SystemExceptionKind as Kind, UtcT,
+    own_minor,
 };
 
 const HOUR: i64 = 3_600;
@@ -288,4 +291,46 @@ fn policies_of_times_are_made_of_a_utct_and_of_nothing_else() {
             Err(PolicyErrorCode::BadPolicyType)
         );
     }
+}
+
+#[test]
+fn a_request_that_waits_for_a_thread_beyond_its_end_is_dropped() {
+    let world = LaneWorld::with(Over::Tcp, Orb::builder().clock_bound(Duration::ZERO));
+    let limits = RequestBuffering {
+        max_buffered_requests: 4,
+        max_request_buffer_size: 0,
+    };
+    let rt = world.orb.rt_orb();
+    let pool = rt.create_threadpool(0, 1, 0, priority(5), Some(limits));
+    let policies = Policies {
+        threadpool: Some(pool.expect("one thread")),
+        ..Policies::default()
+    };
+    let told = world.object(&world.adapter("served", &policies));
+    let mut busy = Wire::at(&told.address());
+    busy.say(&told.request("meet").bare());
+    world.witness.probe.gate.wait_for_arrivals(1);
+    let end = time(0) + 300_000;
+    let note = |number: u32, end: u64| {
+        let request = timed(told.request("note"), Order::Big, &[(REQUEST_END, end)]);
+        let mut wire = Wire::at(&told.address());
+        wire.say(&request.with(|body| {
+            body.u32(number);
+        }));
+        wire
+    };
+    let (mut late, mut in_time) = (note(1, end), note(2, time(HOUR)));
+    wait_for(|| world.orb.counters().read(Counter::RequestsBuffered) == 2);
+    // Its time passes while it waits.
+    wait_for(|| time(0) > end);
+    world.witness.probe.gate.open();
+    let (id, minor, completed) = late.hear().expect("a reply").reply().exception();
+    assert_eq!(id, "IDL:omg.org/CORBA/TIMEOUT:1.0");
+    assert_eq!((minor, completed), (own_minor::END_TIME_PASSED, 1));
+    assert_eq!(
+        in_time.hear().expect("a reply").reply().status,
+        NO_EXCEPTION
+    );
+    assert_eq!(world.witness.probe.notes(), [2]);
+    assert_eq!(world.orb.counters().read(Counter::RequestsDropped), 1);
 }

@@ -20,8 +20,8 @@ use deckwatch_orb::rt_scheduling::{
     Band, IdType, RankedScheduler, Scheduler, SchedulingParameter, SegmentError,
 };
 use deckwatch_orb::{
-    Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, SystemException,
-    SystemExceptionKind as Kind, UtcT, own_minor,
+    Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, Servant, ServerRequest,
+    SystemException, SystemExceptionKind as Kind, UtcT, own_minor,
 };
 use deckwatch_os::schedule::{Class, limit_real_time, set_class};
 
@@ -365,10 +365,7 @@ fn native() -> (u32, u8) {
 
 #[test]
 fn ranks_become_native_priorities_within_the_band() {
-    limit_real_time(Duration::from_secs(2)).expect("lower than before");
-    let permitted = std::thread::spawn(|| set_class(Class::Fifo(3)).is_ok())
-        .join()
-        .expect("no panic");
+    let permitted = may_be_real_time();
     let band = Band::new(Scheduling::Fifo, 21, 23).expect("not empty");
     let orb = Orb::builder()
         .scheduler(RankedScheduler::earliest_deadline_first().within(band))
@@ -447,4 +444,74 @@ fn a_band_lies_within_the_real_time_priorities() {
         assert_eq!(Band::new(class, lowest, highest), malformed);
     }
     assert!(Band::new(Scheduling::RoundRobin, 1, 99).is_ok());
+}
+
+#[test]
+fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
+    if !may_be_real_time() {
+        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    let band = Band::new(Scheduling::RoundRobin, 11, 15).expect("not empty");
+    let scheduler = RankedScheduler::most_important_first().within(band);
+    let world = LaneWorld::with(Over::Tcp, Orb::builder().scheduler(scheduler).threads(4));
+    let servant: Arc<dyn Servant> = Arc::new(Native);
+    let object = world
+        .root
+        .servant_to_reference(&servant)
+        .expect("implicit activation");
+    let key = object.object_key().expect("an IIOP profile");
+    let ask = |importance: Option<i16>| {
+        let mut request = common::Request::new((2, Order::Big), key, "native");
+        if let Some(importance) = importance {
+            let data = info(Order::Big, [9; 16], &important(importance));
+            request = request.context(SCHEDULING_INFO, &data);
+        }
+        let mut body = Wire::to(&world.orb).ask(&request.bare()).reply().body;
+        (body.u32(), body.u32())
+    };
+    assert_eq!(ask(None), (0, 0), "of no distributable thread");
+    assert_eq!(ask(Some(1)), (2, 15), "alone it is the first");
+    // A thread of the same process that is more important, and does nothing but wait.
+    let current = world.orb.rt_scheduler_current().expect("a scheduler");
+    let (go, gate) = channel::<()>();
+    let (here, arrived) = channel();
+    let other = std::thread::spawn(move || {
+        current
+            .begin_scheduling_segment("", important(5), None)
+            .expect("permitted");
+        here.send(native()).expect("the test waits");
+        let _told = gate.recv();
+        current
+            .end_scheduling_segment("")
+            .expect("within a segment");
+    });
+    assert_eq!(arrived.recv().expect("it begins"), (2, 15));
+    assert_eq!(ask(Some(1)), (2, 14));
+    assert_eq!(ask(Some(5)), (2, 15), "equals share a rank");
+    assert_eq!(ask(None), (0, 0), "the lane's threads are what they were");
+    go.send(()).expect("it waits");
+    other.join().expect("no panic");
+    assert_eq!(ask(Some(1)), (2, 15));
+}
+
+/// A servant that tells class and native priority of its thread.
+struct Native;
+
+impl Servant for Native {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:deckwatch.test/Native:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let (class, priority) = native();
+        let mut reply = request.reply()?;
+        reply.write_u32(class)?;
+        Ok(reply.write_u32(u32::from(priority))?)
+    }
+}
+
+fn may_be_real_time() -> bool {
+    limit_real_time(Duration::from_secs(2)).expect("lower than before");
+    let tried = std::thread::spawn(|| set_class(Class::Fifo(3)).is_ok());
+    tried.join().expect("no panic")
 }

@@ -112,7 +112,11 @@ impl ReadySet {
             }
             last = Some(entry.key);
             if entry.native != native {
-                schedule::set_class_of(entry.thread, band.class(native))?;
+                match schedule::set_class_of(entry.thread, band.class(native)) {
+                    // It has ended, and is about to go.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    set => set?,
+                }
                 entry.native = native;
             }
         }

@@ -443,6 +443,12 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
         "check that the port belongs to a CORBA server",
     ),
     (
+        Kind::ObjAdapter,
+        own::NOT_BIDIRECTIONAL,
+        "the object's adapter takes no requests over connections that its own ORB has opened",
+        "give the adapter the bidirectional policy BOTH",
+    ),
+    (
         Kind::CommFailure,
         own::ADDRESSING_REFUSED,
         "the server wants the object named in a way that does not exist, or that it has already been named in",

@@ -18,6 +18,7 @@ mod header;
 pub mod invocation;
 pub mod ior;
 pub mod limits;
+mod listen_point;
 mod locate;
 mod message;
 pub mod minor;
@@ -41,6 +42,7 @@ pub use fragment::{Part, Parts};
 pub use frame::Frame;
 pub use header::{HEADER_SIZE, Header, MessageKind};
 pub use ior::Ior;
+pub use listen_point::ListenPoint;
 pub use locate::{
     LocateReply, LocateReplyHeader, LocateRequest, LocateRequestHeader, LocateStatus,
 };

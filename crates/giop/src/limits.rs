@@ -23,6 +23,9 @@ pub const COMPONENTS_MAX: usize = 256;
 /// Most octets of a stringified reference: its hexadecimal form is twice a reference's octets, and an object URL is shorter.
 pub const REFERENCE_TEXT_MAX: usize = 1 << 20;
 
+/// Most listen points of the opener of a bidirectional connection that are kept: an ORB has one an interface of its host.
+pub const LISTEN_POINTS_MAX: usize = 32;
+
 /// Most addresses of a `corbaloc:` URL.
 pub const ADDRESSES_MAX: usize = 32;
 

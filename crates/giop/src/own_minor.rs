@@ -42,6 +42,8 @@ pub const TIMED_OUT_CONNECTING: u32 = code(17);
 pub const TIMED_OUT_SENDING: u32 = code(18);
 /// TIMEOUT: before the reply had come.
 pub const TIMED_OUT_WAITING: u32 = code(19);
+/// OBJ_ADAPTER: a request came over a connection that this ORB has opened, for an object whose adapter does not take such.
+pub const NOT_BIDIRECTIONAL: u32 = code(90);
 /// COMM_FAILURE: the server wants the object named in a way that does not exist, or that it has already been named in.
 pub const ADDRESSING_REFUSED: u32 = code(20);
 /// TIMEOUT: the end time of the request or its reply had passed before the request was sent, or when it came to the server.

@@ -24,7 +24,7 @@ mod state;
 mod turns;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
@@ -70,6 +70,8 @@ pub(crate) struct Adapter {
     incarnation: u64,
     orb: Weak<OrbCore>,
     pub(crate) interceptors: Arc<Registry>,
+    /// An adapter allows requests both ways over one connection.
+    bidirectional: AtomicBool,
     objects: SlotTable<ActiveObject>,
     adapters: SlotTable<Arc<PoaState>>,
     /// Adapters by path.
@@ -158,6 +160,7 @@ impl Adapter {
             incarnation,
             orb,
             interceptors,
+            bidirectional: AtomicBool::new(false),
             objects: SlotTable::new(),
             adapters: SlotTable::new(),
             paths: RwLock::default(),
@@ -169,6 +172,20 @@ impl Adapter {
             plain: RwLock::default(),
             main: main_thread::MainThread::default(),
             unfinished: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether an adapter allows requests both ways over one connection.
+    #[inline]
+    pub(crate) fn is_bidirectional(&self) -> bool {
+        self.bidirectional.load(Ordering::Relaxed)
+    }
+
+    /// An adapter allows them: from here on callers are believed that offer it, and servers are offered it.
+    fn allow_bidirectional(&self) {
+        self.bidirectional.store(true, Ordering::Relaxed);
+        if let Some(orb) = self.orb.upgrade() {
+            orb.offer_bidirectional();
         }
     }
 

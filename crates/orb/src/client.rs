@@ -14,6 +14,7 @@ mod marshal;
 mod oneway;
 mod outbox;
 mod times;
+mod two_way;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, Pool};
 
+use crate::bidirectional::{Offer, TwoWay};
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::interceptor::Registry;
@@ -34,7 +36,8 @@ use crate::wire::Sizes;
 use asynchronous::SharedConnection;
 pub(crate) use asynchronous::{End, Handler, Outstanding, Replies};
 pub(crate) use deferred::Deferred;
-pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
+pub(crate) use exchange::{Attempt, Reply};
+pub(crate) use exchange::{Call, CallKind};
 pub(crate) use forward::follow_forwards;
 use late::Late;
 pub(crate) use oneway::send_oneway;
@@ -72,6 +75,8 @@ pub(crate) struct Client {
     /// The number of the last request that was not sent but served by its caller.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
+    /// What servers are offered that may call back; made with the first adapter that allows it.
+    pub(crate) offer: OnceLock<Offer>,
 }
 
 /// An endpoint, the code sets service context announced there, and what else connections have that all may share.
@@ -97,6 +102,8 @@ pub(crate) struct Binding {
     late: Pool<ClientConnection>,
     /// The connection that asynchronous calls share.
     shared: PiMutex<Option<Arc<SharedConnection>>>,
+    /// The connection over which the server may call back, where calls go over such.
+    two_way: PiMutex<Option<Arc<TwoWay>>>,
     /// One-ways that nobody waits for; made for the first of them.
     outbox: OnceLock<Option<Outbox>>,
     /// Held once by each connection besides: tells whether any is open.
@@ -158,6 +165,7 @@ impl Client {
             outstanding: AtomicU32::new(0),
             collocated: AtomicU32::new(0),
             interceptors,
+            offer: OnceLock::new(),
         }
     }
 
@@ -354,6 +362,7 @@ impl Binding {
             late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
             shared: PiMutex::new(None),
             outbox: OnceLock::new(),
+            two_way: PiMutex::new(None),
             open: Arc::default(),
         }
     }
@@ -364,6 +373,11 @@ impl Binding {
 }
 
 impl ClientConnection {
+    /// The bare stream, for a lane to read.
+    fn into_stream(self) -> Arc<dyn Stream> {
+        self.stream
+    }
+
     fn next_request_id(&mut self) -> u32 {
         self.request_id = self.request_id.wrapping_add(1);
         self.request_id

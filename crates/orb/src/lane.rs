@@ -18,6 +18,7 @@ mod realtime;
 mod serve;
 mod station;
 mod times;
+mod two_way;
 mod upcall;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -28,6 +29,7 @@ use std::time::Duration;
 use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
 
 use crate::adapter::{Adapter, Holds};
+use crate::bidirectional::TwoWay;
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::Counters;
 use crate::orb::OrbCore;
@@ -121,13 +123,15 @@ pub(crate) struct Lane {
     kin: OnceLock<Kin>,
     /// How the connections are that it takes in, where an adapter has said so.
     protocols: OnceLock<Protocols>,
+    /// Itself, once it is started.
+    this: OnceLock<Weak<Self>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     thread_start: Option<ThreadStart>,
 }
 
 /// One accepted connection.
 struct ServerConnection {
-    stream: Box<dyn Stream>,
+    stream: Arc<dyn Stream>,
     /// Who holds this reads the connection.
     inbound: PiMutex<Inbound>,
     /// Since when a message has been unfinished, as [`Inbound::begun`] says; 0: none is.
@@ -162,6 +166,8 @@ struct ServerConnection {
     token: AtomicU64,
     /// Its number in the trace.
     number: u32,
+    /// Where both sides ask over it.
+    two_way: OnceLock<Arc<TwoWay>>,
 }
 
 /// What one turn has done.
@@ -199,11 +205,8 @@ impl Lane {
             .zip(endpoints)
             .map(|(listener, asked)| asked.as_listened(listener.endpoint()))
             .collect();
-        let first = || {
-            endpoints
-                .first()
-                .map_or(Endpoint::tcp("", 0), Endpoint::clone)
-        };
+        let nowhere = || Endpoint::tcp("", 0);
+        let first = || endpoints.first().cloned().unwrap_or_else(nowhere);
         let poller = transport.poller().map_err(|error| (first(), error))?;
         let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref())
             .map_err(|error| (first(), error))?;
@@ -247,6 +250,7 @@ impl Lane {
             room,
             kin: OnceLock::new(),
             protocols: OnceLock::new(),
+            this: OnceLock::new(),
             threads: Mutex::default(),
             thread_start: orb.settings.thread_start.clone(),
         };

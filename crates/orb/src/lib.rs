@@ -36,6 +36,7 @@
 
 mod adapter;
 mod arguments;
+mod bidirectional;
 mod builder;
 mod client;
 mod connection;
@@ -66,6 +67,7 @@ pub use adapter::{
     ServantActivator, ServantLocator, ServantManager, ServantManagerError, ServantRetention,
     ThreadPolicy,
 };
+pub use bidirectional::BidirectionalPolicyValue;
 pub use builder::{BuildError, OrbBuilder};
 pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{

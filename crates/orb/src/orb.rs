@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use deckwatch_giop::Ior;
+use deckwatch_giop::{Ior, ListenPoint};
 
 use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
+use crate::bidirectional::Offer;
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counter, Counters, Snapshot};
@@ -156,6 +157,30 @@ impl OrbCore {
     fn published(&self) -> &[Endpoint] {
         let pool = self.pools.default_made();
         pool.map_or(&[], |pool| &pool.lanes[0].published)
+    }
+
+    /// Offers servers to call back over the connections that are opened to them; not an ORB that is turned by hand, which has no threads
+    /// to read these, nor one that is not reached over TCP.
+    pub(crate) fn offer_bidirectional(&self) {
+        let Some(pool) = self.pools.default_made() else {
+            return;
+        };
+        let tcp = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Tcp { host, port } => Some(ListenPoint {
+                host: host.clone(),
+                port: *port,
+            }),
+            _ => None,
+        };
+        let points: Vec<_> = self.published().iter().filter_map(tcp).collect();
+        let (Ok(octets), false) = (ListenPoint::write_all(&points), points.is_empty()) else {
+            return;
+        };
+        if self.settings.shape.threads != 0 {
+            let lane = Arc::downgrade(&pool.lanes[0].lane);
+            let points = octets;
+            let _made_before = self.client.offer.set(Offer { lane, points });
+        }
     }
 
     /// Whether a lane of ours is reached there.

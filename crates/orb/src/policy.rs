@@ -11,6 +11,7 @@ use deckwatch_cdr::Any;
 use deckwatch_giop::UtcT;
 use deckwatch_giop::invocation::Times;
 
+use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBand, PriorityBands, Protocol, Protocols};
 use crate::{Completion, SystemException, minor, raise};
 
@@ -47,6 +48,9 @@ pub enum Policy {
     ClientProtocol(Protocols),
     /// RTCORBA::PrivateConnectionPolicy: a reference shares its connections with no other.
     PrivateConnection,
+    /// BiDirPolicy::BidirectionalPolicy: calls go over a connection over which their server may call back, where an adapter of this ORB has
+    /// the policy too and the server speaks GIOP 1.2.
+    Bidirectional(BidirectionalPolicyValue),
     /// RTCORBA::PriorityBandedConnectionPolicy: calls whose priorities lie in different bands share no connection.
     PriorityBandedConnection(PriorityBands),
 }
@@ -126,6 +130,9 @@ impl PolicyType {
     /// TAO::CONNECTION_TIMEOUT_POLICY_TYPE.
     pub const CONNECTION_TIMEOUT: Self = Self(0x5441_0008);
 
+    /// BiDirPolicy::BIDIRECTIONAL_POLICY_TYPE.
+    pub const BIDIRECTIONAL: Self = Self(37);
+
     /// RTCORBA::PRIORITY_MODEL_POLICY_TYPE: of object adapters; [`crate::ObjectRef::priority_model`].
     pub const PRIORITY_MODEL: Self = Self(40);
     /// RTCORBA::CLIENT_PROTOCOL_POLICY_TYPE.
@@ -178,6 +185,14 @@ impl Policy {
             PolicyType::RELATIVE_RT_TIMEOUT => time().map(Self::RelativeRoundtripTimeout),
             PolicyType::CONNECTION_TIMEOUT => time().map(Self::ConnectionTimeout),
             PolicyType::PRIVATE_CONNECTION => Ok(Self::PrivateConnection),
+            PolicyType::BIDIRECTIONAL => {
+                let number = value.extract::<u16>();
+                let number = number.map_err(|_| PolicyErrorCode::BadPolicyType)?;
+                let value = BidirectionalPolicyValue::from_number(number);
+                value
+                    .map(Self::Bidirectional)
+                    .ok_or(PolicyErrorCode::BadPolicyValue)
+            }
             PolicyType(other) if PolicyType::UNSUPPORTED.contains(&other) => {
                 Err(PolicyErrorCode::UnsupportedPolicy)
             }
@@ -201,6 +216,7 @@ impl Policy {
             Self::ClientProtocol(_) => PROTOCOLS,
             Self::PrivateConnection => PRIVATE,
             Self::PriorityBandedConnection(_) => BANDS,
+            Self::Bidirectional(_) => BIDIRECTIONAL,
             Self::RequestStartTime(_) => REQUEST_START,
             Self::RequestEndTime(_) => REQUEST_END,
             Self::ReplyStartTime(_) => REPLY_START,
@@ -216,6 +232,7 @@ impl Policy {
             Self::ClientProtocol(protocols) => u64::from(protocols.number()),
             Self::PrivateConnection => 1,
             Self::PriorityBandedConnection(bands) => u64::from(bands.number()),
+            Self::Bidirectional(value) => value as u64,
             Self::RelativeRequestTimeout(limit)
             | Self::RelativeRoundtripTimeout(limit)
             | Self::ConnectionTimeout(limit) => u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
@@ -265,11 +282,12 @@ const CONNECTION: usize = 4;
 const PROTOCOLS: usize = 5;
 const PRIVATE: usize = 6;
 const BANDS: usize = 7;
-const REQUEST_START: usize = 8;
-const REQUEST_END: usize = 9;
-const REPLY_START: usize = 10;
-const REPLY_END: usize = 11;
-const COUNT: usize = 12;
+const BIDIRECTIONAL: usize = 8;
+const REQUEST_START: usize = 9;
+const REQUEST_END: usize = 10;
+const REPLY_START: usize = 11;
+const REPLY_END: usize = 12;
+const COUNT: usize = 13;
 
 /// The kinds of policies in the order of their words.
 const PLACES: [PolicyType; COUNT] = [
@@ -281,6 +299,7 @@ const PLACES: [PolicyType; COUNT] = [
     PolicyType::CLIENT_PROTOCOL,
     PolicyType::PRIVATE_CONNECTION,
     PolicyType::PRIORITY_BANDED_CONNECTION,
+    PolicyType::BIDIRECTIONAL,
     PolicyType::REQUEST_START_TIME,
     PolicyType::REQUEST_END_TIME,
     PolicyType::REPLY_START_TIME,
@@ -409,6 +428,12 @@ impl Overrides {
         self.set & (1 << PROTOCOLS | 1 << PRIVATE | 1 << BANDS) != 0
     }
 
+    /// Whether connections are such that servers may call back over them.
+    #[inline]
+    pub(crate) const fn is_bidirectional(&self) -> bool {
+        self.words[BIDIRECTIONAL] != 0
+    }
+
     pub(crate) const fn is_private(&self) -> bool {
         self.set & 1 << PRIVATE != 0
     }
@@ -482,6 +507,7 @@ impl Overrides {
         Ok(self.policy(place).or_else(|| match place {
             REBIND => Some(Policy::Rebind(RebindMode::default())),
             SYNC_SCOPE => Some(Policy::SyncScope(SyncScope::default())),
+            BIDIRECTIONAL => Some(Policy::Bidirectional(BidirectionalPolicyValue::Normal)),
             CONNECTION => Some(Policy::ConnectionTimeout(crate::limits::CONNECT_TIMEOUT)),
             _ => None,
         }))
@@ -502,6 +528,10 @@ impl Overrides {
             PROTOCOLS => Policy::ClientProtocol(Protocols::of(self.number(place))),
             PRIVATE => Policy::PrivateConnection,
             BANDS => Policy::PriorityBandedConnection(PriorityBands::of(self.number(place))),
+            BIDIRECTIONAL => Policy::Bidirectional(match self.is_bidirectional() {
+                true => BidirectionalPolicyValue::Both,
+                false => BidirectionalPolicyValue::Normal,
+            }),
             REQUEST_START => Policy::RequestStartTime(time()),
             REQUEST_END => Policy::RequestEndTime(time()),
             REPLY_START => Policy::ReplyStartTime(time()),
@@ -523,6 +553,7 @@ mod tests {
         Policy::ClientProtocol(Protocols::of(3)),
         Policy::PrivateConnection,
         Policy::PriorityBandedConnection(PriorityBands::of(0)),
+        Policy::Bidirectional(BidirectionalPolicyValue::Both),
         Policy::RequestStartTime(UtcT::new(1, 2, 3)),
         Policy::RequestEndTime(UtcT::new(u64::MAX, UtcT::INACCURACY_MAX, -1)),
         Policy::ReplyStartTime(UtcT::new(0, 0, 0)),

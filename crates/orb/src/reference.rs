@@ -17,6 +17,7 @@ use deckwatch_cdr::{
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
+use crate::bidirectional::{self, TwoWay};
 use crate::client::{
     Binding, Call, CallKind, Deferred, Handler, Outstanding, Reply, follow_forwards, post_oneway,
     send_oneway,
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     successor: OnceLock<Arc<Inner>>,
     /// How many permanent forwards have led here.
     generation: u8,
+    /// The connection that it came over, where its server is asked over that.
+    way_back: Option<Weak<TwoWay>>,
 }
 
 /// One address at which an object can be asked, and the connections to it.
@@ -66,6 +69,8 @@ pub(crate) struct Target {
     pub(crate) here: Option<Weak<Lane>>,
     /// Requests carry the priority of their caller.
     pub(crate) carries_priority: bool,
+    /// The connection that the reference came over, and over which its server is asked.
+    pub(crate) way_back: Option<Weak<TwoWay>>,
 }
 
 impl ObjectRef {
@@ -78,6 +83,7 @@ impl ObjectRef {
         let current = self.0.current();
         let mut inner = Inner::new(current.ior.clone(), current.orb.clone(), overrides);
         inner.place = current.place.clone();
+        inner.way_back = current.way_back.clone();
         if let Some(routes) = current.routes.get() {
             inner.routes = OnceLock::from(Arc::new(routes.for_another()));
         }
@@ -371,6 +377,7 @@ impl Inner {
             overrides,
             successor: OnceLock::new(),
             generation: 0,
+            way_back: None,
         }
     }
 
@@ -426,12 +433,13 @@ impl Inner {
         if let Some(routes) = self.routes.get() {
             return Ok(routes);
         }
-        let routes = Arc::new(self.resolve(&self.ior)?);
+        let routes = Routes::of(&self.ior, self.orb()?, self.way_back.as_ref())?;
+        let routes = Arc::new(routes);
         Ok(self.routes.get_or_init(|| routes))
     }
 
     pub(crate) fn resolve(&self, ior: &Ior) -> Result<Routes, SystemException> {
-        Routes::of(ior, self.orb()?)
+        Routes::of(ior, self.orb()?, None)
     }
 
     pub(crate) fn is_bound(&self) -> bool {
@@ -496,7 +504,14 @@ impl WriteReference for ObjectRef {
 impl ParseReference for ObjectRef {
     fn parse_reference(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         let ior = Ior::parse(r)?;
-        Ok((!ior.is_nil()).then(|| Self::new(ior, current::orb())))
+        if ior.is_nil() {
+            return Ok(None);
+        }
+        let of = current::orb().map_or_else(OnceLock::new, OnceLock::from);
+        let way_back = bidirectional::way_back(r, &ior);
+        let mut inner = Inner::new(ior, of, Overrides::default());
+        inner.way_back = way_back;
+        Ok(Some(Self(Arc::new(inner))))
     }
 }
 

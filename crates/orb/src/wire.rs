@@ -149,6 +149,12 @@ pub(crate) fn kind(message: &[u8]) -> Kind {
     }
 }
 
+/// Whether a message that was joined from fragments answers one of ours.
+pub(crate) fn is_answer(message: &Divided<'_>) -> bool {
+    let joined = Message::parse_joined(message);
+    matches!(joined, Ok(Message::Reply(_) | Message::LocateReply(_)))
+}
+
 /// Whether more messages belong to this one.
 pub(crate) fn is_fragmented(message: &[u8]) -> bool {
     header(message)

@@ -82,6 +82,9 @@ impl Adapter {
             .set(slot)
             .expect("the adapter has just been made");
         let _just_made = state.components.set(components);
+        if state.is_bidirectional() {
+            self.allow_bidirectional();
+        }
         paths.insert(path, slot);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);

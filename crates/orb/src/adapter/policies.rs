@@ -1,6 +1,7 @@
 //! The policies of an object adapter: the standard's seven (CORBA 3.3 part 1, 15.3.8), and those of real-time CORBA.
 
 use super::PoaError;
+use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, PriorityModelPolicy, Protocols, ThreadpoolId};
 
 /// How long references live.
@@ -95,6 +96,9 @@ pub struct Policies {
     pub servant_retention: ServantRetention,
     /// RequestProcessingPolicy (id 22).
     pub request_processing: RequestProcessing,
+    /// BidirectionalPolicy (id 37): whether objects may be asked over connections that this ORB has opened, and whether those who connect
+    /// may be asked over their connections.
+    pub bidirectional: BidirectionalPolicyValue,
     /// RTCORBA::PriorityModelPolicy (id 40): who says at which priority requests are served. None: nobody, and they are served as their
     /// threads are.
     pub priority_model: Option<PriorityModelPolicy>,

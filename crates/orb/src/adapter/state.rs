@@ -17,6 +17,7 @@ use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
     ServantRetention, ThreadPolicy, read, write,
 };
+use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
 use crate::{Completion, Servant, SlotKey, SystemException, minor, raise};
 
@@ -127,6 +128,11 @@ impl PoaState {
 
     pub(super) fn retains(&self) -> bool {
         self.policies.servant_retention == ServantRetention::Retain
+    }
+
+    /// Whether its objects may be asked over connections that this ORB has opened.
+    pub(crate) fn is_bidirectional(&self) -> bool {
+        self.policies.bidirectional == BidirectionalPolicyValue::Both
     }
 
     pub(super) fn is_unique(&self) -> bool {

@@ -14,7 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::exchange::{Call, Failure};
+use super::exchange::Call;
+use super::exchange::Failure;
 use super::{Binding, Client};
 use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::OrbCore;

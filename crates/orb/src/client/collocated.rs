@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Divided;
 
-use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
+use super::exchange::{Attempt, Failure, Reply};
+use super::exchange::{Call, CallKind};
 use super::{Client, Deadlines};
 use crate::connection::Arrived;
 use crate::counters::Counter;
@@ -101,7 +102,7 @@ impl Client {
         self.counters.count(Counter::CollocatedCalls);
         let mut buffer = self.slab.lend_empty();
         let id = self.next_collocated();
-        if let Err(error) = self.write_request(&mut buffer, target, call, id, false) {
+        if let Err(error) = self.write_request(&mut buffer, target, call, id, false, None) {
             self.slab.take_back_written(buffer);
             return Err(Failure::last(SystemException::from(error)));
         }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{EncodeError, Writer};
 use deckwatch_giop::{ReplyStatus, Response};
 
-use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
+use super::exchange::{Attempt, Failure, Reply};
+use super::exchange::{Call, CallKind};
 use super::forward::{follow_forwards, tell};
 use super::oneway::first_target;
 use super::{Client, ClientConnection, Deadlines};

@@ -159,6 +159,8 @@ impl Client {
         for target in targets {
             let attempt = if let Some(lane) = may_be_collocated(target, call) {
                 self.call_here(&lane, target, call, deadlines)
+            } else if let Some(two_way) = self.two_way(target, call) {
+                two_way.and_then(|over| self.exchange_two_way(&over, target, call, deadlines))
             } else if call.kind == CallKind::Oneway {
                 self.call_in_order(target, call, may_reconnect, now, deadlines)
             } else {
@@ -329,7 +331,7 @@ impl Client {
         let id = connection.next_request_id();
         let mut buffer = self.slab.lend_empty();
         let says_code_sets = !connection.code_sets_said;
-        let written = self.write_request(&mut buffer, target, call, id, says_code_sets);
+        let written = self.write_request(&mut buffer, target, call, id, says_code_sets, None);
         let sent = match written {
             Ok(()) => {
                 let write = |octets: &[u8]| {

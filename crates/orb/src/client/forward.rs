@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::exchange::{Attempt, Call, CallKind, Reply};
+use super::exchange::{Attempt, Reply};
+use super::exchange::{Call, CallKind};
 use super::{Client, Deadlines};
 use crate::interceptor::{ClientFlow, Registered, completed};
 use crate::limits::FORWARDS_MAX;

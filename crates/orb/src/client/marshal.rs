@@ -19,6 +19,7 @@ impl Client {
         call: &Call<'_>,
         id: u32,
         says_code_sets: bool,
+        listen_points: Option<&[u8]>,
     ) -> Result<(), EncodeError> {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
@@ -39,6 +40,9 @@ impl Client {
         }
         let real_time = RealTimeContexts::of(target, call);
         real_time.push(&mut contexts);
+        if let Some(data) = listen_points {
+            contexts.push(context_id::BI_DIR_IIOP, data);
+        }
         for (id, data) in call.contexts {
             contexts.push(*id, data);
         }

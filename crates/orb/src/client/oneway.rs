@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::collocated::may_be_collocated;
-use super::exchange::{Attempt, Call, Failure, Reply};
+use super::exchange::Call;
+use super::exchange::{Attempt, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
@@ -141,9 +142,15 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            let sent = match may_be_collocated(target, call) {
-                Some(lane) => self.post_here(&lane, target, call),
-                None => self.send_in_order(target, call, may_reconnect),
+            let sent = if let Some(lane) = may_be_collocated(target, call) {
+                self.post_here(&lane, target, call)
+            } else if let Some(two_way) = self.two_way(target, call) {
+                two_way.and_then(|over| {
+                    self.counters.count(Counter::OnewaysSent);
+                    self.send_two_way(&over, target, call, over.next_id())
+                })
+            } else {
+                self.send_in_order(target, call, may_reconnect)
             };
             match sent {
                 Ok(()) => return Ok(()),

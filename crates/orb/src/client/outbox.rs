@@ -13,7 +13,8 @@ use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
 use super::collocated::may_be_collocated;
-use super::exchange::{Call, CallKind, Failure};
+use super::exchange::Failure;
+use super::exchange::{Call, CallKind};
 use super::forward::tell;
 use super::oneway::{send_oneway_unasked, with_interceptors};
 use super::{Binding, Client, ClientConnection, Deadlines};
@@ -87,7 +88,9 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
     }
     let (binding, codec) = (&targets[0].binding, targets[0].profile.codec());
     let is_due = call.times.is_none_or(|times| times.request_start.is_none());
-    let outbox = (codec.version == Version::V1_2 && is_due && !orb.is_turned_by_hand())
+    let is_two_way = targets[0].way_back.is_some() || call.policies.is_bidirectional();
+    let may_wait = is_due && !orb.is_turned_by_hand() && !is_two_way;
+    let outbox = (codec.version == Version::V1_2 && may_wait)
         .then(|| binding.outbox())
         .flatten();
     let Some(outbox) = outbox else {

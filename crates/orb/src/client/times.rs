@@ -3,7 +3,8 @@
 use deckwatch_giop::invocation::Times;
 
 use super::Client;
-use super::exchange::{Call, Failure};
+use super::exchange::Call;
+use super::exchange::Failure;
 use crate::counters::Counter;
 use crate::limits::START_AHEAD_MAX;
 use crate::policy::Overrides;

@@ -1,13 +1,14 @@
 //! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deckwatch_sync::PiMutex;
 
 use super::outbound::Outbound;
 use super::{Lane, ServerConnection, token_of};
+use crate::bidirectional::TwoWay;
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
@@ -48,7 +49,7 @@ impl Lane {
                 .get(listener)
                 .map(|listener| listener.accept());
             match accepted.unwrap_or(Ok(None)) {
-                Ok(Some(stream)) => self.admit(stream),
+                Ok(Some(stream)) => drop(self.admit(stream.into(), None)),
                 Ok(None) => return,
                 Err(_) => {
                     self.counters.count(Counter::AcceptsExhausted);
@@ -88,7 +89,8 @@ impl Lane {
         false
     }
 
-    fn admit(&self, stream: Box<dyn Stream>) {
+    /// Takes a connection into the table, and watches it. False: it could not be.
+    pub(super) fn admit(&self, stream: Arc<dyn Stream>, two_way: Option<&Arc<TwoWay>>) -> bool {
         let connection = ServerConnection {
             stream,
             inbound: PiMutex::new(Inbound::new(
@@ -111,33 +113,43 @@ impl Lane {
             used: AtomicU64::new(self.transport.now_coarse().0),
             token: AtomicU64::new(0),
             number: self.trace.next_connection(),
+            two_way: two_way.cloned().map_or_else(OnceLock::new, OnceLock::from),
         };
         let Ok(key) = self.connections.insert(connection) else {
-            return self.counters.count(Counter::AcceptsExhausted);
+            self.counters.count(Counter::AcceptsExhausted);
+            return false;
         };
-        self.counters.count(Counter::ConnectionsAccepted);
+        match two_way {
+            Some(two_way) => two_way.set_key(key),
+            None => self.counters.count(Counter::ConnectionsAccepted),
+        }
         self.open.fetch_add(1, Ordering::AcqRel);
         let Some(connection) = self.connections.pin(key) else {
-            return;
+            return false;
         };
         connection.token.store(token_of(key), Ordering::Relaxed);
         // SYNC: pairs with the fence in `shutdown`: it finds the connection in the table, or we find the lane closing.
         fence(Ordering::SeqCst);
         if self.closing.load(Ordering::SeqCst) {
-            return self.close(key, &connection);
+            self.close(key, &connection);
+            return false;
         }
         if self.trace.is_on() {
             let peer = connection.stream.peer();
-            let (number, side) = (connection.number, Side::Server);
+            let side = if two_way.is_some() {
+                Side::Client
+            } else {
+                Side::Server
+            };
+            let number = connection.number;
             self.trace.opened(number, side, &peer, Duration::ZERO);
         }
-        if self
-            .poller
-            .watch(connection.stream.source(), token_of(key), Interest::Arrival)
-            .is_err()
-        {
+        let source = connection.stream.source();
+        let watched = self.poller.watch(source, token_of(key), Interest::Arrival);
+        if watched.is_err() {
             self.close(key, &connection);
         }
+        watched.is_ok()
     }
 
     fn rest_accepting(&self) {

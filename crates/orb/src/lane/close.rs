@@ -23,12 +23,17 @@ impl ServerConnection {
 
     /// Whether nothing seems to happen on it, to somebody who has no right to read.
     pub(super) fn looks_quiet(&self) -> bool {
-        !self.answers() && self.begun.load(Ordering::Relaxed) == 0
+        let is_awaited = self
+            .two_way
+            .get()
+            .is_some_and(|two_way| two_way.is_opened_here || two_way.is_awaited());
+        !is_awaited && !self.answers() && self.begun.load(Ordering::Relaxed) == 0
     }
 }
 
 impl Lane {
     pub(super) fn close(&self, key: SlotKey, connection: &ServerConnection) {
+        self.end_two_way(connection, false);
         self.poller.forget(connection.stream.source());
         if connection.owes() {
             self.poller.forget_room(connection.stream.source());

@@ -31,6 +31,7 @@ impl Lane {
     /// NO_RESOURCES where a thread could not be started, or the host does not permit its priority; DATA_CONVERSION where no native
     /// priority is mapped to it; BAD_PARAM where the lane is to spin and its threads have a real-time class. Threads that could are there all the same: the lane is to be shut down.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
+        let _started_once = self.this.set(Arc::downgrade(self));
         let (here, arrivals) = sync_channel(self.shape.threads + 1);
         for seat in 0..self.shape.threads {
             self.add_thread(seat, None, Some(here.clone()))

@@ -11,6 +11,7 @@ use super::realtime::echo_priority;
 use super::upcall::{Caller, Upcall};
 use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
+use crate::bidirectional;
 use crate::counters::Counter;
 use crate::interceptor::{Said, Served, ServerFlow};
 use crate::raise;
@@ -137,6 +138,11 @@ impl Lane {
     ) {
         let agreed = self.agree_on_code_sets(connection, &mut request);
         let request = &request;
+        if self.adapter.is_bidirectional() {
+            self.note_listen_points(connection, request);
+        }
+        let over = connection.two_way.get();
+        let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         let mut reply = self.slab.lend_empty();
         let mut contexts = Contexts::new();

@@ -205,7 +205,7 @@ impl Lane {
     }
 
     /// Watches a connection that nobody has adopted any more.
-    fn watch_again(&self, connection: &ServerConnection, token: u64) {
+    pub(super) fn watch_again(&self, connection: &ServerConnection, token: u64) {
         self.poller.rewatch(
             connection.stream.source(),
             token,

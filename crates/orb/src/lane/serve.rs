@@ -198,7 +198,14 @@ impl Lane {
             let call = CallNumber::default();
             self.trace
                 .message(connection.number, call, Direction::In, octets);
-            match wire::kind(octets) {
+            let kind = wire::kind(octets);
+            if kind == Kind::Misplaced
+                && let Some(two_way) = connection.two_way.get()
+            {
+                self.take_answer(two_way, reading.detach(place, &self.slab));
+                continue;
+            }
+            match kind {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &self.slab);
                     let unread = std::mem::take(&mut unread);
@@ -229,6 +236,12 @@ impl Lane {
     ) -> Result<Reading<'c>, Left> {
         if wire::kind_of_joined(&whole.message()) == Kind::TwoWay {
             return self.serve_two_way(key, connection, reading, whole, unread);
+        }
+        if let Some(two_way) = connection.two_way.get()
+            && wire::is_answer(&whole.message())
+        {
+            self.take_answer(two_way, whole);
+            return Ok(reading);
         }
         if let Some(room) = self.room_kept_here() {
             self.admit_in_order(room, connection, whole);
@@ -321,7 +334,10 @@ impl Lane {
                 }
                 Ok(())
             }
-            Kind::Close => Err(Left::Ended),
+            Kind::Close => {
+                self.end_two_way(connection, true);
+                Err(Left::Ended)
+            }
             Kind::MessageError => {
                 self.counters.count(Counter::MessageErrorsReceived);
                 Err(Left::Ended)

@@ -16,7 +16,7 @@ use crate::adapter::{
 };
 use crate::counters::Counter;
 use crate::interceptor::{Said, ServerFlow};
-use crate::raise;
+use crate::raise::{self, own};
 use crate::rt::scheduling::Visit;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
@@ -94,7 +94,16 @@ impl Lane {
             Ok(key) => key,
             Err(error) => return self.refuse(error.into()),
         };
-        match self.adapter.find(key, self.patience(upcall)) {
+        let found = self.adapter.find(key, self.patience(upcall));
+        if upcall
+            .connection
+            .is_some_and(ServerConnection::is_opened_here)
+            && let Ok(found) = &found
+            && !found.adapter().is_some_and(PoaState::is_bidirectional)
+        {
+            return self.refuse(raise::obj_adapter(own::NOT_BIDIRECTIONAL, Completion::No));
+        }
+        match found {
             Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
             Ok(Found::Active(slot, object))
                 if object.adapter.manager.is_active()

@@ -8,6 +8,7 @@ use deckwatch_giop::Ior;
 
 use super::Target;
 use super::want::{Inconsistent, Want};
+use crate::bidirectional::TwoWay;
 use crate::client::{Call, Client, Quality};
 use crate::lane::Lane;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
@@ -52,7 +53,11 @@ struct Way {
 
 impl Routes {
     /// The ways that a reference leads.
-    pub(super) fn of(ior: &Ior, orb: &OrbCore) -> Result<Self, SystemException> {
+    pub(super) fn of(
+        ior: &Ior,
+        orb: &OrbCore,
+        way_back: Option<&Weak<TwoWay>>,
+    ) -> Result<Self, SystemException> {
         let client = &orb.client;
         let exposed = Exposed::of(ior);
         let limit = match &exposed {
@@ -83,6 +88,7 @@ impl Routes {
                     profile: address.profile,
                     here,
                     carries_priority: false,
+                    way_back: way_back.cloned(),
                 });
                 (plain.collect(), None)
             }
@@ -186,6 +192,7 @@ impl Routes {
                 profile: at.profile.clone(),
                 here: at.here.cloned(),
                 carries_priority,
+                way_back: None,
             })
         };
         fitting.into_iter().take(TARGETS_MAX).map(target).collect()

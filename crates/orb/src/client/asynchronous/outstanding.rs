@@ -11,7 +11,8 @@ use deckwatch_giop::{Ior, Response};
 
 use super::{Replies, SharedConnection, lock};
 use crate::client::Deadlines;
-use crate::client::exchange::{Attempt, Call, CallKind, Reply};
+use crate::client::exchange::{Attempt, Reply};
+use crate::client::exchange::{Call, CallKind};
 use crate::client::forward::{may_be_elsewhere, tell};
 use crate::client::oneway::first_target;
 use crate::counters::Counter;

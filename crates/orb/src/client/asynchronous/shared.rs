@@ -9,7 +9,8 @@ use deckwatch_giop::ReplyStatus;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::{Outstanding, Replies, lock};
-use crate::client::exchange::{Call, Failure, Reply};
+use crate::client::exchange::Call;
+use crate::client::exchange::{Failure, Reply};
 use crate::client::{Client, ClientConnection};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;

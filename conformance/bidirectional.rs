@@ -1,0 +1,508 @@
+//! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9): octets made by hand on the other side.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
+use common::message::{
+    CANCEL_REQUEST, CLOSE_CONNECTION, NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION,
+    reply,
+};
+use common::servant::Probe;
+use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message, wait_for};
+use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
+use deckwatch_orb::{
+    BidirectionalPolicyValue, Completion, Counter, ObjectRef, Orb, Policies, Policy,
+    PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
+    SystemException, SystemExceptionKind as Kind,
+};
+
+const BI_DIR_IIOP: u32 = 5;
+const FORM: (u8, Order) = (2, Order::Big);
+
+fn both() -> Policies {
+    Policies {
+        bidirectional: BidirectionalPolicyValue::Both,
+        ..Policies::root()
+    }
+}
+
+/// An ORB whose objects may be asked over the connections that it opens, and one of them.
+struct Opener {
+    orb: Orb,
+    probe: Arc<Probe>,
+    object: ObjectRef,
+}
+
+impl Opener {
+    fn new(policies: &Policies) -> Self {
+        let builder = Orb::builder().round_trip_timeout(common::PATIENCE);
+        let builder = builder.policy(Policy::Bidirectional(BidirectionalPolicyValue::Both));
+        let orb = common::listening(Over::Tcp, builder);
+        let root = orb.root_poa().unwrap();
+        let manager = root.the_poa_manager();
+        manager.activate().unwrap();
+        let poa = root.create_poa("both", Some(manager), policies).unwrap();
+        let probe = Arc::new(Probe::default());
+        let servant: Arc<dyn Servant> = probe.clone();
+        let object = poa.servant_to_reference(&servant).unwrap();
+        Self { orb, probe, object }
+    }
+
+    /// A request for its object, as a server sends it back.
+    fn request(&self, id: u32, operation: &str) -> Request {
+        Request::new(FORM, self.object.object_key().unwrap(), operation).id(id)
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        let _by_the_test = self.orb.shutdown(true);
+    }
+}
+
+fn parse_number(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    u64::parse(r)
+}
+
+fn ping(object: &ObjectRef) -> Result<(), SystemException> {
+    object.invoke("ping", |_| Ok(()), |_| Ok(()), |_, _| Ok(None))
+}
+
+/// The listen points that a request announces, if it does.
+fn announced(asked: &Received) -> Option<Vec<(String, u16)>> {
+    let contexts = asked.asked().contexts;
+    let (_, data) = contexts.into_iter().find(|(id, _)| *id == BI_DIR_IIOP)?;
+    let mut r = Cursor::encapsulated(&data);
+    let count = r.u32();
+    Some((0..count).map(|_| (r.string(), r.u16())).collect())
+}
+
+fn pong(asked: &Received) -> Vec<u8> {
+    reply(asked.form(), asked.asked().id, NO_EXCEPTION, |_| ())
+}
+
+#[test]
+fn an_opener_says_where_it_listens_with_its_first_request_and_numbers_them_evenly() {
+    let peer = Peer::answering(Over::Tcp, |_, asked| pong(asked));
+    let opener = Opener::new(&both());
+    let server = peer.seen_by(&opener.orb, 2);
+    let endpoint = opener.orb.endpoints()[0].clone();
+    for is_first in [true, false] {
+        assert_eq!(ping(&server), Ok(()));
+        let asked = peer.heard();
+        assert_eq!(asked.asked().id % 2, 0);
+        let points = announced(&asked);
+        assert_eq!(points.is_some(), is_first);
+        for (host, port) in points.iter().flatten() {
+            assert_eq!(endpoint.to_string(), format!("{host}:{port}"));
+        }
+    }
+}
+
+#[test]
+fn nobody_offers_it_without_the_policy_at_both_ends_of_his_or_before_giop_1_2() {
+    let normal = SetOverrideType::AddOverride;
+    for (policies, value, minor) in [
+        (both(), BidirectionalPolicyValue::Normal, 2),
+        (Policies::root(), BidirectionalPolicyValue::Both, 2),
+        (both(), BidirectionalPolicyValue::Both, 1),
+        (both(), BidirectionalPolicyValue::Both, 0),
+    ] {
+        let peer = Peer::answering(Over::Tcp, |_, asked| pong(asked));
+        let opener = Opener::new(&policies);
+        let server = peer.seen_by(&opener.orb, minor);
+        let server = server.set_policy_overrides(&[Policy::Bidirectional(value)], normal);
+        assert_eq!(ping(&server.unwrap()), Ok(()));
+        assert_eq!(announced(&peer.heard()), None);
+    }
+}
+
+#[test]
+fn a_server_calls_back_over_the_connection_while_its_own_request_is_under_way() {
+    let opener = Arc::new(Opener::new(&both()));
+    let asks = Arc::clone(&opener);
+    let peer = Peer::start(Over::Tcp, move |_, wire, tell| {
+        while let Some(asked) = wire.hear() {
+            // A request, a one-way and a question where the object is, before the answer.
+            wire.say(&asks.request(9, "note").flags(SYNC_NONE).with(|octets| {
+                octets.u32(4);
+            }));
+            let number = asks.request(11, "number");
+            let answer = wire.ask(&number.with(|octets| {
+                octets.u64(1 << 33);
+            }));
+            wire.say(&pong(&asked));
+            tell(answer);
+        }
+    });
+    let server = peer.seen_by(&opener.orb, 2);
+    for calls in 1..4 {
+        assert_eq!(ping(&server), Ok(()));
+        let mut answer = peer.heard().reply();
+        assert_eq!((answer.id, answer.status), (11, NO_EXCEPTION));
+        assert_eq!(answer.body.u64(), 1 << 33);
+        assert_eq!(opener.probe.notes(), vec![4; calls]);
+    }
+    let accepted = opener.orb.counters().read(Counter::ConnectionsAccepted);
+    assert_eq!(accepted, 0);
+}
+
+#[test]
+fn calls_of_many_threads_share_the_connection_and_each_gets_its_own_reply() {
+    let opener = Opener::new(&both());
+    // Answers two at a time, the later one first.
+    let peer = Peer::start(Over::Tcp, |_, wire, _| {
+        while let (Some(one), Some(other)) = (wire.hear(), wire.hear()) {
+            for asked in [other, one] {
+                let mut asked = asked.asked();
+                let number = asked.body.u64();
+                wire.say(&reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+                    octets.u64(number);
+                }));
+            }
+        }
+    });
+    let server = peer.seen_by(&opener.orb, 2);
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let server = &server;
+            scope.spawn(move || {
+                for call in 0..50 {
+                    let number = thread << 32 | call;
+                    let got: Result<u64, SystemException> =
+                        server.invoke("number", |w| number.write(w), parse_number, |_, _| Ok(None));
+                    assert_eq!(got, Ok(number));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_object_whose_adapter_does_not_take_part_is_not_asked_over_it() {
+    let opener = Arc::new(Opener::new(&both()));
+    let root = opener.orb.root_poa().unwrap();
+    let servant: Arc<dyn Servant> = Arc::new(Probe::default());
+    let hidden = root.servant_to_reference(&servant).unwrap();
+    let key = hidden.object_key().unwrap().to_vec();
+    let peer = Peer::start(Over::Tcp, move |_, wire, tell| {
+        while let Some(asked) = wire.hear() {
+            tell(wire.ask(&Request::new(FORM, &key, "ping").bare()));
+            wire.say(&pong(&asked));
+        }
+    });
+    assert_eq!(ping(&peer.seen_by(&opener.orb, 2)), Ok(()));
+    let mut answer = peer.heard().reply();
+    assert_eq!(answer.status, SYSTEM_EXCEPTION);
+    assert_eq!(answer.body.string(), "IDL:omg.org/CORBA/OBJ_ADAPTER:1.0");
+}
+
+#[test]
+fn a_connection_that_its_server_closes_is_replaced_and_one_that_breaks_is_a_failure() {
+    let opener = Opener::new(&both());
+    let peer = Peer::start(Over::Tcp, |index, wire, tell| {
+        let asked = wire.hear().expect("a request");
+        match index {
+            0 => wire.say(&message(FORM, CLOSE_CONNECTION, |_| ())),
+            1 => {
+                wire.say(&pong(&asked));
+                let _unanswered = wire.hear();
+            }
+            _ => wire.say(&pong(&asked)),
+        }
+        tell(asked);
+    });
+    let server = peer.seen_by(&opener.orb, 2);
+    assert_eq!(
+        ping(&server).map_err(|exception| exception.completed),
+        Err(Completion::No)
+    );
+    assert_eq!(ping(&server), Ok(()));
+    let lost = ping(&server).unwrap_err();
+    assert_eq!(
+        (lost.kind, lost.completed),
+        (Kind::CommFailure, Completion::Maybe)
+    );
+    assert_eq!(ping(&server), Ok(()));
+    for _ in 0..3 {
+        assert!(announced(&peer.heard()).is_some());
+    }
+}
+
+#[test]
+fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
+    let opener = Opener::new(&both());
+    let peer = Peer::start(Over::Tcp, |_, wire, tell| {
+        let given_up = wire.hear().expect("a request");
+        let cancel = wire.hear().expect("a cancel request");
+        tell(cancel);
+        wire.say(&pong(&given_up));
+        while let Some(asked) = wire.hear() {
+            wire.say(&pong(&asked));
+        }
+    });
+    let server = peer.seen_by(&opener.orb, 2);
+    let hasty = server.with_round_trip_timeout(Some(Duration::from_millis(20)));
+    assert_eq!(ping(&hasty).unwrap_err().kind, Kind::Timeout);
+    assert_eq!(peer.heard().kind(), CANCEL_REQUEST);
+    assert_eq!(ping(&server), Ok(()));
+    assert_eq!(opener.orb.counters().read(Counter::RepliesToNobody), 1);
+}
+
+/// Keeps the reference it is given, and calls it, or the one it has been given before.
+#[derive(Default)]
+struct Caller {
+    kept: Mutex<Option<ObjectRef>>,
+}
+
+impl Caller {
+    fn kept(&self) -> ObjectRef {
+        self.kept.lock().unwrap().clone().expect("one was given")
+    }
+}
+
+impl Servant for Caller {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:conformance/Caller:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        match request.operation() {
+            b"keep" => {
+                let object: Option<ObjectRef> = Parse::parse(&mut request.arguments())?;
+                *self.kept.lock().unwrap() = object;
+            }
+            b"call" => ping(&self.kept())?,
+            _ => self.kept().invoke_oneway("note", |w| 5_u32.write(w))?,
+        }
+        request.reply()?;
+        Ok(())
+    }
+}
+
+/// A server that calls back, and the key of its object.
+struct Acceptor {
+    orb: Orb,
+    caller: Arc<Caller>,
+    key: Vec<u8>,
+}
+
+impl Acceptor {
+    fn new(policies: &Policies) -> Self {
+        let builder = Orb::builder()
+            .round_trip_timeout(common::PATIENCE)
+            .connect_timeout(Duration::from_secs(5));
+        let orb = common::listening(Over::Tcp, builder);
+        let root = orb.root_poa().unwrap();
+        let manager = root.the_poa_manager();
+        manager.activate().unwrap();
+        let poa = root.create_poa("both", Some(manager), policies).unwrap();
+        let caller = Arc::new(Caller::default());
+        let servant: Arc<dyn Servant> = caller.clone();
+        let reference = poa.servant_to_reference(&servant).unwrap();
+        let key = reference.object_key().unwrap().to_vec();
+        Self { orb, caller, key }
+    }
+
+    fn request(&self, id: u32, operation: &str) -> Request {
+        Request::new(FORM, &self.key, operation).id(id)
+    }
+
+    /// Has it keep a reference to the object `Fake` at a port where nobody listens, by a caller that says it listens at `points`.
+    fn keep(&self, wire: &mut Wire, points: &[(&str, u16)]) {
+        let request = self.request(2, "keep").context(BI_DIR_IIOP, &said(points));
+        let answer = wire.ask(&request.with(|octets| nowhere(FORM.0).write(octets)));
+        assert_eq!(answer.reply().status, NO_EXCEPTION);
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.caller.kept.lock().unwrap().take();
+        let _by_the_test = self.orb.shutdown(true);
+    }
+}
+
+/// A service context that says where its sender listens.
+fn said(points: &[(&str, u16)]) -> Vec<u8> {
+    let mut octets = Octets::encapsulation(Order::Little);
+    octets.u32(points.len().try_into().unwrap());
+    for (host, port) in points {
+        octets.string(host).u16(*port);
+    }
+    octets.octets
+}
+
+/// Nobody listens there.
+const NOWHERE: (&str, u16) = ("127.0.0.1", 1);
+
+fn nowhere(minor: u8) -> Ior {
+    Ior {
+        type_id: "IDL:conformance/Fake:1.0".to_owned(),
+        profiles: vec![(
+            TAG_INTERNET_IOP,
+            iiop_profile(Order::Big, minor, NOWHERE, b"Fake", &[]),
+        )],
+    }
+}
+
+#[test]
+fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
+    let server = Acceptor::new(&both());
+    let mut wire = Wire::to(&server.orb);
+    server.keep(&mut wire, &[("elsewhere", 9), NOWHERE]);
+    for round in 0..3 {
+        wire.say(&server.request(4, "call").bare());
+        let asked = wire.hear().expect("a request");
+        assert_eq!(asked.kind(), REQUEST);
+        let callback = asked.asked();
+        assert_eq!(
+            (callback.key, callback.operation.as_str()),
+            (b"Fake".to_vec(), "ping")
+        );
+        assert_eq!(callback.id % 2, 1, "round {round}");
+        wire.say(&pong(&asked));
+        let answer = wire.hear().expect("a reply").reply();
+        assert_eq!((answer.id, answer.status), (4, NO_EXCEPTION));
+    }
+    // Between requests of its opener, too, and one-ways.
+    let kept = server.caller.kept();
+    let calls = std::thread::spawn(move || ping(&kept));
+    let asked = wire.hear().expect("a request");
+    wire.say(&pong(&asked));
+    assert_eq!(calls.join().unwrap(), Ok(()));
+    for scope in [SyncScope::None, SyncScope::WithTransport] {
+        let policies = [Policy::SyncScope(scope)];
+        let kept = server.caller.kept();
+        let kept = kept.set_policy_overrides(&policies, SetOverrideType::AddOverride);
+        assert_eq!(
+            kept.unwrap().invoke_oneway("note", |w| 5_u32.write(w)),
+            Ok(())
+        );
+        let note = wire.hear().expect("a request").asked();
+        assert_eq!((note.operation.as_str(), note.response_flags), ("note", 0));
+    }
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 1);
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsMade), 0);
+}
+
+#[test]
+fn a_server_without_the_policy_connects_to_whom_it_calls_back() {
+    let server = Acceptor::new(&Policies::root());
+    let mut wire = Wire::to(&server.orb);
+    server.keep(&mut wire, &[NOWHERE]);
+    let mut answer = wire.ask(&server.request(4, "call").bare()).reply();
+    assert_eq!(answer.status, SYSTEM_EXCEPTION);
+    assert_eq!(answer.body.string(), "IDL:omg.org/CORBA/TRANSIENT:1.0");
+    // And a reply is nothing that it has to read.
+    wire.say(&message(FORM, REPLY, |octets| {
+        octets.u32(1).u32(NO_EXCEPTION).u32(0);
+    }));
+    let complaint = wire.hear().expect("an answer");
+    assert_eq!(complaint.kind(), common::message::MESSAGE_ERROR);
+    wire.expect_end();
+}
+
+#[test]
+fn what_a_peer_announces_is_believed_of_the_references_that_it_sends_alone() {
+    let server = Acceptor::new(&both());
+    let mut wire = Wire::to(&server.orb);
+    // It says that it is somebody else, whose reference the server has from another source.
+    server.keep(&mut wire, &[NOWHERE]);
+    let elsewhere = server.orb.string_to_object(&nowhere(2).text(Order::Big));
+    let failed = ping(&elsewhere.unwrap().unwrap()).unwrap_err();
+    assert_eq!(failed.kind, Kind::Transient);
+    // And a reference that leads to none of the points that it announces is not called over its connection.
+    let mut other = Wire::to(&server.orb);
+    server.keep(&mut other, &[("127.0.0.1", 2)]);
+    let failed = ping(&server.caller.kept()).unwrap_err();
+    assert_eq!(failed.kind, Kind::Transient);
+}
+
+#[test]
+fn a_callback_is_not_made_over_it_before_giop_1_2() {
+    let server = Acceptor::new(&both());
+    let mut wire = Wire::to(&server.orb);
+    let request = Request::new((1, Order::Big), &server.key, "keep").id(2);
+    let request = request.context(BI_DIR_IIOP, &said(&[NOWHERE]));
+    let answer = wire.ask(&request.with(|octets| nowhere(1).write(octets)));
+    assert_eq!(answer.reply().status, NO_EXCEPTION);
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 0);
+}
+
+#[test]
+fn a_callback_that_the_end_of_the_connection_finds_waiting_fails() {
+    let server = Acceptor::new(&both());
+    let mut wire = Wire::to(&server.orb);
+    server.keep(&mut wire, &[NOWHERE]);
+    for farewell in [false, true] {
+        let kept = server.caller.kept();
+        let calls = std::thread::spawn(move || ping(&kept));
+        if farewell {
+            // The connection is gone, and the address in the reference leads nowhere.
+            let gone = calls.join().unwrap().unwrap_err();
+            assert_eq!(gone.kind, Kind::Transient);
+            continue;
+        }
+        assert!(wire.hear().is_some());
+        wire.end();
+        wire = Wire::to(&server.orb);
+        let lost = calls.join().unwrap().unwrap_err();
+        assert_eq!(
+            (lost.kind, lost.completed),
+            (Kind::CommFailure, Completion::Maybe)
+        );
+    }
+}
+
+#[test]
+fn two_orbs_of_ours_ask_each_other_over_one_connection() {
+    let (opener, server) = (Opener::new(&both()), Acceptor::new(&both()));
+    let root = server.orb.root_poa().unwrap();
+    let poa = root.find_poa("both", false).unwrap();
+    let servant: Arc<dyn Servant> = server.caller.clone();
+    let text = poa.servant_to_reference(&servant).unwrap().to_string();
+    let seen = opener.orb.string_to_object(&text).unwrap().unwrap();
+    let keep: Result<(), SystemException> = seen.invoke(
+        "keep",
+        |w| Some(opener.object.clone()).write(w),
+        |_| Ok(()),
+        |_, _| Ok(None),
+    );
+    assert_eq!(keep, Ok(()));
+    for _ in 0..50 {
+        let call: Result<(), SystemException> =
+            seen.invoke("call", |_| Ok(()), |_| Ok(()), |_, _| Ok(None));
+        assert_eq!(call, Ok(()));
+        let note: Result<(), SystemException> =
+            seen.invoke("note", |_| Ok(()), |_| Ok(()), |_, _| Ok(None));
+        assert_eq!(note, Ok(()));
+    }
+    wait_for(|| opener.probe.notes().len() == 50);
+    assert_eq!(opener.probe.calls(), 100);
+    assert_eq!(opener.orb.counters().read(Counter::ConnectionsAccepted), 0);
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsMade), 0);
+}
+
+#[test]
+fn the_policy_is_made_from_its_standard_number_and_value() {
+    let any = |value: u16| Any::from_value(&value).unwrap();
+    let kind = PolicyType(37);
+    let made = Policy::create(kind, &any(1));
+    assert_eq!(
+        made,
+        Ok(Policy::Bidirectional(BidirectionalPolicyValue::Both))
+    );
+    let made = Policy::create(kind, &any(0));
+    assert_eq!(
+        made,
+        Ok(Policy::Bidirectional(BidirectionalPolicyValue::Normal))
+    );
+    let made = Policy::create(kind, &any(2));
+    assert_eq!(made, Err(PolicyErrorCode::BadPolicyValue));
+}

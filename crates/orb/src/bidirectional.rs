@@ -1,0 +1,272 @@
+//! Bidirectional GIOP: requests of both sides over one connection (CORBA 3.3 part 2, clause 9.9).
+//!
+//! A connection that both sides ask over belongs to a lane, on either side: whichever of its threads reads it gives replies to who waits for
+//! them and serves requests. Its opener's requests have even numbers, the other side's odd ones.
+//!
+//! What a peer says of where it listens is believed of nothing but the references that it sends in requests of this very connection:
+//! a reference of any other source leads where it leads, whatever a peer announces.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use deckwatch_cdr::Reader;
+use deckwatch_giop::{Ior, ListenPoint};
+
+use crate::connection::Arrived;
+use crate::lane::Lane;
+use crate::limits::TWO_WAY_CALLS_MAX;
+use crate::{Completion, SlotKey, SystemException};
+use crate::{raise, raise::own};
+
+/// Whether requests may go both ways over one connection (`BiDirPolicy::BidirectionalPolicyValue`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum BidirectionalPolicyValue {
+    /// They may not.
+    #[default]
+    Normal = 0,
+    /// They may.
+    Both = 1,
+}
+
+impl BidirectionalPolicyValue {
+    /// The value of this number.
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        match number {
+            0 => Some(Self::Normal),
+            1 => Some(Self::Both),
+            _ => None,
+        }
+    }
+}
+
+/// A connection that both sides ask over.
+pub(crate) struct TwoWay {
+    /// Whose threads read it, and by what it is known there.
+    lane: Weak<Lane>,
+    key: OnceLock<SlotKey>,
+    pub(crate) is_opened_here: bool,
+    /// The number of our next request.
+    next: AtomicU32,
+    /// Where its opener listens, as it says.
+    points: RwLock<Vec<ListenPoint>>,
+    /// The other side knows our code sets, and where we listen.
+    pub(crate) has_said: AtomicBool,
+    calls: Mutex<Calls>,
+    changed: Condvar,
+}
+
+/// Our requests that are under way.
+#[derive(Default)]
+struct Calls {
+    all: Vec<(u32, Option<Arrived>)>,
+    ended: Option<SystemException>,
+}
+
+/// What an ORB offers to the servers it connects to: the lane that reads such a connection, and what it says of itself.
+pub(crate) struct Offer {
+    pub(crate) lane: Weak<Lane>,
+    /// The service context.
+    pub(crate) points: Vec<u8>,
+}
+
+impl TwoWay {
+    pub(crate) fn new(lane: Weak<Lane>, is_opened_here: bool) -> Self {
+        Self {
+            lane,
+            key: OnceLock::new(),
+            is_opened_here,
+            next: AtomicU32::new(if is_opened_here { 2 } else { 1 }),
+            points: RwLock::default(),
+            has_said: AtomicBool::new(false),
+            calls: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn set_key(&self, key: SlotKey) {
+        let _once = self.key.set(key);
+    }
+
+    /// The lane that reads it, and its key there; none after their end.
+    pub(crate) fn lane(&self) -> Option<(Arc<Lane>, SlotKey)> {
+        Some((self.lane.upgrade()?, *self.key.get()?))
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.calls().ended.is_none()
+    }
+
+    /// Adds to where its opener listens; none is known twice.
+    pub(crate) fn add_points(&self, points: Vec<ListenPoint>) {
+        let mut known = self.points.write().unwrap_or_else(PoisonError::into_inner);
+        for point in points {
+            if known.len() < deckwatch_giop::limits::LISTEN_POINTS_MAX && !known.contains(&point) {
+                known.push(point);
+            }
+        }
+    }
+
+    /// Whether a reference leads to its opener.
+    fn leads_to(&self, ior: &Ior) -> bool {
+        let known = self.points.read().unwrap_or_else(PoisonError::into_inner);
+        ior.iiop_profiles().flatten().any(|profile| {
+            let mut addresses = profile.addresses();
+            profile.minor >= 2
+                && addresses.any(|(host, port)| known.contains(&ListenPoint { host, port }))
+        })
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a request that is about to go.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.next.fetch_add(2, Ordering::Relaxed)
+    }
+
+    /// From here on the reply to this request is kept.
+    ///
+    /// # Errors
+    /// What has ended the connection; NO_RESOURCES at [`TWO_WAY_CALLS_MAX`].
+    pub(crate) fn expect(&self, id: u32) -> Result<(), SystemException> {
+        let mut calls = self.calls();
+        if calls.ended.is_some() {
+            return Err(raise::comm_failure(own::CONNECTION_CLOSED, Completion::No));
+        }
+        if calls.all.len() >= TWO_WAY_CALLS_MAX {
+            return Err(raise::no_resources(0, Completion::No));
+        }
+        calls.all.push((id, None));
+        Ok(())
+    }
+
+    /// Nobody waits for this reply any more; one that has come already.
+    pub(crate) fn forget(&self, id: u32) -> Option<Arrived> {
+        let mut calls = self.calls();
+        let index = calls.all.iter().position(|(known, _)| *known == id)?;
+        calls.all.swap_remove(index).1
+    }
+
+    /// Waits for a reply, for so long at most; none: it has not come.
+    ///
+    /// # Errors
+    /// What has ended the connection.
+    pub(crate) fn wait(
+        &self,
+        id: u32,
+        limit: Option<Duration>,
+    ) -> Result<Option<Arrived>, SystemException> {
+        let mut calls = self.calls();
+        loop {
+            let found = calls.all.iter().position(|(known, _)| *known == id);
+            if let Some(index) = found
+                && calls.all[index].1.is_some()
+            {
+                return Ok(calls.all.swap_remove(index).1);
+            }
+            if let Some(ended) = calls.ended {
+                if let Some(index) = found {
+                    calls.all.swap_remove(index);
+                }
+                return Err(ended);
+            }
+            let Some(limit) = limit else {
+                calls = self
+                    .changed
+                    .wait(calls)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let has_news = |calls: &mut Calls| {
+                let is_here =
+                    |(known, reply): &(u32, Option<Arrived>)| *known == id && reply.is_some();
+                calls.ended.is_none() && !calls.all.iter().any(is_here)
+            };
+            let waited = self.changed.wait_timeout_while(calls, limit, has_news);
+            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() {
+                return Ok(None);
+            }
+            calls = after;
+        }
+    }
+
+    /// A reply has come. It comes back where nobody waits for it.
+    pub(crate) fn give(&self, id: u32, reply: Arrived) -> Result<(), Arrived> {
+        let mut calls = self.calls();
+        match calls.all.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, place)) if place.is_none() => *place = Some(reply),
+            _ => return Err(reply),
+        }
+        drop(calls);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Whether replies are waited for.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.calls().all.is_empty()
+    }
+
+    /// The connection has ended; the first reason counts.
+    pub(crate) fn end(&self, why: SystemException) {
+        self.calls().ended.get_or_insert(why);
+        self.changed.notify_all();
+    }
+}
+
+impl std::fmt::Debug for TwoWay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TwoWay")
+            .field("is_opened_here", &self.is_opened_here)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request that is being served, and the connection it came over.
+struct Serving {
+    over: Arc<TwoWay>,
+    /// Where its octets lie: what is read out of others came otherwise.
+    start: usize,
+    end: usize,
+}
+
+thread_local! {
+    static SERVING: RefCell<Vec<Serving>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The calling thread serves a request until this is dropped.
+pub(crate) struct Entered(());
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        SERVING.with_borrow_mut(|serving| drop(serving.pop()));
+    }
+}
+
+/// From here on references that are read out of `message` may be called back over the connection.
+pub(crate) fn enter(over: &Arc<TwoWay>, message: &[u8]) -> Entered {
+    let start = message.as_ptr().addr();
+    let serving = Serving {
+        over: Arc::clone(over),
+        start,
+        end: start + message.len(),
+    };
+    SERVING.with_borrow_mut(|all| all.push(serving));
+    Entered(())
+}
+
+/// The connection over which a reference that was read by `r` is called back: the one that it came over, where it leads to its opener.
+pub(crate) fn way_back(r: &Reader<'_>, ior: &Ior) -> Option<Weak<TwoWay>> {
+    SERVING.with_borrow(|all| {
+        let serving = all.last()?;
+        let at = r.bytes().as_ptr().addr();
+        let is_of_it = (serving.start..serving.end).contains(&at);
+        (is_of_it && serving.over.leads_to(ior)).then(|| Arc::downgrade(&serving.over))
+    })
+}

@@ -1,0 +1,98 @@
+//! Connections that both sides ask over, from the side of the lane that reads them: replies are given to who waits for them, and what
+//! the opener says of where it listens is noted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use deckwatch_giop::{ListenPoint, Message, Request, Version, context_id};
+use deckwatch_sync::SlotKey;
+
+use super::{Lane, ServerConnection};
+use crate::bidirectional::TwoWay;
+use crate::connection::Arrived;
+use crate::counters::Counter;
+use crate::transport::Stream;
+use crate::{Completion, raise, raise::own};
+
+impl ServerConnection {
+    /// Whether this ORB has opened it.
+    pub(super) fn is_opened_here(&self) -> bool {
+        self.two_way
+            .get()
+            .is_some_and(|two_way| two_way.is_opened_here)
+    }
+}
+
+impl Lane {
+    /// Takes a connection in that this ORB has opened. False: the lane is full, or at its end.
+    pub(crate) fn take_in(&self, stream: Arc<dyn Stream>, two_way: &Arc<TwoWay>) -> bool {
+        self.admit(stream, Some(two_way)) && two_way.is_open()
+    }
+
+    /// Writes a message, or lets it wait for room. False: the connection is closed.
+    pub(crate) fn write_two_way(&self, key: SlotKey, message: &[u8]) -> bool {
+        let Some(connection) = self.connections.pin(key) else {
+            return false;
+        };
+        self.write(&connection, message);
+        // The thread that has adopted it may be the one that asks: somebody else must see the reply.
+        let is_served_here = self.is_served_here();
+        if is_served_here && connection.adopted.swap(false, Ordering::AcqRel) {
+            let token = connection.token.load(Ordering::Relaxed);
+            self.watch_again(&connection, token);
+        }
+        true
+    }
+
+    /// Notes where the opener of a connection listens, and that it may be asked over it, where a request says so and an adapter of
+    /// ours allows it.
+    pub(super) fn note_listen_points(&self, connection: &ServerConnection, request: &Request<'_>) {
+        if request.version < Version::V1_2 || connection.is_opened_here() {
+            return;
+        }
+        let Some(data) = request.contexts.find(context_id::BI_DIR_IIOP) else {
+            return;
+        };
+        let Ok(points) = ListenPoint::parse_all(data) else {
+            return self.counters.count(Counter::ProtocolErrors);
+        };
+        let token = connection.token.load(Ordering::Relaxed);
+        let two_way = connection.two_way.get_or_init(|| {
+            let lane = self.this.get().cloned().unwrap_or_default();
+            let two_way = TwoWay::new(lane, false);
+            two_way.set_key(super::key_of(token));
+            self.counters.count(Counter::ConnectionsTwoWay);
+            Arc::new(two_way)
+        });
+        two_way.add_points(points);
+    }
+
+    /// Gives a reply to who waits for it.
+    pub(super) fn take_answer(&self, two_way: &TwoWay, arrived: Arrived) {
+        let id = match Message::parse_joined(&arrived.message()) {
+            Ok(Message::Reply(reply)) => Some(reply.id),
+            Ok(Message::LocateReply(reply)) => Some(reply.id),
+            _ => None,
+        };
+        let given = match id {
+            Some(id) => two_way.give(id, arrived),
+            None => Err(arrived),
+        };
+        if let Err(unwanted) = given {
+            self.counters.count(Counter::RepliesToNobody);
+            self.slab.take_back(unwanted.buffer);
+        }
+    }
+
+    /// The connection has ended: nobody waits for replies any more. `in_order`: by a CloseConnection, which promises that what has not been
+    /// answered has not been served.
+    pub(super) fn end_two_way(&self, connection: &ServerConnection, in_order: bool) {
+        if let Some(two_way) = connection.two_way.get() {
+            let why = match in_order {
+                true => raise::comm_failure(own::CONNECTION_CLOSED, Completion::No),
+                false => raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe),
+            };
+            two_way.end(why);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::distributable::{
-    Host, SCHEDULING_INFO, cancelled, due, important, info, outside, raised,
+    Host, SCHEDULING_INFO, by_importance, cancelled, due, important, info, outside, raised,
 };
 use common::lanes::{LaneWorld, Told, priority};
 use common::message::NO_EXCEPTION;
@@ -492,6 +492,53 @@ fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
     go.send(()).expect("it waits");
     other.join().expect("no panic");
     assert_eq!(ask(Some(1)), (2, 15));
+}
+
+#[test]
+fn a_thread_that_waits_for_its_reply_has_no_rank_and_keeps_its_priority() {
+    if !may_be_real_time() {
+        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    let host = Host::new(by_importance());
+    let band = Band::new(Scheduling::Fifo, 31, 33).expect("not empty");
+    let scheduler = RankedScheduler::most_important_first().within(band);
+    let orb = Orb::builder()
+        .scheduler(scheduler)
+        .build()
+        .expect("a client");
+    let current = orb.rt_scheduler_current().expect("a scheduler");
+    let object = host.seen_by(&orb);
+    let (first, second) = (current.clone(), current);
+    let (here, seen) = channel();
+    let more = here.clone();
+    let away = std::thread::spawn(move || {
+        let begun = first.begin_scheduling_segment("", important(9), None);
+        begun.expect("permitted");
+        assert_eq!(call(&object, "wait"), Ok(()));
+        more.send(native()).expect("the test waits");
+        first.end_scheduling_segment("").expect("within a segment");
+    });
+    host.deck.gate.wait_for_arrivals(1);
+    let (go, gate) = channel::<()>();
+    let other = std::thread::spawn(move || {
+        let begun = second.begin_scheduling_segment("", important(1), None);
+        begun.expect("permitted");
+        here.send(native()).expect("the test waits");
+        gate.recv().expect("it is told");
+        here.send(native()).expect("the test waits");
+        second.end_scheduling_segment("").expect("within a segment");
+    });
+    assert_eq!(
+        seen.recv().expect("it begins"),
+        (1, 33),
+        "nobody above it could run"
+    );
+    host.deck.gate.open();
+    assert_eq!(seen.recv().expect("it comes back"), (1, 33));
+    away.join().expect("no panic");
+    go.send(()).expect("it waits");
+    assert_eq!(seen.recv().expect("it goes on"), (1, 33), "alone again");
+    other.join().expect("no panic");
 }
 
 /// A servant that tells class and native priority of its thread.

@@ -3,12 +3,13 @@
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{
     LinearNetwork, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder, Poa, PoaError, Policies,
-    Priority, PriorityModel, PriorityModelPolicy, Protocol, Protocols, Scheduling,
-    SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolId, ThreadpoolLane,
-    UnixDomainProtocolProperties,
+    Priority, PriorityModel, PriorityModelPolicy, Protocol, Protocols, Scheduling, Servant,
+    ServerRequest, SystemException, SystemExceptionKind as Kind, TcpProtocolProperties,
+    ThreadpoolId, ThreadpoolLane, UnixDomainProtocolProperties,
 };
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::Arc;
 
 const SEND: i32 = 40_000;
 const RECEIVE: i32 = 50_000;
@@ -180,4 +181,70 @@ fn protocols_that_the_pool_does_not_have_or_that_contradict_another_adapter_make
     let own = Some(pool(&orb));
     adapter(&orb, "e", own, &[usual]).expect("a pool of its own");
     orb.shutdown(true).expect("once");
+}
+
+/// Over sockets of the host too a caller finds the lane of its priority.
+#[test]
+fn lanes_that_listen_at_sockets_of_the_host_alone_are_told_apart() {
+    let path = std::env::temp_dir().join(format!("deckwatch-rt-lanes-{}", std::process::id()));
+    let orb = orb(&[&format!("unix:{}", path.display())]);
+    let lanes = [5, 90].map(|number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 1,
+        dynamic_threads: 0,
+    });
+    let rt = orb.rt_orb();
+    let pool = rt.create_threadpool_with_lanes(0, &lanes, false, None);
+    let policies = Policies {
+        threadpool: Some(pool.expect("no permission is needed")),
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: priority(5),
+        }),
+        ..Policies::default()
+    };
+    let root = orb.root_poa().expect("it listens");
+    root.the_poa_manager().activate().expect("a fresh manager");
+    let poa = root.create_poa("a", Some(root.the_poa_manager()), &policies);
+    let poa = poa.expect("they go together");
+    let witness: Arc<dyn Servant> = Arc::new(Witness(orb.clone()));
+    let id = poa.activate_object(witness).expect("an id");
+    let text = poa.id_to_reference(&id).expect("it is active").to_string();
+    let client = Orb::builder().scheduling(Scheduling::Other).build();
+    let client = client.expect("a client needs nothing");
+    let object = client
+        .string_to_object(&text)
+        .expect("ours")
+        .expect("not nil");
+    for number in [5, 90, 5] {
+        client
+            .rt_current()
+            .set_the_priority(priority(number))
+            .expect("the time-sharing class needs no permission");
+        let served: Result<u32, SystemException> = object.invoke(
+            "the_priority",
+            |_| Ok(()),
+            |r| r.read_u32(),
+            |_, _| Ok(None),
+        );
+        assert_eq!(served, Ok(u32::from(number.cast_unsigned())));
+    }
+    client.shutdown(true).expect("once");
+    orb.shutdown(true).expect("once");
+}
+
+/// Tells the priority of its thread.
+struct Witness(Orb);
+
+impl Servant for Witness {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:deckwatch.test/Witness:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        let priority = self.0.rt_current().the_priority()?.value();
+        Ok(request
+            .reply()?
+            .write_u32(u32::from(priority.cast_unsigned()))?)
+    }
 }

@@ -74,7 +74,7 @@ impl Realtime {
     ) -> Result<Reach<'_>, SystemException> {
         let lanes = self.lanes(own);
         Ok(Reach {
-            endpoints: served(policies, &lanes[0].published),
+            endpoints: policies.places(&lanes[0].published),
             components: self.components(policies, lanes, own)?,
         })
     }
@@ -107,10 +107,8 @@ impl Realtime {
             ..model
         };
         let mut components = Vec::with_capacity(2);
-        let over = policies.server_protocol;
-        let is_tcp = |protocol: &rt::Protocol| protocol.protocol_type == rt::protocol_type::TCP;
-        if self.pool.has_lanes && over.is_none_or(|over| over.iter().any(is_tcp)) {
-            components.extend(rt::lane_endpoints(lanes)?);
+        if self.pool.has_lanes {
+            components.extend(rt::lane_endpoints(policies, lanes)?);
         }
         components.push(rt::exposed_policies(policies, told)?);
         Ok(Cow::Owned(components))
@@ -141,18 +139,20 @@ impl Realtime {
     }
 }
 
-/// Where an adapter is asked of all the places that a lane has: by its protocols, the most preferred first.
-fn served<'p>(policies: &Policies, published: &'p [Endpoint]) -> Cow<'p, [Endpoint]> {
-    let Some(protocols) = policies.server_protocol else {
-        return Cow::Borrowed(published);
-    };
-    let of = |kind: u32| {
-        published
-            .iter()
-            .filter(move |at| at.protocol_type() == kind)
-    };
-    let kinds = protocols.iter().map(|protocol| protocol.protocol_type);
-    Cow::Owned(kinds.flat_map(of).cloned().collect())
+impl Policies {
+    /// Where an adapter is asked, of all the places that a lane has: by its protocols, the most preferred first.
+    pub(crate) fn places<'p>(&self, published: &'p [Endpoint]) -> Cow<'p, [Endpoint]> {
+        let Some(protocols) = self.server_protocol else {
+            return Cow::Borrowed(published);
+        };
+        let of = |kind: u32| {
+            published
+                .iter()
+                .filter(move |at| at.protocol_type() == kind)
+        };
+        let kinds = protocols.iter().map(|protocol| protocol.protocol_type);
+        Cow::Owned(kinds.flat_map(of).cloned().collect())
+    }
 }
 
 fn other_priority() -> SystemException {

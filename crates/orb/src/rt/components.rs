@@ -13,11 +13,14 @@ use crate::transport::Endpoint;
 
 /// The endpoints of these lanes, each with its priority: those by TCP as TAO writes them, those within a host by a component of our own.
 /// Those of the first lane, which are the profile's own, come first.
-pub(crate) fn lane_endpoints(lanes: &[PoolLane]) -> Result<Vec<TaggedComponent>, EncodeError> {
+pub(crate) fn lane_endpoints(
+    policies: &Policies,
+    lanes: &[PoolLane],
+) -> Result<Vec<TaggedComponent>, EncodeError> {
     let (mut by_tcp, mut local) = (Vec::new(), Vec::new());
     for at in lanes {
         let priority = at.lane.station.priority.map_or(-1, Priority::value);
-        for endpoint in &at.published {
+        for endpoint in &*policies.places(&at.published) {
             let protocol = endpoint.protocol_type();
             match endpoint.clone() {
                 Endpoint::Tcp { host, port } => by_tcp.push(LaneEndpoint {

@@ -28,7 +28,7 @@ pub use case::{Beside, Case, Operation};
 pub use condition::Condition;
 pub use document::{
     BaselineCheck, Bench, CaseResult, CountResult, MemoryResult, Pair, Part, PeerRatio, PeerResult,
-    Ratio, RunSummary, Skip, Standing,
+    Ratio, RunSummary, Skip, Standing, json_schema,
 };
 pub use end::{EndPlan, Role, run_end};
 pub use error::BenchError;

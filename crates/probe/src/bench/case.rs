@@ -3,6 +3,7 @@
 use deckwatch_cdr::{BoundedString, Char, EncodeError, Write, Writer};
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::{Format, Ior, ReplyHeader, ReplyStatus, RequestHeader, Response, Target};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::BenchError;
@@ -10,7 +11,7 @@ use super::idl::deckwatch::ComplexStruct;
 use super::idl::deckwatch_bench::PlainStruct;
 
 /// What is called, and with what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// `sequence<octet>`, both ways.
@@ -90,7 +91,7 @@ impl Operation {
 }
 
 /// What a peer's runs are compared with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Beside {
     /// Raw TCP messages of the octets that our GIOP messages have.
@@ -133,7 +134,7 @@ pub(super) const fn plain() -> PlainStruct {
 }
 
 /// One operation at one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
     /// What is called.
     pub kind: Operation,

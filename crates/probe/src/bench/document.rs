@@ -3,6 +3,7 @@
 use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::result::{Provenance, Warning};
 use deckwatch_meter::statistics::percentiles;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::case::Case;
@@ -11,7 +12,7 @@ use super::process::Ran;
 use super::variant::Variant;
 
 /// A whole bench. Every time is in nanoseconds; those of calls are round trips.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bench {
     /// Version of this document's shape.
     pub schema_version: u32,
@@ -36,8 +37,15 @@ pub struct Bench {
 /// The present version of the document's shape.
 pub(super) const SCHEMA_VERSION: u32 = 2;
 
+/// The JSON Schema of a bench's result, as it is published in `docs/schema`.
+#[must_use]
+pub fn json_schema() -> String {
+    let schema = schemars::schema_for!(Bench);
+    format!("{:#}\n", schema.as_value())
+}
+
 /// What one kind found in one condition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Part {
     /// The kind.
     pub kind: Kind,
@@ -58,7 +66,7 @@ pub struct Part {
 }
 
 /// A line of the table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Standing {
     /// What is measured, over what.
     pub measure: String,
@@ -75,7 +83,7 @@ pub struct Standing {
 }
 
 /// What is measured, of a peer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PeerRatio {
     /// Its name.
     pub peer: String,
@@ -84,7 +92,7 @@ pub struct PeerRatio {
 }
 
 /// What the server of a peer does for one request.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CountResult {
     /// Its name.
     pub peer: String,
@@ -103,7 +111,7 @@ pub struct CountResult {
 }
 
 /// Memory of the server of a peer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MemoryResult {
     /// Its name.
     pub peer: String,
@@ -116,7 +124,7 @@ pub struct MemoryResult {
 }
 
 /// One operation at one size.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CaseResult {
     /// What was sent, and beside what.
     pub case: Case,
@@ -131,7 +139,7 @@ pub struct CaseResult {
 }
 
 /// One peer beside its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PeerResult {
     /// Its name.
     pub peer: String,
@@ -197,7 +205,7 @@ impl Kept {
 }
 
 /// Ratios of pairs: the middle one, and between which the middle half lies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ratio {
     /// The middle one.
     pub median: f64,
@@ -245,7 +253,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// A run of a peer and the run of its baseline directly before it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Pair {
     /// The peer.
     pub peer: RunSummary,
@@ -271,7 +279,7 @@ impl Pair {
 }
 
 /// One run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunSummary {
     /// Round trips or messages.
     pub samples: u64,
@@ -344,7 +352,7 @@ impl PeerResult {
 }
 
 /// Our raw TCP ping-pong beside sockperf's, of the same octets both ways.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BaselineCheck {
     /// Octets each way.
     pub octets: usize,
@@ -359,7 +367,7 @@ pub struct BaselineCheck {
 }
 
 /// A peer that is not here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Skip {
     /// Which.
     pub peer: String,
@@ -413,5 +421,22 @@ mod tests {
         assert_eq!(of(100).expect("a median").p99_ns, None);
         assert_eq!(of(5), None);
         assert_eq!(Ratio::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn the_published_schema_is_current() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema");
+        let path = format!("{folder}/bench-{SCHEMA_VERSION}.json");
+        if std::env::var_os("DECKWATCH_WRITE_SCHEMA").is_some() {
+            std::fs::write(&path, json_schema()).expect("written");
+        }
+        let published = std::fs::read_to_string(&path).expect("a published schema");
+        // As values: the order of members is not part of a schema, and depends on how serde_json was built.
+        let value = |text: &str| -> serde_json::Value { serde_json::from_str(text).expect("JSON") };
+        assert_eq!(
+            value(&published),
+            value(&json_schema()),
+            "run this test once with DECKWATCH_WRITE_SCHEMA=1 and commit {path}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The kinds of bench: what each measures.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::case::{Beside, Case, Operation};
@@ -7,7 +8,7 @@ use super::condition::Condition;
 use super::variant::Variant;
 
 /// One kind of bench.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Two-way calls behind each other.

@@ -16,7 +16,8 @@ use common::{Running, free_port, root, scratch};
 use deckwatch_cdr::Any;
 use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
 use deckwatch_orb::{
-    Completion, ObjectRef, Orb, Poa, Servant, SystemException, SystemExceptionKind,
+    BidirectionalPolicyValue, Completion, Counter, ObjectRef, Orb, Poa, Policies, Policy, Servant,
+    SetOverrideType, SystemException, SystemExceptionKind,
 };
 
 #[allow(
@@ -33,9 +34,10 @@ use idl::*;
 const EXAMPLES: &str = "/usr/lib/omniorb/examples";
 
 /// The folders whose programs are tried here.
-const TRIED: [&str; 8] = [
+const TRIED: [&str; 9] = [
     "ami",
     "anyExample",
+    "bidir",
     "boa",
     "call_back",
     "dii",
@@ -362,6 +364,71 @@ fn their_call_backs_come_and_go() {
         assert_eq!(hearing.recv().as_deref(), Ok("often"));
     }
     server.shutdown().expect("it ends");
+    orb.shutdown(true).expect("it ends");
+}
+
+/// What makes either side of omniORB ask over a connection that the other has opened.
+const OFFERS: [&str; 4] = [
+    "-ORBofferBiDirectionalGIOP",
+    "1",
+    "-ORBclientTransportRule",
+    "* tcp,bidir",
+];
+const ACCEPTS: [&str; 4] = [
+    "-ORBacceptBiDirectionalGIOP",
+    "1",
+    "-ORBserverTransportRule",
+    "* tcp,bidir",
+];
+
+#[test]
+fn their_call_backs_come_over_the_connection_that_was_opened_for_the_call() {
+    let (orb, root) = our_orb();
+    let manager = root.the_poa_manager();
+    let both = Policies {
+        bidirectional: BidirectionalPolicyValue::Both,
+        ..Policies::root()
+    };
+    let poa = root.create_poa("bidir", Some(manager), &both);
+    let poa = poa.expect("a new name");
+    let (down, is_down) = channel();
+    let reference = serve(&poa, ServerSkeleton::new(CallingServer(down))).to_string();
+    let with = |arguments: &[&'static str]| [&OFFERS, arguments].concat();
+    let reference: &'static str = reference.leak();
+    let Some(once) = their_client("bidir/bd_client", &with(&[reference])) else {
+        return;
+    };
+    assert_eq!(once.matches("call_back(\"Hello!\")").count(), 1, "{once}");
+    let twice = their_client("bidir/bd_client", &with(&[reference, "1", "2"]));
+    let twice = twice.expect("the package is installed");
+    assert_eq!(twice.matches("call_back(\"Hello!\")").count(), 2, "{twice}");
+    their_client("bidir/bd_shutdown", &[reference]);
+    is_down.recv().expect("it was told to shut down");
+    let counted = |counter| orb.counters().read(counter);
+    assert_eq!(counted(Counter::ConnectionsMade), 0);
+    assert_eq!(counted(Counter::ConnectionsTwoWay), 2);
+
+    let Some((_process, ior)) = their_server("bidir/bd_server", &ACCEPTS) else {
+        return;
+    };
+    let server = object(&orb, &ior);
+    let offers = Policy::Bidirectional(BidirectionalPolicyValue::Both);
+    let server = server.set_policy_overrides(&[offers], SetOverrideType::AddOverride);
+    let server = ServerRef::unchecked_narrow(server.expect("one policy"));
+    let (heard, hearing) = channel();
+    let listening = serve(&poa, CallBackSkeleton::new(Listening(heard)));
+    let listening = CallBackRef::unchecked_narrow(listening);
+    let accepted = counted(Counter::ConnectionsAccepted);
+    server.one_time(Some(&listening), "once").expect("called");
+    assert_eq!(hearing.recv().as_deref(), Ok("once"));
+    server
+        .register(Some(&listening), "often", 1)
+        .expect("called");
+    for _ in 0..2 {
+        assert_eq!(hearing.recv().as_deref(), Ok("often"));
+    }
+    server.shutdown().expect("it ends");
+    assert_eq!(counted(Counter::ConnectionsAccepted), accepted);
     orb.shutdown(true).expect("it ends");
 }
 

@@ -14,6 +14,7 @@ fn main() {
         "exceptions",
         "factory",
         "helm",
+        "ledger",
         "log",
         "logbook",
         "pump",

@@ -1,4 +1,4 @@
-//! What the eleven examples share: how each of them is started.
+//! What the thirteen examples share: how each of them is started.
 //!
 //! Every example is one program with both ends in it, so that they can be read side by side:
 //!
@@ -11,7 +11,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use deckwatch_orb::{ObjectRef, Orb};
+use deckwatch_orb::{ObjectRef, Orb, OrbBuilder};
 
 /// How each part of an example ends: what went wrong is told to the user as it is.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -24,8 +24,20 @@ pub fn run(
     serve: fn(&Orb) -> Outcome<ObjectRef>,
     call: fn(&Orb, &ObjectRef) -> Outcome,
 ) -> Outcome {
+    run_with(|builder| builder, serve, call)
+}
+
+/// As [`run`], of an ORB that `prepare` has a hand in.
+///
+/// # Errors
+/// As there.
+pub fn run_with(
+    prepare: fn(OrbBuilder) -> OrbBuilder,
+    serve: fn(&Orb) -> Outcome<ObjectRef>,
+    call: fn(&Orb, &ObjectRef) -> Outcome,
+) -> Outcome {
     let mut arguments: Vec<String> = std::env::args().collect();
-    let orb = Orb::init(&mut arguments)?;
+    let orb = prepare(Orb::builder().arguments(&mut arguments)?).build()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_] => {
             let server = Server::start()?;

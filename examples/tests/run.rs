@@ -56,6 +56,7 @@ examples!(
     echo,
     exceptions,
     factory,
+    interceptors,
     lanes,
     naming,
     oneway,

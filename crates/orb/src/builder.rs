@@ -482,7 +482,6 @@ impl OrbBuilder {
         let core = OrbCore::new(self, Arc::new(trace));
         let orb = Orb::of(Arc::clone(&core));
         initialise(&orb, &initializers, given, server_id).map_err(BuildError::Initializer)?;
-        core.note_made();
         if serves {
             core.default_pool()?;
         }

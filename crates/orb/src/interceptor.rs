@@ -17,7 +17,7 @@ mod server_flow;
 mod server_info;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use client_info::ClientRequestInfo;
@@ -205,28 +205,40 @@ impl Registered {
 
 /// Where an ORB looks whether anything is registered: nothing is there unless something is.
 #[derive(Default)]
-pub(crate) struct Registry(OnceLock<Arc<Registered>>);
+pub(crate) struct Registry {
+    all: OnceLock<Arc<Registered>>,
+    /// The initializers have run.
+    fixed: AtomicBool,
+}
 
 impl Registry {
     /// All of it.
     pub(crate) fn all(&self) -> Option<&Arc<Registered>> {
-        self.0.get()
+        self.all.get()
+    }
+
+    /// Whether the initializers have run.
+    fn is_fixed(&self) -> bool {
+        self.fixed.load(Ordering::Acquire)
     }
 
     /// Who looks at requests that go out.
     #[inline]
     pub(crate) fn client(&self) -> Option<&Arc<Registered>> {
-        self.0.get().filter(|all| !all.client.is_empty())
+        self.all.get().filter(|all| !all.client.is_empty())
     }
 
     /// Who looks at requests that come in, or keeps something in slots meanwhile.
     #[inline]
     pub(crate) fn server(&self) -> Option<&Arc<Registered>> {
         let concerns = |all: &&Arc<Registered>| !all.server.is_empty() || all.slots != 0;
-        self.0.get().filter(concerns)
+        self.all.get().filter(concerns)
     }
 
-    fn fix(&self, all: Registered) {
-        let _made_once = self.0.set(Arc::new(all));
+    fn fix(&self, all: Option<Registered>) {
+        if let Some(all) = all {
+            let _made_once = self.all.set(Arc::new(all));
+        }
+        self.fixed.store(true, Ordering::Release);
     }
 }

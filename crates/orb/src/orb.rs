@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -50,8 +50,6 @@ pub(crate) struct OrbCore {
     pub(crate) ended: Condvar,
     /// It has shut down: looked at by every call.
     pub(crate) has_ended: AtomicBool,
-    /// Its initializers have run.
-    made: AtomicBool,
 }
 
 /// What the builder said that is needed later.
@@ -129,17 +127,7 @@ impl OrbCore {
             life: Mutex::default(),
             ended: Condvar::new(),
             has_ended: AtomicBool::new(false),
-            made: AtomicBool::new(false),
         })
-    }
-
-    /// Whether its initializers have run.
-    pub(crate) fn is_made(&self) -> bool {
-        self.made.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn note_made(&self) {
-        self.made.store(true, Ordering::Release);
     }
 
     /// What `-ORBDefaultInitRef` makes of the name of an initial reference.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use deckwatch_cdr::Any;
 
-use super::{Registered, facts};
+use super::{Registered, Registry, facts};
 use crate::SystemException;
 use crate::orb::Orb;
 
@@ -37,15 +37,15 @@ impl fmt::Display for SlotError {
 
 impl std::error::Error for SlotError {}
 
-/// The slots of the calling thread.
-#[derive(Clone, Debug)]
-pub struct PiCurrent(pub(super) Orb);
+/// The slots of the calling thread. It does not keep the ORB: a servant may have it.
+#[derive(Clone)]
+pub struct PiCurrent(Arc<Registry>);
 
 impl Orb {
     /// The slots of the calling thread; `PICurrent` among the standard's initial references.
     #[must_use]
     pub fn pi_current(&self) -> PiCurrent {
-        PiCurrent(self.clone())
+        PiCurrent(Arc::clone(&self.0.client.interceptors))
     }
 }
 
@@ -70,11 +70,17 @@ impl PiCurrent {
     }
 
     fn registered(&self, id: SlotId) -> Result<&Arc<Registered>, SlotError> {
-        match self.0.0.client.interceptors.all() {
+        match self.0.all() {
             Some(all) if id < all.slots => Ok(all),
-            None if !self.0.0.is_made() => Err(SlotError::System(facts::out_of_place())),
+            None if !self.0.is_fixed() => Err(SlotError::System(facts::out_of_place())),
             _ => Err(SlotError::InvalidSlot),
         }
+    }
+}
+
+impl fmt::Debug for PiCurrent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PiCurrent")
     }
 }
 

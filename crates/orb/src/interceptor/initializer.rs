@@ -89,7 +89,9 @@ pub(crate) fn initialise(
     arguments: Vec<String>,
     server_id: String,
 ) -> Result<(), OrbInitError> {
+    let registry = &orb.0.client.interceptors;
     if initializers.is_empty() {
+        registry.fix(None);
         return Ok(());
     }
     let mut info = OrbInitInfo {
@@ -117,9 +119,8 @@ pub(crate) fn initialise(
     }
     let all = &info.all;
     let is_bare = all.client.is_empty() && all.server.is_empty() && all.ior.is_empty();
-    if !is_bare || all.slots != 0 || !all.factories.is_empty() {
-        orb.0.client.interceptors.fix(info.all);
-    }
+    let is_needed = !is_bare || all.slots != 0 || !all.factories.is_empty();
+    registry.fix(is_needed.then_some(info.all));
     Ok(())
 }
 

@@ -16,6 +16,9 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
 };
 
+/// A LocateStatus.
+const OBJECT_FORWARD: u32 = 2;
+
 fn kind_of<T: std::fmt::Debug>(outcome: Result<T, SystemException>) -> Kind {
     outcome.expect_err("an exception").kind
 }
@@ -154,6 +157,12 @@ fn a_request_at_the_lane_of_another_priority_or_another_pool_is_sent_to_its_own(
         let forward = Told::of_ior("", &Ior::read(&mut reply.body));
         assert_eq!(forward.address(), asked.address());
         assert_eq!(forward.profile.key, asked.profile.key);
+        let key = common::Address::Key(asked.profile.key.clone());
+        let locate = common::message::locate((2, common::Order::Big), 7, &key);
+        let mut located = Wire::at(&from.address()).ask(&locate).body();
+        assert_eq!((located.u32(), located.u32()), (7, OBJECT_FORWARD));
+        let forward = Told::of_ior("", &Ior::read(&mut located));
+        assert_eq!(forward.address(), asked.address());
     }
     assert_eq!(world.orb.counters().read(Counter::LanesMissed), 3);
 }

@@ -48,6 +48,7 @@ pub use policies::{
     IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, Policies, RequestProcessing,
     ServantRetention, ThreadPolicy,
 };
+pub(crate) use realtime::Realtime;
 pub use servant_manager::{
     Cookie, ForwardRequest, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
 };

@@ -73,7 +73,7 @@ impl Lane {
                 self.counters.count(Counter::LocateRequests);
                 current::enter(&self.orb);
                 let key = request.target.object_key();
-                let found = key.map(|key| self.adapter.locate(key, Some(&self.holds)));
+                let found = key.map(|key| self.locate(key));
                 let (status, elsewhere) = match &found {
                     Ok(Whereabouts::Here) => (LocateStatus::ObjectHere, None),
                     Ok(Whereabouts::Elsewhere(target)) => {

@@ -11,7 +11,7 @@ use deckwatch_os::schedule::{self, Class};
 use super::Lane;
 use super::dispatch::Outcome;
 use super::upcall::Upcall;
-use crate::adapter::{Found, Poa, PoaState};
+use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
 use crate::counters::Counter;
 use crate::orb::OrbCore;
 use crate::rt::{Priority, PriorityModel, current};
@@ -72,11 +72,7 @@ impl Lane {
             return Ok(None);
         }
         let declared = realtime.declared(own);
-        let is_here = realtime.pool.id.0 == self.station.pool
-            && (!realtime.pool.has_lanes
-                || declared.is_none()
-                || declared == self.station.priority);
-        if !is_here {
+        if !self.has_ground_for(realtime, declared) {
             return Err(self.send_elsewhere(adapter, id));
         }
         let Some(model) = realtime.model.filter(|_| !realtime.pool.has_lanes) else {
@@ -91,6 +87,34 @@ impl Lane {
         };
         self.at_priority_of_request(priority)
             .map_err(Outcome::Raise)
+    }
+
+    /// Whether this is a lane of the adapter's pool, and that of the priority which the server declares, if it does.
+    fn has_ground_for(&self, realtime: &Realtime, declared: Option<Priority>) -> bool {
+        realtime.pool.id.0 == self.station.pool
+            && (!realtime.pool.has_lanes || declared.is_none() || declared == self.station.priority)
+    }
+
+    /// Where the object of a key is: a lane that would send its requests elsewhere says so when it is asked.
+    pub(super) fn locate(&self, key: &[u8]) -> Whereabouts {
+        let whereabouts = self.adapter.locate(key, Some(&self.holds));
+        let is_here = matches!(whereabouts, Whereabouts::Here);
+        let Some(found) = self.adapter.find_at_once(key).filter(|_| is_here) else {
+            return whereabouts;
+        };
+        let (adapter, id, own) = match &found {
+            Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
+            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
+            Found::Elsewhere(_) => return whereabouts,
+        };
+        let realtime = &adapter.realtime;
+        if realtime.is_plain_at(self.station.pool)
+            || self.has_ground_for(realtime, realtime.declared(own))
+        {
+            return whereabouts;
+        }
+        let target = Poa::of(adapter).own_reference(id);
+        target.map_or(whereabouts, Whereabouts::Elsewhere)
     }
 
     /// Hears which priorities will come over a connection (`_bind_priority_band`).

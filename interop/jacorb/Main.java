@@ -90,8 +90,12 @@ public final class Main {
             serve(Arrays.copyOfRange(arguments, 1, 4));
         } else if (arguments.length == 4 && arguments[0].equals("client")) {
             System.exit(call(Arrays.copyOfRange(arguments, 1, 4)) ? 0 : 1);
+        } else if (arguments.length == 2 && arguments[0].equals("times")) {
+            ORB orb = orb(2, "0");
+            Times.call(orb, arguments[1]);
+            orb.shutdown(true);
         } else {
-            System.err.println("usage: Main server PORT PORT PORT | Main client REFERENCE REFERENCE REFERENCE");
+            System.err.println("usage: Main server PORT PORT PORT | Main client REFERENCE REFERENCE REFERENCE | Main times REFERENCE");
             System.exit(2);
         }
     }

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::interceptor::{AtServer, Init, Log, RAISED, omg, with_servers};
+use common::interceptor::{AtServer, Init, Log, RAISED, omg, with_clients, with_servers};
 use common::message::{
     FORMS, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYSTEM_EXCEPTION,
     USER_EXCEPTION,
@@ -17,7 +17,7 @@ use deckwatch_orb::interceptor::{
     InterceptorError, OrbInitInfo, ReplyStatus, ServerRequestInfo, SlotError,
 };
 use deckwatch_orb::{
-    ForwardRequest, ObjectRef, Orb, Policies, Servant, ServerRequest, SystemException,
+    Counter, ForwardRequest, ObjectRef, Orb, Policies, Servant, ServerRequest, SystemException,
     SystemExceptionKind as Kind, ThreadPolicy,
 };
 
@@ -360,6 +360,38 @@ over_each! {
         world.orb.shutdown(true).unwrap();
         serves.join().unwrap().unwrap();
         wait_for(|| log.take() == ["a destroy"]);
+    }
+}
+
+over_each! {
+    fn a_call_of_an_orbs_own_object_passes_the_interceptors_of_both_its_sides(over) {
+        let log = Log::default();
+        let builder = with_clients(Orb::builder(), ["client"], &log, |_, point, info| {
+            match point {
+                "send_request" => info.add_request_service_context(OURS, &[5], false)?,
+                _ => assert_eq!(info.reply_service_context(OURS)?.data, [6]),
+            }
+            Ok(())
+        });
+        let builder = with_servers(builder, ["server"], &log, |_, point, info| {
+            assert_eq!(info.request_service_context(OURS)?.data, [5]);
+            if point == "contexts" {
+                info.add_reply_service_context(OURS, &[6], false)?;
+            }
+            Ok(())
+        });
+        let world = World::with(over, builder);
+        for object in [world.object.clone(), world.seen_by(&world.orb)] {
+            let pinged: Result<(), SystemException> =
+                object.invoke("ping", |_| Ok(()), |_| Ok(()), |_, _| Ok(None));
+            assert_eq!(pinged, Ok(()));
+            let expected = [
+                "client send_request", "server contexts", "server receive_request",
+                "server send_reply", "client receive_reply",
+            ];
+            assert_eq!(log.take(), expected);
+        }
+        assert_eq!(world.orb.counters().read(Counter::ConnectionsMade), 0);
     }
 }
 

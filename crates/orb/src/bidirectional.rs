@@ -270,3 +270,68 @@ pub(crate) fn way_back(r: &Reader<'_>, ior: &Ior) -> Option<Weak<TwoWay>> {
         (is_of_it && serving.over.leads_to(ior)).then(|| Arc::downgrade(&serving.over))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_cdr::ByteOrder;
+    use deckwatch_giop::ior::IiopProfile;
+
+    use super::*;
+
+    fn of_opener_at(host: &str) -> Arc<TwoWay> {
+        let two_way = TwoWay::new(Weak::new(), false);
+        let host = host.to_owned();
+        two_way.add_points(vec![ListenPoint { host, port: 7 }]);
+        Arc::new(two_way)
+    }
+
+    fn ior(host: &str) -> Ior {
+        Ior::with_iiop("", &IiopProfile::new(host, 7, b"key")).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_read_out_of_the_request_itself_leads_back_over_its_connection() {
+        let over = of_opener_at("a");
+        let (message, reply) = (vec![0; 64], vec![0; 64]);
+        let back = |octets: &[u8], host| {
+            let r = Reader::new(octets, ByteOrder::Big);
+            way_back(&r, &ior(host)).is_some()
+        };
+        assert!(!back(&message, "a"));
+        let serving = enter(&over, &message);
+        assert!(back(&message, "a"));
+        assert!(!back(&message, "b"));
+        // What the servant is told meanwhile by somebody else.
+        assert!(!back(&reply, "a"));
+        let within = enter(&of_opener_at("b"), &reply);
+        assert!(!back(&message, "a"));
+        drop(within);
+        assert!(back(&message, "a"));
+        drop(serving);
+        assert!(!back(&message, "a"));
+    }
+
+    #[test]
+    fn a_reply_is_given_once_to_who_waits_for_it_and_the_end_to_all() {
+        let over = of_opener_at("a");
+        let nothing = || Arrived {
+            buffer: Vec::new(),
+            place: 0..0,
+            ends: Vec::new(),
+        };
+        assert!(over.give(1, nothing()).is_err());
+        over.expect(1).unwrap();
+        over.expect(3).unwrap();
+        assert!(over.is_awaited());
+        assert!(matches!(over.wait(1, Some(Duration::ZERO)), Ok(None)));
+        assert!(over.give(1, nothing()).is_ok());
+        assert!(over.give(1, nothing()).is_err());
+        assert!(matches!(over.wait(1, None), Ok(Some(_))));
+        let lost = raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe);
+        over.end(lost);
+        over.end(raise::comm_failure(own::CONNECTION_CLOSED, Completion::No));
+        assert!(matches!(over.wait(3, None), Err(why) if why == lost));
+        assert!(over.expect(5).is_err());
+        assert!(!over.is_awaited() && !over.is_open());
+    }
+}

@@ -50,11 +50,23 @@ impl Client {
             return None;
         }
         let lane = offer.lane.upgrade()?;
-        let mut kept = target.binding.two_way.lock("client.two_way");
+        let now = self.transport.now();
+        let deadlines = Deadlines::of(self, call, now);
+        // Another caller may be connecting.
+        let kept = match deadlines.request {
+            None => Some(target.binding.two_way.lock("client.two_way")),
+            Some(deadline) => {
+                let wait = deadline.since(now);
+                target.binding.two_way.lock_within("client.two_way", wait)
+            }
+        };
+        let Some(mut kept) = kept else {
+            let exception = self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
+            return Some(Err(Failure::last(exception)));
+        };
         if let Some(open) = kept.as_ref().filter(|open| open.is_open()) {
             return Some(Ok(Arc::clone(open)));
         }
-        let deadlines = Deadlines::of(self, call, self.transport.now());
         let connection = match self.connect_for(target, call, true, deadlines.request) {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),

@@ -145,7 +145,18 @@ pub(super) fn enter(orb: u32, slots: Slots) {
 pub(super) fn leave(orb: u32) -> Slots {
     SCOPES.with_borrow_mut(|scopes| {
         let index = scopes.iter().rposition(|scope| scope.orb == orb);
-        index.map_or_else(Slots::default, |index| scopes.remove(index).slots)
+        let left = index.map_or_else(Slots::default, |index| scopes.remove(index).slots);
+        // The thread's own scope is kept for what is in it.
+        let mut others = scopes
+            .iter()
+            .enumerate()
+            .filter(|(_, scope)| scope.orb == orb);
+        if let (Some((own, scope)), None) = (others.next(), others.next())
+            && scope.slots.0.is_empty()
+        {
+            scopes.remove(own);
+        }
+        left
     })
 }
 

@@ -200,6 +200,36 @@ fn a_full_ring_takes_no_more_and_its_writer_is_told_of_room() {
 }
 
 #[test]
+fn a_writer_that_polls_for_room_is_told_however_the_reader_reads() {
+    for chunk in [100, 3_000, 50_000, RING_SIZE / 2, RING_SIZE] {
+        let (near, far) = pair();
+        let poller = Poller::new().unwrap();
+        poller.watch(near.room(), 2, Interest::Arrival).unwrap();
+        let sent = numbers(40 * RING_SIZE);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut into, mut total) = (vec![0; chunk], 0);
+                while total < sent.len() {
+                    let short = Duration::from_millis(1);
+                    if let Some(count) = far.read_spinning(&mut into, short).unwrap() {
+                        assert!(into[..count] == sent[total..total + count]);
+                        total += count;
+                    }
+                }
+            });
+            let mut rest = &sent[..];
+            while !rest.is_empty() {
+                let count = near.write_now(rest).unwrap();
+                rest = &rest[count..];
+                if !rest.is_empty() {
+                    told(&poller);
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn waits_end_at_their_deadline_and_at_a_shutdown_from_another_thread() {
     let (near, far) = pair();
     for wait_ms in [3, 120] {

@@ -157,7 +157,9 @@ impl SharedStream {
             || ring.written.0.ended.load(Ordering::Acquire) != 0;
         let (count, waited) = ring.take(&self.read, into).map_err(broken)?;
         if count != 0 {
-            if waited > RING_SIZE / 2 && waited - count <= RING_SIZE / 2 {
+            // A writer that waits has seen the ring full since octets were last counted: whatever of these is taken then, a take
+            // that begins with half of the ring or more is still to come.
+            if waited >= RING_SIZE / 2 && waited - count <= RING_SIZE / 2 {
                 tell_of_room(rings);
             }
             return Ok(Some(count));
@@ -411,7 +413,14 @@ impl SharedStream {
         if written < octets.len() {
             self.room_rung.store(true, Ordering::Relaxed);
             self.awaits_room(wait::WATCHES);
-            written += self.put(&octets[written..])?;
+            // Until the ring is seen full: the reader tells of room when a full one has become half empty, and of no other.
+            loop {
+                let count = self.put(&octets[written..])?;
+                written += count;
+                if count == 0 || written == octets.len() {
+                    break;
+                }
+            }
         }
         Ok(written)
     }

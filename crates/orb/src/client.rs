@@ -27,7 +27,9 @@ use crate::bidirectional::{Offer, TwoWay};
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::interceptor::Registry;
-use crate::limits::{ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER};
+use crate::limits::{
+    COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER,
+};
 use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
@@ -265,9 +267,9 @@ impl Client {
     }
 
     /// An idle connection that the server has not closed.
-    fn take_idle(&self, binding: &Binding, now: Instant64) -> Option<ClientConnection> {
+    fn take_idle(&self, binding: &Binding) -> Option<ClientConnection> {
         while let Some(connection) = binding.idle.take() {
-            if self.is_fresh(&connection, now) {
+            if self.is_fresh(&connection) {
                 return Some(connection);
             }
         }
@@ -276,12 +278,12 @@ impl Client {
 
     /// Whether a connection can still be used. After a pause it is looked at: anything to read then is the server's
     /// farewell, for nothing else is expected.
-    fn is_fresh(&self, connection: &ClientConnection, now: Instant64) -> bool {
+    fn is_fresh(&self, connection: &ClientConnection) -> bool {
         if !connection.late.is_empty() {
             return self.drain(connection);
         }
-        let pause = now.since(connection.last_used);
-        if pause < STALE_CHECK_AFTER {
+        let pause = self.transport.now_coarse().since(connection.last_used);
+        if pause + COARSE_STEP < STALE_CHECK_AFTER {
             return true;
         }
         let fresh = pause < self.idle_timeout && !connection.stream.is_readable();

@@ -373,6 +373,16 @@ impl Inbound {
         }
     }
 
+    /// Takes a buffer back that was given away by [`Inbound::detach`], to read on into it; where another is there already, the slab gets it.
+    pub(crate) fn reattach(&mut self, buffer: Vec<u8>, slab: &Slab) {
+        let is_fit = buffer.len() >= slab.size && buffer.capacity() <= BUFFER_RETAINED_MAX;
+        if is_fit && self.buffer.is_none() {
+            self.buffer = Some(buffer);
+        } else {
+            slab.take_back(buffer);
+        }
+    }
+
     /// Gives the buffer back, whatever waits in it.
     pub(crate) fn discard(&mut self, slab: &Slab) {
         self.consumed = self.filled;

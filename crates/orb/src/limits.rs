@@ -133,6 +133,9 @@ pub const LATE_CONNECTIONS_MAX: usize = 8;
 /// Permanent forwards that a reference follows for good; later ones hold for the time being.
 pub const PERMANENT_FORWARDS_MAX: u8 = 8;
 
+/// How late the coarse clock may be: a tick of the usual kernels.
+pub(crate) const COARSE_STEP: Duration = Duration::from_millis(4);
+
 /// An idle connection is looked at before use after this long: the server may have closed it.
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(5);
 

@@ -326,8 +326,7 @@ impl Client {
         deadlines: Deadlines,
     ) -> Result<(ClientConnection, u32), Failure> {
         self.counters.count(Counter::RequestsSent);
-        let now = self.transport.now();
-        if let Some(mut connection) = self.take_idle(&target.binding, now) {
+        if let Some(mut connection) = self.take_idle(&target.binding) {
             match self.send(&mut connection, target, call, deadlines.request) {
                 Ok(id) => return Ok((connection, id)),
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),

@@ -151,7 +151,6 @@ impl Client {
         targets: &[Target],
         call: &Call<'_>,
         is_bound: bool,
-        now: Instant64,
         deadlines: Deadlines,
     ) -> Result<Attempt, SystemException> {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
@@ -162,9 +161,9 @@ impl Client {
             } else if let Some(two_way) = self.two_way(target, call) {
                 two_way.and_then(|over| self.exchange_two_way(&over, target, call, deadlines))
             } else if call.kind == CallKind::Oneway {
-                self.call_in_order(target, call, may_reconnect, now, deadlines)
+                self.call_in_order(target, call, may_reconnect, deadlines)
             } else {
-                self.call_target(target, call, may_reconnect, now, deadlines)
+                self.call_target(target, call, may_reconnect, deadlines)
             };
             match attempt {
                 Ok(attempt) => return Ok(attempt),
@@ -181,10 +180,9 @@ impl Client {
         target: &Target,
         call: &Call<'_>,
         may_reconnect: bool,
-        now: Instant64,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
-        if let Some(connection) = self.take_idle(&target.binding, now) {
+        if let Some(connection) = self.take_idle(&target.binding) {
             match self.exchange(connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
                 done => return done,
@@ -251,7 +249,8 @@ impl Client {
         match self.ask(&mut connection, target, call, deadlines) {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    self.give_back(&target.binding, connection, self.transport.now());
+                    let now = self.transport.now_coarse();
+                    self.give_back(&target.binding, connection, now);
                 }
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }

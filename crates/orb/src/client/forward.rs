@@ -34,9 +34,9 @@ pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: 
 
 fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
     let mut origin = origin.current();
-    let now = client.transport.now();
+    let now = client.begin(call);
     let deadlines = Deadlines::of(client, call, now);
-    let now = client.start(call, now, deadlines)?;
+    client.start(call, now, deadlines)?;
     let is_bound = origin.is_bound();
     let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
     let mut forwarded: Option<Arc<Routes>> = origin.forwarded();
@@ -49,10 +49,10 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
         let attempt = match client.interceptors.client() {
             Some(all) if call.kind != CallKind::Locate => {
                 intercepted(client, all, (origin, &targets[0]), call, |call| {
-                    client.call(targets, call, is_bound, now, deadlines)
+                    client.call(targets, call, is_bound, deadlines)
                 })
             }
-            _ => client.call(targets, call, is_bound, now, deadlines),
+            _ => client.call(targets, call, is_bound, deadlines),
         };
         match attempt {
             Ok(Attempt::Replied(reply)) => {

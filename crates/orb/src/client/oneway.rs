@@ -188,7 +188,7 @@ impl Client {
         self.require_end(call, limit)?;
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
         self.counters.count(Counter::OnewaysSent);
-        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+        let cached = kept.take().filter(|cached| self.is_fresh(cached));
         if let Some(mut connection) = cached {
             match self.send(&mut connection, target, call, deadline) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
@@ -212,12 +212,11 @@ impl Client {
         target: &Target,
         call: &Call<'_>,
         may_reconnect: bool,
-        now: Instant64,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
         let mut kept = self.turn(&target.binding, deadlines.request)?;
         self.counters.count(Counter::OnewaysSent);
-        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+        let cached = kept.take().filter(|cached| self.is_fresh(cached));
         if let Some(mut connection) = cached {
             match self.ask(&mut connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),

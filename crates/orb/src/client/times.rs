@@ -49,9 +49,25 @@ impl Call<'_> {
     pub(super) fn is_timed(&self) -> bool {
         self.times.is_some() || self.policies.has_request_end()
     }
+
+    /// Whether anything of it ends or begins at a time.
+    #[inline]
+    fn needs_time(&self) -> bool {
+        self.is_timed() || self.policies.round_trip().is_some() || self.policies.request().is_some()
+    }
 }
 
 impl Client {
+    /// The time at which a call begins; about it where the call needs it only to tell how long a connection has been idle.
+    #[inline]
+    pub(super) fn begin(&self, call: &Call<'_>) -> Instant64 {
+        if call.needs_time() {
+            self.transport.now()
+        } else {
+            self.transport.now_coarse()
+        }
+    }
+
     fn moment(&self, now: Instant64) -> Moment {
         Moment {
             now,

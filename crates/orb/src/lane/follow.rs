@@ -109,9 +109,17 @@ impl Lane {
             let served = self.serve_messages(key, connection, reading, count == room);
             seat.step.fetch_add(1, Ordering::Release);
             match served {
-                Ok(mut reading) => self.pause(connection, &mut reading),
+                // The buffer stays for the next request.
+                Ok(mut reading) if reading.is_within_message() => {
+                    self.pause(connection, &mut reading);
+                }
+                Ok(_) => {}
                 Err(left) => return left,
             }
+        }
+        // Whoever has the right to read instead pauses in turn; of what arrives meanwhile the poller tells when it watches again.
+        if let Some(mut reading) = connection.inbound.try_lock("lane.follow") {
+            self.pause(connection, &mut reading);
         }
         Left::Open
     }

@@ -297,15 +297,27 @@ impl Lane {
         let served = self.dispatch(connection, &arrived.message());
         drop(busy);
         connection.serving.fetch_sub(1, Ordering::SeqCst);
-        self.slab.take_back(arrived.buffer);
-        served.map_err(|()| Left::Ended)?;
+        let again = served
+            .map_err(|()| Left::Ended)
+            .and_then(|()| self.read_again(connection));
+        match again {
+            Ok(mut reading) => {
+                reading.reattach(arrived.buffer, &self.slab);
+                Ok(reading)
+            }
+            Err(left) => {
+                self.slab.take_back(arrived.buffer);
+                Err(left)
+            }
+        }
+    }
+
+    fn read_again<'c>(&self, connection: &'c ServerConnection) -> Result<Reading<'c>, Left> {
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
             return Err(Left::Ended);
         }
-        connection
-            .inbound
-            .try_lock("lane.read")
-            .ok_or(Left::ToAnother)
+        let again = connection.inbound.try_lock("lane.read");
+        again.ok_or(Left::ToAnother)
     }
 
     /// All but two-way requests keep their order: the next message is not looked at before this one is done.

@@ -55,6 +55,7 @@ impl Caller {
         caller.turn_all();
         caller.call_back(orb);
         caller.raise_all();
+        caller.go_on();
         caller.send_much();
         caller.outcome()
     }
@@ -245,6 +246,14 @@ impl Caller {
             told == (SystemExceptionKind::NoPermission, 7, Completion::Yes)
         });
         self.check("fail", 0, Ok::<_, ()>(outcome));
+    }
+
+    /// Calls without waiting.
+    fn go_on(&mut self) {
+        let outcome = asynchronous::polled(&self.types);
+        self.check("sendp", 0, outcome);
+        let outcome = asynchronous::handled(&self.types);
+        self.check("sendc", 0, outcome);
     }
 
     /// Messages of about a megabyte, and one-ways of all lengths behind each other.

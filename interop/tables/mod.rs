@@ -1,5 +1,6 @@
 //! Deckwatch::Interop on our side: the table of values, the servant and the caller. `idl/deckwatch/types.idl` tells how they are used.
 
+mod asynchronous;
 pub(crate) mod caller;
 pub(crate) mod servant;
 pub(crate) mod values;

@@ -97,15 +97,16 @@ over_each! {
     }
 
     fn a_declared_exception_comes_as_an_any_and_another_as_unknown(over) {
-        let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, USER_EXCEPTION, |octets| {
-                octets.string(REFUSED_ID).u32(9);
-            })
-        });
         let client = common::client();
-        for minor in peer.minors() {
-            for is_deferred in [false, true] {
+        // Deferred requests have a connection of their own, and a peer serves one after the other.
+        for is_deferred in [false, true] {
+            let peer = Peer::answering(over, |_, asked| {
+                let asked = asked.asked();
+                reply(asked.form, asked.id, USER_EXCEPTION, |octets| {
+                    octets.string(REFUSED_ID).u32(9);
+                })
+            });
+            for minor in peer.minors() {
                 let call = |declared: bool| {
                     let mut request = peer.seen_by(&client, minor).create_request("refuse");
                     if declared {
@@ -162,15 +163,9 @@ over_each! {
     }
 
     fn a_request_is_good_for_one_call_and_its_response_for_one_fetch(over) {
-        let peer = Peer::start(over, |_, wire, _| {
-            while let Some(asked) = wire.hear() {
-                if asked.asked().response_flags != SYNC_NONE {
-                    wire.say(&seven(&asked));
-                }
-            }
-        });
+        let world = World::new(over, Lanes::Many);
         let client = common::client();
-        let object = peer.seen_by(&client, 2);
+        let object = world.seen_by(&client);
         let wrong = |exception: SystemException, minor| {
             assert_eq!((exception.kind, exception.minor), (Kind::BadInvOrder, OMG | minor));
         };
@@ -291,6 +286,78 @@ over_each! {
         }
     }
 
+    fn several_requests_are_given_back_as_their_replies_come(over) {
+        // The first is answered when all have come.
+        let mut first = None;
+        let peer = Peer::answering(over, move |count, asked| {
+            let mut received = asked.asked();
+            let value = received.body.u64();
+            let answer = reply(received.form, received.id, NO_EXCEPTION, |octets| {
+                octets.u64(value);
+            });
+            match count {
+                0 => {
+                    first = Some(answer);
+                    Vec::new()
+                }
+                1 => answer,
+                _ => [answer, first.take().unwrap_or_default()].concat(),
+            }
+        });
+        let client = common::client();
+        let none = |exception: SystemException| (exception.kind, exception.minor);
+        assert_eq!(none(client.poll_next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+        assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+        let object = peer.seen_by(&client, 2);
+        client.send_multiple_requests_deferred((0..2).map(|value| number(&object, value))).unwrap();
+        let (mut second, outcome) = client.next_response().unwrap();
+        assert_eq!((outcome, second.return_value()), (Ok(()), Some(&Value::ULongLong(1))));
+        assert_eq!(none(second.poll_response().unwrap_err()), (Kind::BadInvOrder, OMG | 12));
+        assert_eq!(client.poll_next_response(), Ok(false));
+        client.send_multiple_requests_deferred([number(&object, 2)]).unwrap();
+        let mut rest: Vec<_> = (0..2).map(|_| {
+            let (request, outcome) = client.next_response().unwrap();
+            assert_eq!(outcome, Ok(()));
+            request.return_value().cloned()
+        }).collect();
+        rest.sort_by_key(|value| *value == Some(Value::ULongLong(2)));
+        assert_eq!(rest, [Some(Value::ULongLong(0)), Some(Value::ULongLong(2))]);
+        assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+    }
+
+    fn several_one_ways_are_sent_in_their_order(over) {
+        let world = World::new(over, Lanes::OneThread);
+        let client = common::client();
+        let object = world.seen_by(&client);
+        let note = |value: u32| {
+            let mut request = object.create_request("note");
+            request.add_arg(NamedValue::of_in("value", TypeCode::ulong(), Value::ULong(value)));
+            request
+        };
+        let mut requests: Vec<_> = (0..3).map(note).collect();
+        assert_eq!(client.send_multiple_requests_oneway(&mut requests), Ok(()));
+        wait_for(|| world.probe.notes() == [0, 1, 2]);
+        let again = client.send_multiple_requests_oneway(&mut requests).unwrap_err();
+        assert_eq!((again.kind, again.minor), (Kind::BadInvOrder, OMG | 10));
+    }
+
+    fn a_deferred_request_of_any_version_follows_a_forward_to_any_other(over) {
+        let world = World::new(over, Lanes::Many);
+        let text = world.orb.object_to_string(&world.object);
+        for minor in Peer::answering(over, |_, asked| seven(asked)).minors() {
+            let ior = common::ior::Ior::of_text(&text);
+            let old_place = Peer::answering(over, move |_, asked| {
+                let asked = asked.asked();
+                reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+            });
+            let client = common::client();
+            let mut request = number(&old_place.seen_by(&client, minor), 3);
+            assert_eq!(request.send_deferred(), Ok(()));
+            assert_eq!(request.response(), Ok(()));
+            assert_eq!(request.return_value(), Some(&Value::ULongLong(3)));
+        }
+    }
+
     fn a_deferred_request_that_is_dropped_is_cancelled(over) {
         let peer = silent(over);
         let client = common::client();
@@ -332,7 +399,7 @@ fn deferred_requests_are_bounded() {
         .expect("a URL")
         .expect("not nil");
     let mut requests = Vec::new();
-    for _ in 0..deckwatch_orb::limits::DEFERRED_MAX {
+    for _ in 0..deckwatch_orb::limits::OUTSTANDING_MAX {
         let mut request = number(&object, 1);
         assert_eq!(request.send_deferred(), Ok(()));
         requests.push(request);

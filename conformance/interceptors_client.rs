@@ -216,32 +216,39 @@ over_each! {
     }
 
     fn an_exception_can_be_turned_into_a_forward(over) {
-        let (log, there) = (Log::default(), pong(over));
-        let here = Peer::answering(over, |_, asked| {
-            replied(asked, SYSTEM_EXCEPTION, |octets| {
-                octets.string("IDL:omg.org/CORBA/NO_PERMISSION:1.0").u32(7).u32(1);
-            })
-        });
-        let elsewhere: Arc<Mutex<Option<ObjectRef>>> = Arc::default();
-        let target = Arc::clone(&elsewhere);
-        let client = orb(["a", "b"], &log, move |name, point, _| match (name, point) {
-            ("b", "receive_exception") => {
-                let forward_reference = target.lock().unwrap().clone().unwrap();
-                Err(ForwardRequest { forward_reference }.into())
+        // Deferred requests have a connection of their own, and a peer serves one after the other.
+        for is_deferred in [false, true] {
+            let (log, there) = (Log::default(), pong(over));
+            let here = Peer::answering(over, |_, asked| {
+                replied(asked, SYSTEM_EXCEPTION, |octets| {
+                    octets.string("IDL:omg.org/CORBA/NO_PERMISSION:1.0").u32(7).u32(1);
+                })
+            });
+            let elsewhere: Arc<Mutex<Option<ObjectRef>>> = Arc::default();
+            let target = Arc::clone(&elsewhere);
+            let client = orb(["a", "b"], &log, move |name, point, _| match (name, point) {
+                ("b", "receive_exception") => {
+                    let forward_reference = target.lock().unwrap().clone().unwrap();
+                    Err(ForwardRequest { forward_reference }.into())
+                }
+                _ => Ok(()),
+            });
+            *elsewhere.lock().unwrap() = Some(there.seen_by(&client, 2));
+            let object = here.seen_by(&client, 2);
+            if is_deferred {
+                let mut deferred = object.create_request("ping");
+                deferred.send_deferred().unwrap();
+                assert_eq!(deferred.response(), Ok(()));
+            } else {
+                assert_eq!(ping(&object), Ok(()));
             }
-            _ => Ok(()),
-        });
-        *elsewhere.lock().unwrap() = Some(there.seen_by(&client, 2));
-        assert_eq!(ping(&here.seen_by(&client, 2)), Ok(()));
-        let ended = log.take().split_off(2);
-        let expected = [
-            "b receive_exception", "a receive_other",
-            "a send_request", "b send_request", "b receive_reply", "a receive_reply",
-        ];
-        assert_eq!(ended, expected);
-        let mut deferred = here.seen_by(&client, 2).create_request("ping");
-        deferred.send_deferred().unwrap();
-        assert_eq!(deferred.response(), Ok(()));
+            let ended = log.take().split_off(2);
+            let expected = [
+                "b receive_exception", "a receive_other",
+                "a send_request", "b send_request", "b receive_reply", "a receive_reply",
+            ];
+            assert_eq!(ended, expected);
+        }
     }
 
     fn a_server_that_forwards_is_other_and_the_request_begins_anew(over) {

@@ -6,7 +6,6 @@
 mod asynchronous;
 mod bands;
 mod collocated;
-mod deferred;
 mod exchange;
 mod forward;
 mod late;
@@ -35,11 +34,8 @@ use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
 
-use asynchronous::SharedConnection;
-pub(crate) use asynchronous::{End, Handler, Outstanding, Replies};
-pub(crate) use deferred::Deferred;
-pub(crate) use exchange::{Attempt, Reply};
-pub(crate) use exchange::{Call, CallKind};
+pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, SharedConnection};
+pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;
 pub(crate) use oneway::send_oneway;
@@ -66,8 +62,6 @@ pub(crate) struct Client {
     idle_timeout: Duration,
     /// When connections are next looked at for that.
     idle_due: AtomicU64,
-    /// Calls whose replies are fetched later.
-    deferred: AtomicU32,
     /// How long a caller looks for its reply before it sleeps; none: it sleeps at once.
     spin: Option<Duration>,
     /// Asynchronous calls; made for the first of them.
@@ -161,7 +155,6 @@ impl Client {
             private_bindings: PiMutex::default(),
             idle_timeout,
             idle_due: AtomicU64::new(0),
-            deferred: AtomicU32::new(0),
             spin: None,
             replies: PiMutex::new(None),
             outstanding: AtomicU32::new(0),

@@ -4,6 +4,7 @@
 mod named_value;
 mod request;
 mod servant;
+mod several;
 
 pub use named_value::{ArgMode, NamedValue};
 pub use request::{Request, RequestError, UnknownUserException};

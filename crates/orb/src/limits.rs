@@ -121,10 +121,7 @@ pub const LETTERS_MAX: usize = 1_024;
 /// Octets that they hold together, unless a single one is larger.
 pub const LETTERS_SIZE_MAX: usize = 4 << 20;
 
-/// Deferred requests of one ORB whose responses have not been fetched: each holds a connection, at the server too. Then NO_RESOURCES.
-pub const DEFERRED_MAX: u32 = 256;
-
-/// Asynchronous calls of one ORB whose replies nobody has had: each keeps its arguments, to send them elsewhere. Then NO_RESOURCES.
+/// Asynchronous calls and deferred requests of one ORB whose replies nobody has had: each keeps its arguments, to send them elsewhere. Then NO_RESOURCES.
 pub const OUTSTANDING_MAX: u32 = 4_096;
 
 /// Connections towards one endpoint that wait for the late replies of calls given up: a server that is stuck must not gather more.

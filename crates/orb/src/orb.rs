@@ -14,6 +14,7 @@ use crate::bidirectional::Offer;
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counter, Counters, Snapshot};
+use crate::dynamic::Request;
 use crate::interceptor::Registry;
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::life::Life;
@@ -36,6 +37,8 @@ pub(crate) struct OrbCore {
     pub(crate) this: Weak<Self>,
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
+    /// Deferred requests that were sent together.
+    pub(crate) deferred: Mutex<Vec<Request>>,
     pub(crate) policies: AtOrb,
     pub(crate) mappings: Mappings,
     pub(crate) mutexes: NamedMutexes,
@@ -99,6 +102,7 @@ impl OrbCore {
             )
             .with_spin(builder.call_spin),
             initial: RwLock::new(initial),
+            deferred: Mutex::default(),
             policies: AtOrb::new(builder.policies),
             mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
             mutexes: NamedMutexes::default(),
@@ -230,6 +234,7 @@ impl OrbCore {
         if let Some(replies) = self.client.replies_made() {
             replies.close(self);
         }
+        self.forget_deferred();
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter

@@ -19,8 +19,7 @@ use deckwatch_sync::PiMutex;
 
 use crate::bidirectional::{self, TwoWay};
 use crate::client::{
-    Binding, Call, CallKind, Deferred, Handler, Outstanding, Reply, follow_forwards, post_oneway,
-    send_oneway,
+    Binding, Call, CallKind, Handler, Outstanding, Reply, follow_forwards, post_oneway, send_oneway,
 };
 use crate::lane::Lane;
 use crate::limits::PERMANENT_FORWARDS_MAX;
@@ -211,43 +210,28 @@ impl ObjectRef {
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
-        let orb = self.0.orb()?;
-        current::enter_core(orb);
-        let departure = Departure::of(orb, true)?;
-        let call = self.call(orb, operation, &arguments, departure);
-        let reply = follow_forwards(&orb.client, &self.0, &call);
-        let reply = departure.back(orb, reply, |reply| reply.give_back(&orb.client))?;
-        understand(orb, reply, results, exceptions)
+        self.invoke_within(None, operation, arguments, results, exceptions)
     }
 
-    /// Sends a request whose reply [`ObjectRef::fetch`] gives.
-    pub(crate) fn defer(
+    /// As [`ObjectRef::invoke`], in the time that is left, whatever the policies say.
+    pub(crate) fn invoke_within<T, E: From<SystemException>>(
         &self,
+        left: Option<Duration>,
         operation: &str,
-        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-    ) -> Result<Deferred, SystemException> {
-        let orb = self.0.orb()?;
-        current::enter_core(orb);
-        let departure = Departure::of(orb, false)?;
-        Deferred::send(
-            orb,
-            &self.0,
-            &self.call(orb, operation, arguments, departure),
-        )
-    }
-
-    /// Waits for the reply of a deferred request. The arguments are those it was sent with.
-    pub(crate) fn fetch<T, E: From<SystemException>>(
-        &self,
-        deferred: Deferred,
-        operation: &str,
-        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let reply = deferred.fetch(&self.0, operation, arguments)?;
+        let departure = Departure::of(orb, true)?;
+        let mut call = self.call(orb, operation, &arguments, departure);
+        if let Some(left) = left {
+            call.policies =
+                Overrides::one(Policy::RelativeRoundtripTimeout(left)).over(call.policies);
+        }
+        let reply = follow_forwards(&orb.client, &self.0, &call);
+        let reply = departure.back(orb, reply, |reply| reply.give_back(&orb.client))?;
         understand(orb, reply, results, exceptions)
     }
 

@@ -24,7 +24,7 @@ use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise};
 
 pub(crate) use outstanding::{End, Handler, Outstanding};
-pub(super) use shared::SharedConnection;
+pub(crate) use shared::SharedConnection;
 
 /// All asynchronous calls of one ORB.
 pub(crate) struct Replies {
@@ -298,6 +298,8 @@ impl Replies {
         reads: impl Fn() -> Option<Arc<SharedConnection>>,
     ) -> bool {
         let client = &orb.client;
+        // Where nobody else reads, what has come is read even by who does not wait.
+        while self.is_by_hand && !is_over() && self.turn(orb) {}
         loop {
             let jobs = lock(&self.jobs);
             if is_over() {

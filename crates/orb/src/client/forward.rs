@@ -57,7 +57,7 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
         match attempt {
             Ok(Attempt::Replied(reply)) => {
                 origin.bind();
-                client.wait_for_reply_start(call);
+                client.wait_for_reply_start(call.times.as_ref());
                 return Ok(reply);
             }
             Ok(Attempt::Forwarded(..)) if !may_rebind => {

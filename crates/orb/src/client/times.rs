@@ -141,8 +141,8 @@ impl Client {
     }
 
     /// Waits until the reply that has come may be given to the caller.
-    pub(super) fn wait_for_reply_start(&self, call: &Call<'_>) {
-        let start = call.times.as_ref().and_then(|times| times.reply_start);
+    pub(super) fn wait_for_reply_start(&self, times: Option<&Times>) {
+        let start = times.and_then(|times| times.reply_start);
         if let Some(start) = start {
             let now = self.transport.now();
             let at = self.moment(now).instant(start);

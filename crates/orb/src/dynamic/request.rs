@@ -1,13 +1,16 @@
 //! Calling an operation that no stub is there for (CORBA 3.3 part 1, clause 11.2).
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use deckwatch_cdr::value::{Value, read_value, write_value};
 use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Write, Writer};
 
 use super::NamedValue;
-use crate::client::Deferred;
-use crate::{Completion, ObjectRef, SystemException, minor, raise};
+use crate::client::{End, Outstanding, SharedConnection};
+use crate::reference::understand;
+use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
 
 /// An operation about to be called, under way, or done. It is good for one call.
 ///
@@ -37,10 +40,25 @@ pub struct Request {
 #[derive(Debug)]
 enum State {
     Unsent,
-    Deferred(Box<Deferred>),
+    Deferred(UnderWay),
     Retrieved,
     /// Invoked, or sent one-way.
     NotDeferred,
+}
+
+/// A deferred request, which is cancelled where nobody asks for its response.
+struct UnderWay(Arc<Outstanding>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UnderWay")
+    }
 }
 
 /// A user exception that the operation declares, with its type.
@@ -151,18 +169,19 @@ impl Request {
         Ok(())
     }
 
-    /// Sends the request and does not wait for its reply. It connects first where no idle connection is there; until the reply has come
-    /// the connection is its own. A request that is dropped without its response is cancelled at the server.
+    /// Sends the request and does not wait for its reply, over the connection that all asynchronous calls to its server share. A request
+    /// that is dropped without its response is cancelled at the server.
     ///
     /// # Errors
-    /// What kept it from being sent; NO_RESOURCES above [`crate::limits::DEFERRED_MAX`]; BAD_INV_ORDER with the standard's minor code 10
-    /// where it was called or sent before.
+    /// What kept it from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; BAD_INV_ORDER with the standard's minor code
+    /// 10 where it was called or sent before.
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
-        let deferred = self
+        let write = |w: &mut Writer<'_>| self.write_arguments(w);
+        let sent = self
             .target
-            .defer(&self.operation, &|w| self.write_arguments(w))?;
-        self.state = State::Deferred(Box::new(deferred));
+            .send_asynchronously(&self.operation, &write, None)?;
+        self.state = State::Deferred(UnderWay(sent));
         Ok(())
     }
 
@@ -171,9 +190,24 @@ impl Request {
     /// # Errors
     /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was fetched, 13 where it was not deferred.
     pub fn poll_response(&mut self) -> Result<bool, SystemException> {
-        match &mut self.state {
-            State::Deferred(deferred) => Ok(deferred.poll()),
+        match &self.state {
+            State::Deferred(UnderWay(call)) => {
+                Ok(call.wait(Some(call.orb().client.transport.now())))
+            }
             state => Err(state.no_response()),
+        }
+    }
+
+    /// Whether its response is there; false too where it was not deferred.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(&self.state, State::Deferred(UnderWay(call)) if call.has_ended())
+    }
+
+    /// The connection that a deferred request waits on.
+    pub(super) fn connection(&self) -> Option<Arc<SharedConnection>> {
+        match &self.state {
+            State::Deferred(UnderWay(call)) => call.connection(),
+            _ => None,
         }
     }
 
@@ -182,23 +216,46 @@ impl Request {
     /// # Errors
     /// As [`Request::invoke`] and [`Request::poll_response`].
     pub fn response(&mut self) -> Result<(), RequestError> {
-        let deferred = match std::mem::replace(&mut self.state, State::Retrieved) {
-            State::Deferred(deferred) => *deferred,
+        let under_way = match std::mem::replace(&mut self.state, State::Retrieved) {
+            State::Deferred(under_way) => under_way,
             state => {
                 let exception = state.no_response();
                 self.state = state;
                 return Err(exception.into());
             }
         };
-        let results = self.target.fetch(
-            deferred,
-            &self.operation,
-            &|w| self.write_arguments(w),
-            |r| self.read_results(r),
-            |id, r| self.read_exception(id, r),
-        )?;
+        let call = &under_way.0;
+        call.wait(None);
+        let results = match call.take() {
+            Some(End::Replied(reply)) => {
+                let orb = call.orb();
+                current::enter_core(orb);
+                let (results, exceptions) = (
+                    |r: &mut Reader<'_>| self.read_results(r),
+                    |id: &str, r: &mut Reader<'_>| self.read_exception(id, r),
+                );
+                understand(orb, reply, results, exceptions)?
+            }
+            // Its arguments are here still, wherever they lie in a message.
+            Some(End::Raised(_)) if call.is_unsendable() => self.ask_anew(call.time_left())?,
+            Some(End::Raised(exception)) => return Err(exception.into()),
+            None => {
+                let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::Maybe);
+                return Err(ended.into());
+            }
+        };
         self.keep(results);
         Ok(())
+    }
+
+    fn ask_anew(&self, left: Option<Duration>) -> Result<Results, RequestError> {
+        self.target.invoke_within(
+            left,
+            &self.operation,
+            |w| self.write_arguments(w),
+            |r| self.read_results(r),
+            |id, r| self.read_exception(id, r),
+        )
     }
 
     fn require_unsent(&self, minor: u32) -> Result<(), SystemException> {

@@ -1,9 +1,10 @@
 //! One asynchronous call, from its request to whoever takes its reply.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use deckwatch_cdr::{Codec, EncodeError, Writer};
 use deckwatch_giop::invocation::Times;
@@ -62,6 +63,8 @@ struct State {
     /// Where it is to go next, if not to where the reference leads.
     forward: Option<(Ior, bool)>,
     moves: usize,
+    /// It would have to be asked elsewhere, and its arguments have no place there.
+    is_unsendable: bool,
 }
 
 /// Where it waits.
@@ -333,9 +336,11 @@ impl Outstanding {
             return;
         }
         current::enter_core(orb);
+        let is_misplaced = Cell::new(false);
         let write = |w: &mut Writer<'_>| {
             // Before GIOP 1.2 arguments lie elsewhere in each message.
             if w.codec() != self.kept.codec || w.phase() != 0 {
+                is_misplaced.set(true);
                 return Err(EncodeError::TypeMismatch);
             }
             w.write_octets(&self.kept.octets)
@@ -355,6 +360,7 @@ impl Outstanding {
             is_intercepted: false,
         };
         if let Err(exception) = self.send_again(replies, &call) {
+            lock(&self.state).is_unsendable = is_misplaced.get();
             self.finish(replies, End::Raised(exception));
         }
     }
@@ -468,6 +474,17 @@ impl Outstanding {
         lock(&self.state).is_taken
     }
 
+    /// Whether whoever has its arguments still must ask anew.
+    pub(crate) fn is_unsendable(&self) -> bool {
+        lock(&self.state).is_unsendable
+    }
+
+    /// How long the caller wants to wait still.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let now = self.orb.client.transport.now();
+        self.deadlines.reply.map(|reply| reply.since(now))
+    }
+
     pub(crate) fn has_handler(&self) -> bool {
         lock(&self.state).handler.is_some()
     }
@@ -477,6 +494,10 @@ impl Outstanding {
         let mut state = lock(&self.state);
         let end = state.end.take();
         state.is_taken |= end.is_some();
+        drop(state);
+        if matches!(end, Some(End::Replied(_))) {
+            self.orb.client.wait_for_reply_start(self.times.as_ref());
+        }
         end
     }
 
@@ -508,6 +529,9 @@ impl Outstanding {
         let (handler, end) = (state.handler.take(), state.end.take());
         state.is_taken = true;
         drop(state);
+        if matches!(end, Some(End::Replied(_))) {
+            orb.client.wait_for_reply_start(self.times.as_ref());
+        }
         current::enter_core(&self.orb);
         if let (Some(handler), Some(end)) = (handler, end)
             && catch_unwind(AssertUnwindSafe(|| handler(&self.orb, end))).is_err()

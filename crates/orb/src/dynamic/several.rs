@@ -1,0 +1,113 @@
+//! Several dynamic requests at a time (CORBA 3.3 part 1, clauses 11.3 and 8.2.2.4): the ORB keeps those that are deferred, and gives them
+//! back as their replies come.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use super::request::{Request, RequestError};
+use crate::orb::{Orb, OrbCore};
+use crate::{Completion, SystemException, minor, raise};
+
+impl Orb {
+    /// Sends each request as a one-way, whatever its operation is; all are tried.
+    ///
+    /// # Errors
+    /// As [`Request::send_oneway`], of the first that could not be sent.
+    pub fn send_multiple_requests_oneway<'r>(
+        &self,
+        requests: impl IntoIterator<Item = &'r mut Request>,
+    ) -> Result<(), SystemException> {
+        self.0.require_life()?;
+        let mut outcome = Ok(());
+        for request in requests {
+            outcome = outcome.and(request.send_oneway());
+        }
+        outcome
+    }
+
+    /// Sends requests without waiting for their replies; [`Orb::next_response`] gives them back.
+    ///
+    /// # Errors
+    /// As [`Request::send_deferred`]: those before the first that could not be sent are under way, it and those behind it are not.
+    pub fn send_multiple_requests_deferred(
+        &self,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Result<(), SystemException> {
+        self.0.require_life()?;
+        for mut request in requests {
+            request.send_deferred()?;
+            self.0.deferred().push(request);
+        }
+        Ok(())
+    }
+
+    /// Whether [`Orb::next_response`] would not wait.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way.
+    pub fn poll_next_response(&self) -> Result<bool, SystemException> {
+        self.0.require_deferred()?;
+        let mut requests = self.0.deferred();
+        Ok(requests
+            .iter_mut()
+            .any(|request| request.poll_response() == Ok(true)))
+    }
+
+    /// Waits for the reply to any of the requests sent by [`Orb::send_multiple_requests_deferred`], and gives that request with what
+    /// it has come to: `get_next_response` of the standard.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way, 4 at the end of the ORB.
+    pub fn next_response(&self) -> Result<(Request, Result<(), RequestError>), SystemException> {
+        loop {
+            self.0.require_deferred()?;
+            if let Some(replies) = self.0.client.replies_made() {
+                let connection = || {
+                    let requests = self.0.deferred();
+                    requests.iter().find_map(Request::connection)
+                };
+                replies.wait(&self.0, None, || self.0.has_response(), connection);
+            }
+            let mut requests = self.0.deferred();
+            let ready = requests.iter().position(Request::has_ended);
+            let Some(ready) = ready else {
+                drop(requests);
+                // Another thread has taken it, or the ORB ends.
+                self.0.require_life()?;
+                continue;
+            };
+            let mut request = requests.swap_remove(ready);
+            drop(requests);
+            let outcome = request.response();
+            return Ok((request, outcome));
+        }
+    }
+}
+
+impl OrbCore {
+    fn deferred(&self) -> MutexGuard<'_, Vec<Request>> {
+        let requests = self.deferred.lock();
+        requests.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up the requests whose replies nobody has asked for.
+    pub(crate) fn forget_deferred(&self) {
+        let requests = std::mem::take(&mut *self.deferred());
+        drop(requests);
+    }
+
+    fn has_response(&self) -> bool {
+        let requests = self.deferred();
+        requests.is_empty() || requests.iter().any(Request::has_ended)
+    }
+
+    fn require_deferred(&self) -> Result<(), SystemException> {
+        self.require_life()?;
+        match self.deferred().is_empty() {
+            true => Err(raise::bad_inv_order(
+                minor::REQUEST_NOT_SENT,
+                Completion::No,
+            )),
+            false => Ok(()),
+        }
+    }
+}

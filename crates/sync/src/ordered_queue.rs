@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering as Rank;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::PiMutex;
+use crate::primitive::{AtomicUsize, Ordering};
 
 /// At most `capacity` values, all memory taken when it is made. A push never waits, and neither does a pop.
 #[derive(Debug)]

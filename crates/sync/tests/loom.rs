@@ -1,7 +1,7 @@
 //! Every order in which threads may meet in the structures of this crate, up to three preemptions: `sanitize/run loom`.
 #![cfg(loom)]
 
-use deckwatch_sync::{BoundedQueue, Pool, Popped, PushError, SlotTable};
+use deckwatch_sync::{BoundedQueue, OrderedQueue, Pool, Popped, PushError, SlotTable};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -59,6 +59,35 @@ fn a_pool_that_is_looked_through_loses_nothing_that_is_kept() {
         let ones = taken.iter().chain(&left).filter(|value| **value == 1);
         assert_eq!(ones.count(), 1);
         assert!(taken.len() + left.len() <= 2);
+    });
+}
+
+#[test]
+fn an_ordered_queue_gives_each_value_once_and_what_is_left_by_its_order() {
+    model(|| {
+        let queue = Arc::new(OrderedQueue::with_capacity(2));
+        let other = Arc::clone(&queue);
+        let taker = thread::spawn(move || other.pop());
+        queue.push(2, "later").unwrap();
+        queue.push(1, "first").unwrap();
+        let full = queue.push(0, "one too many");
+        let taken = taker.join().unwrap();
+        let left: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        let mut all: Vec<_> = taken.into_iter().chain(left.iter().copied()).collect();
+        let rank = |value: &&str| {
+            ["one too many", "first", "later"]
+                .iter()
+                .position(|at| at == value)
+        };
+        assert!(left.is_sorted_by_key(rank));
+        all.sort_unstable();
+        let expected: &[_] = if full.is_ok() {
+            &["first", "later", "one too many"]
+        } else {
+            &["first", "later"]
+        };
+        assert_eq!(all, expected);
+        assert!(queue.is_empty());
     });
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -114,7 +114,17 @@ impl Common {
     ) -> anyhow::Result<ExitCode> {
         signal::catch_ending().context("Signals cannot be caught.")?;
         let mut progress = table::Progress::new();
-        let found = experiment(&mut |at| progress.show(at));
+        let mut shown: Option<(usize, Instant)> = None;
+        let found = experiment(&mut |at| {
+            // There are hundreds of runs in a round: a line now and then, and one for each round.
+            let is_new = |(round, when): (usize, Instant)| {
+                round != at.round || when.elapsed() > PROGRESS_EVERY
+            };
+            if shown.is_none_or(is_new) {
+                shown = Some((at.round, Instant::now()));
+                progress.show(at);
+            }
+        });
         drop(progress);
         let found = found?;
         let folder = make_result_folder(self.output.as_deref(), name, SystemTime::now())?;
@@ -132,6 +142,9 @@ impl Common {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// How often a line of progress is shown.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// The figures as tables, a row a point of the horizontal axis.
 fn print(out: &mut impl io::Write, found: &ExperimentDocument) -> io::Result<()> {

@@ -117,6 +117,7 @@ impl Axis {
         let decade_px = self.length_px() / decades;
         let every = (apart_px / decade_px).ceil().max(1.0) as i32;
         let written: &[u32] = match decade_px {
+            px if px > 10.4 * apart_px => &[1, 2, 3, 4, 6, 8],
             px if px > 3.4 * apart_px => &[1, 2, 5],
             px if px > 2.2 * apart_px => &[1, 3],
             _ => &[1],

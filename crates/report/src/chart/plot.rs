@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Frame, Placed, Quantity};
 use crate::axis::Axis;
-use crate::svg::{Anchor, Svg};
+use crate::svg::{Anchor, Svg, text_width};
 use crate::unit;
 
 const WIDTH_PX: f64 = 620.0;
@@ -15,10 +15,10 @@ const TOP_PX: f64 = 28.0;
 const PLOT_PX: f64 = 270.0;
 /// Below the plot: the axis's numbers and its label.
 const FOOT_PX: f64 = 44.0;
-/// Greatest over least from which on an axis of bars is logarithmic if the figure asks for it.
+/// The axis goes so much beyond the greatest value.
 const HEADROOM: f64 = 1.08;
 
-/// Draws a figure; `colour` tells each curve's class by its place.
+/// Draws a figure.
 pub(crate) fn draw(figure: &Figure) -> String {
     let values = || {
         let points = figure.curves.iter().flat_map(|curve| &curve.points);
@@ -193,9 +193,10 @@ fn bars(svg: &mut Svg, figure: &Figure, y: Axis) {
                 ((bar_px - 1.0).max(1.0), (bottom - top).max(1.0)),
                 &title,
             );
-            if bar_px > 34.0 {
+            let value = y_is.write(point.y);
+            if text_width(&value) < bar_px + 4.0 {
                 let middle = (from + bar_px / 2.0, top - 4.0);
-                svg.text("tick", Anchor::Middle, middle, &y_is.write(point.y));
+                svg.text("tick", Anchor::Middle, middle, &value);
             }
         }
     }

@@ -93,7 +93,8 @@ impl ObjectRef {
     }
 
     /// Finds the object now instead of at the first call: connects to its server, follows its forwards and asks whether it
-    /// knows the object. Whatever the rebind policy says, the reference is bound anew.
+    /// knows the object. Whatever the rebind policy says, the reference is bound anew. In real-time CORBA it binds for calls of the
+    /// priority that this thread has now: the connection is that of their lane and band.
     ///
     /// # Errors
     /// The system exception that a call would have ended in.

@@ -14,6 +14,9 @@ use deckwatch_orb::{
 use deckwatch_os::schedule::{self, Class};
 use support::{Bench, TEST_ID, call};
 
+/// The longest that anything may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Tells what its thread is: scheduling class, size of the stack.
 #[derive(Default)]
 struct Witness {
@@ -161,7 +164,9 @@ fn threads_named(name: &str) -> usize {
 
 /// Waits for what other threads bring about.
 fn wait_for(what: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
     while !what() {
+        assert!(begun.elapsed() < PATIENCE, "it does not come");
         std::thread::yield_now();
     }
 }

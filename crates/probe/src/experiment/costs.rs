@@ -7,6 +7,7 @@ use deckwatch_cdr::{Write as _, Writer};
 use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point,
 };
+use deckwatch_meter::result::Warning;
 
 use super::end::EndRole;
 use super::stage::{Extra, Found, Kept, OMNIORB, OURS, RAW, Stage, Staging, System, greeted};
@@ -98,6 +99,7 @@ pub fn costs(
         }
     }
     let figures = figures(&asked.rates_hz, &measurements);
+    let warnings = disturbed(&measurements);
     stage.finish(Found {
         experiment: "costs",
         title: "What a request costs: locks, system calls, allocations, and the processor",
@@ -112,9 +114,28 @@ pub fn costs(
         ]),
         measurements,
         figures,
-        warnings: Vec::new(),
+        warnings,
     })
 }
+
+/// Warns where others took the factoring thread's processor while nobody called: then what was left says nothing of the server.
+fn disturbed(measurements: &[Measurement]) -> Vec<Warning> {
+    let alone = measurements
+        .iter()
+        .filter_map(|one| one.values.get("processor_alone_share"));
+    let least = alone.copied().fold(1.0, f64::min);
+    let warning = (least < ALONE_SHARE_MIN).then(|| Warning {
+        kind: "factoring-disturbed".to_owned(),
+        text: format!(
+            "With nobody calling, the factoring thread had only {:.0}% of its processor: what the servers left of it cannot be compared.",
+            least * 1e2
+        ),
+    });
+    warning.into_iter().collect()
+}
+
+/// Others than the server took more than the server does.
+const ALONE_SHARE_MIN: f64 = 0.95;
 
 fn costs_of(side: &str) -> String {
     format!("for a request, at the {side}")

@@ -129,10 +129,11 @@ impl Ring {
         (at / WORD, offset, first)
     }
 
-    /// The words from `index` on, round the end of the ring.
-    fn words(&self, index: usize) -> impl Iterator<Item = &AtomicU64> {
-        let index = index % self.octets.len();
-        self.octets[index..].iter().chain(&self.octets[..index])
+    /// `count` words from `index` on: those up to the end of the ring, and those from its beginning.
+    fn words(&self, index: usize, count: usize) -> [&[AtomicU64]; 2] {
+        let (before, from) = self.octets.split_at(index % self.octets.len());
+        let first = count.min(from.len());
+        [&from[..first], &before[..(count - first).min(before.len())]]
     }
 
     /// Writes a position over both of the true ones, as a hostile end may.
@@ -150,9 +151,12 @@ impl Ring {
         }
         let index = index + usize::from(!first.is_empty());
         let (whole, last) = rest.as_chunks::<WORD>();
-        let words = self.words(index);
-        for (word, octets) in words.zip(whole) {
-            word.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
+        let words = self.words(index, whole.len());
+        let (up_to_end, from_beginning) = whole.split_at(words[0].len());
+        for (words, whole) in words.into_iter().zip([up_to_end, from_beginning]) {
+            for (word, octets) in words.iter().zip(whole) {
+                word.store(u64::from_ne_bytes(*octets), Ordering::Relaxed);
+            }
         }
         if !last.is_empty() {
             merge(
@@ -173,9 +177,12 @@ impl Ring {
         let index = index + usize::from(!first.is_empty());
         let (whole, last) = rest.as_chunks_mut::<WORD>();
         let count = whole.len();
-        let words = self.words(index);
-        for (word, octets) in words.zip(whole) {
-            *octets = word.load(Ordering::Relaxed).to_ne_bytes();
+        let words = self.words(index, count);
+        let (up_to_end, from_beginning) = whole.split_at_mut(words[0].len());
+        for (words, whole) in words.into_iter().zip([up_to_end, from_beginning]) {
+            for (word, octets) in words.iter().zip(whole) {
+                *octets = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
         }
         if !last.is_empty() {
             let word = octets_of((index + count) % self.octets.len());

@@ -141,12 +141,13 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     assert!(tcp.send_errors > 50, "{tcp:?}");
     let udp = counts(finished.flow("NAV-udp"));
     assert!(udp.receive_overflows > 50, "{udp:?}");
-    // Whether it waited before its consumer or behind those that did: the consumer was not awake.
+    // Whether it waited before its consumer or behind those that did: the consumer was not awake. What was kept is then worked
+    // off, and the last of it is late by that.
     for carrier in ["udp", "tcp", "corba-oneway", "event"] {
         let destination = &finished.flow(&format!("NAV-{carrier}")).destinations[0];
         let of_consumer = destination.blame.get("wake-up").copied().unwrap_or(0);
         assert!(
-            of_consumer * 4 > destination.counts.late * 3,
+            of_consumer * 2 > destination.counts.late,
             "{carrier} {:?}",
             destination.blame
         );

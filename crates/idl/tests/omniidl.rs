@@ -133,6 +133,7 @@ fn what_omniidl_accepts_is_accepted_with_the_same_repository_ids_and_the_rest_is
         PathBuf::from(FOLDER),
         Path::new(FOLDER).join("COS"),
         own("omg"),
+        own("deckwatch"),
     ];
     let mut all = files(&includes[0]);
     all.extend(files(&includes[1]));

@@ -31,6 +31,10 @@ fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     for skip in document["skipped"].as_array().expect("a list") {
         let word = |key: &str| skip[key].as_str().unwrap_or_default().to_owned();
+        // The test's own wish is no lack of this machine.
+        if word("reason") == "left out as asked" {
+            continue;
+        }
         deckwatch_testkit::skip(&word("peer"), &word("reason"));
     }
     document

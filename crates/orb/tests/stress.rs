@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
-    Scheduling, Servant, SystemException, SystemExceptionKind as Kind, ThreadpoolLane,
+    RequestBuffering, Scheduling, Servant, SystemException, SystemExceptionKind as Kind,
+    ThreadpoolLane,
 };
 use support::{Bench, Server, call, call_octets, client_of, note, request};
 
@@ -24,8 +25,8 @@ const HIGH: i16 = 90;
 /// Calls that the high lane has to answer in each test.
 const CALLS: usize = 200;
 
-/// A server with two lanes of one thread each, and an object whose callers say their priority.
-struct TwoLanes {
+/// A server with lanes of one thread each, and an object whose callers say their priority.
+struct Lanes {
     server: Orb,
     _poa: Poa,
     bench: Arc<Bench>,
@@ -40,8 +41,13 @@ fn lane(priority: i16) -> ThreadpoolLane {
     }
 }
 
-impl TwoLanes {
+impl Lanes {
     fn start() -> Self {
+        Self::of(&[lane(LOW), lane(HIGH)], None)
+    }
+
+    /// As many lanes as are given.
+    fn of(lanes: &[ThreadpoolLane], buffering: Option<RequestBuffering>) -> Self {
         let server = Orb::builder()
             .listen("127.0.0.1:0")
             .unwrap()
@@ -49,12 +55,10 @@ impl TwoLanes {
             .build()
             .unwrap();
         let root = server.root_poa().unwrap();
-        let pool = server
-            .rt_orb()
-            .create_threadpool_with_lanes(0, &[lane(LOW), lane(HIGH)], false, None)
-            .unwrap();
+        let rt_orb = server.rt_orb();
+        let made = rt_orb.create_threadpool_with_lanes(0, lanes, false, buffering);
         let policies = Policies {
-            threadpool: Some(pool),
+            threadpool: Some(made.unwrap()),
             priority_model: Some(PriorityModelPolicy {
                 priority_model: PriorityModel::ClientPropagated,
                 server_priority: Priority::new(LOW).unwrap(),
@@ -103,7 +107,7 @@ impl TwoLanes {
 
 #[test]
 fn the_high_lane_answers_while_clients_of_the_low_one_never_pause() {
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..10 {
@@ -127,7 +131,7 @@ fn the_high_lane_answers_while_clients_of_the_low_one_never_pause() {
 
 #[test]
 fn the_high_lane_answers_while_a_low_servant_blocks_for_ever() {
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (_orb, low) = lanes.client(LOW);
@@ -142,7 +146,7 @@ fn the_high_lane_answers_while_a_low_servant_blocks_for_ever() {
 #[test]
 fn the_high_lane_answers_while_a_client_floods_the_low_one_with_one_ways() {
     const NOTES: u32 = 20_000;
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (_orb, low) = lanes.client(LOW);
@@ -160,7 +164,7 @@ fn the_high_lane_answers_while_a_client_floods_the_low_one_with_one_ways() {
 
 #[test]
 fn the_high_lane_answers_while_a_client_of_the_low_one_stops_reading() {
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     let (_orb, low) = lanes.client(LOW);
     call(&low, "ping").unwrap();
     // The first endpoint is that of the first lane, the low one.
@@ -187,7 +191,7 @@ fn endpoint_of(object: &ObjectRef) -> (String, u16) {
 #[test]
 fn equal_clients_of_one_lane_get_equal_shares() {
     const CLIENTS: usize = 8;
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     let served: Vec<AtomicU64> = (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
     let (is_over, ready) = (AtomicBool::new(false), Barrier::new(CLIENTS + 1));
     std::thread::scope(|scope| {
@@ -227,7 +231,7 @@ fn equal_clients_of_one_lane_get_equal_shares() {
 
 #[test]
 fn a_hundred_clients_that_connect_at_once_are_all_answered() {
-    let lanes = TwoLanes::start();
+    let lanes = Lanes::start();
     let ready = Barrier::new(100);
     std::thread::scope(|scope| {
         for number in 0..100_u32 {
@@ -266,38 +270,14 @@ fn a_thousand_connections_that_open_and_die_leave_nothing() {
 
 #[test]
 fn whoever_comes_to_a_full_lane_and_full_buffers_hears_of_it_while_the_lane_is_still_full() {
-    let server = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .scheduling(Scheduling::Other)
-        .build()
-        .unwrap();
-    let root = server.root_poa().unwrap();
-    let buffering = deckwatch_orb::RequestBuffering {
+    let buffering = RequestBuffering {
         max_buffered_requests: 1,
         max_request_buffer_size: 0,
     };
-    let pool = server
-        .rt_orb()
-        .create_threadpool_with_lanes(0, &[lane(LOW)], false, Some(buffering))
-        .unwrap();
-    let policies = Policies {
-        threadpool: Some(pool),
-        priority_model: Some(PriorityModelPolicy {
-            priority_model: PriorityModel::ClientPropagated,
-            server_priority: Priority::new(LOW).unwrap(),
-        }),
-        ..Policies::default()
-    };
-    let manager = root.the_poa_manager().clone();
-    let poa = root.create_poa("full", Some(&manager), &policies).unwrap();
-    manager.activate().unwrap();
-    let bench = Arc::new(Bench::default());
-    let servant: Arc<dyn Servant> = bench.clone();
-    let id = poa.activate_object(servant).unwrap();
-    let text = poa.id_to_reference(&id).unwrap().to_string();
+    let full = Lanes::of(&[lane(LOW)], Some(buffering));
+    let (bench, text) = (&full.bench, &full.text);
     let client = Orb::builder().build().unwrap();
-    let object = client.string_to_object(&text).unwrap().unwrap();
+    let object = client.string_to_object(text).unwrap().unwrap();
     std::thread::scope(|scope| {
         let meet = || -> Result<(), SystemException> { call(&object, "meet") };
         let first = scope.spawn(meet);

@@ -433,6 +433,32 @@ fn ranks_become_native_priorities_within_the_band() {
 }
 
 #[test]
+fn a_thread_that_ends_within_a_segment_leaves_no_rank_behind() {
+    if !may_be_real_time() {
+        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    let band = Band::new(Scheduling::Fifo, 25, 27).expect("not empty");
+    let scheduler = RankedScheduler::earliest_deadline_first().within(band);
+    let orb = Orb::builder().scheduler(scheduler).build();
+    let current = orb
+        .expect("a client")
+        .rt_scheduler_current()
+        .expect("a scheduler");
+    let begin = |deadline| {
+        let current = current.clone();
+        let thread = std::thread::spawn(move || {
+            current
+                .begin_scheduling_segment("", due(deadline), None)
+                .expect("permitted");
+            native()
+        });
+        thread.join().expect("no panic")
+    };
+    assert_eq!(begin(10), (1, 27));
+    assert_eq!(begin(20), (1, 27), "nobody is before it any more");
+}
+
+#[test]
 fn a_band_lies_within_the_real_time_priorities() {
     let malformed = Err(raised(Kind::BadParam, own_minor::BAND_MALFORMED));
     for (class, lowest, highest) in [

@@ -161,11 +161,14 @@ impl RankedScheduler {
     }
 
     fn leave(&self) {
-        if let Some(ready) = &self.ready
-            // At the end of a thread this may have gone already.
-            && let Ok(Some(before)) = BEFORE.try_with(|kept| kept.borrow_mut().pop())
-        {
-            ready.lock("scheduling.leave").leave(&before);
+        let Some(ready) = &self.ready else {
+            return;
+        };
+        match BEFORE.try_with(|kept| kept.borrow_mut().pop()) {
+            Ok(Some(before)) => ready.lock("scheduling.leave").leave(&before),
+            Ok(None) => {}
+            // The thread ends within its segments, and what it was before has gone already.
+            Err(_) => ready.lock("scheduling.leave").forget(),
         }
     }
 

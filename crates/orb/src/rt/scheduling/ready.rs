@@ -79,6 +79,13 @@ impl ReadySet {
         let _ranked = self.rank();
     }
 
+    /// The calling thread ends: its number may soon be another's.
+    pub(super) fn forget(&mut self) {
+        let thread = schedule::thread_number();
+        self.entries.retain(|entry| entry.thread != thread);
+        let _ranked = self.rank();
+    }
+
     fn with_own(&mut self, change: impl FnOnce(&mut Entry)) -> io::Result<()> {
         match self.place(schedule::thread_number()) {
             Some(place) => change(&mut self.entries[place]),

@@ -10,10 +10,11 @@ use common::lanes::{
     priority, priority_context, propagated,
 };
 use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
-use common::{Over, Wire};
+use common::{Over, Wire, wait_for};
 use deckwatch_orb::{
-    Counter, PoaError, Policies, PriorityBand, PriorityBands, SystemException,
+    Completion, Counter, PoaError, Policies, PriorityBand, PriorityBands, SystemException,
     SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
+    minor,
 };
 
 /// A LocateStatus.
@@ -427,4 +428,21 @@ fn a_band_is_bound_to_a_connection_of_a_lane_that_it_holds() {
     let open = world.object(&world.adapter("without lanes", &policies));
     let reply = bind(&open, &open.address(), Some(range(70, 90)));
     assert_eq!(reply.status, NO_EXCEPTION);
+}
+
+#[test]
+fn no_pool_is_made_while_the_orb_shuts_down() {
+    let (world, told) = propagating(&[5]);
+    let mut served = Wire::at(&told.address());
+    served.say(&told.request("meet").bare());
+    world.witness.probe.gate.wait_for_arrivals(1);
+    world.orb.shutdown(false).expect("once");
+    // It has begun to once nobody can connect any more, and waits for the request that is served.
+    wait_for(|| std::net::TcpStream::connect(told.address()).is_err());
+    let rt = world.orb.rt_orb();
+    let ended = SystemException::new(Kind::BadInvOrder, minor::omg(4), Completion::No);
+    let made = rt.create_threadpool(0, 1, 0, priority(30), None);
+    assert_eq!(made, Err(ended), "nobody would end it");
+    world.witness.probe.gate.open();
+    assert_eq!(served.hear().expect("a reply").reply().status, NO_EXCEPTION);
 }

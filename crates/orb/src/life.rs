@@ -126,7 +126,7 @@ impl OrbCore {
     }
 
     fn lanes(&self) -> Vec<Arc<Lane>> {
-        let pools = self.pools.all();
+        let pools = self.pools.all_made();
         let lanes = pools.iter().flat_map(|pool| pool.lanes.iter());
         lanes.map(|at| Arc::clone(&at.lane)).collect()
     }

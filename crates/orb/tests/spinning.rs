@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deckwatch_orb::transport::SPIN_FOREVER;
@@ -102,4 +103,21 @@ fn threads_of_a_real_time_class_do_not_spin() {
         .unwrap()
         .build();
     assert_eq!(refused.unwrap_err(), BuildError::SpinsInRealTime);
+
+    // One thread of the two may spin: it ends with the lane that is not made, which gives its place up.
+    let place = format!("unix:{}", socket_path());
+    let is_first = AtomicBool::new(true);
+    let refused = Orb::builder()
+        .threads(2)
+        .spinning_lanes(Duration::from_micros(1))
+        .on_thread_start(move || {
+            if !is_first.swap(false, Ordering::Relaxed) {
+                schedule::set_class(Class::Fifo(1)).unwrap();
+            }
+        })
+        .listen(&place)
+        .unwrap()
+        .build();
+    assert_eq!(refused.unwrap_err(), BuildError::SpinsInRealTime);
+    assert!(Orb::builder().listen(&place).unwrap().build().is_ok());
 }

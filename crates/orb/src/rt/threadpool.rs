@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use super::places;
 use super::{Priority, RtOrb, ThreadpoolId};
 use crate::builder::BuildError;
 use crate::lane::{Lane, LaneShape, Station};
+use crate::life::Life;
 use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
 use crate::orb::OrbCore;
 use crate::transport::{Endpoint, TransportError};
@@ -135,6 +136,16 @@ impl Threadpools {
         all
     }
 
+    /// Every pool there is, and whichever is being made.
+    pub(crate) fn all_made(&self) -> Vec<Arc<Threadpool>> {
+        let _none_is_being_made = self.lock_making();
+        self.all()
+    }
+
+    fn lock_making(&self) -> MutexGuard<'_, u32> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn default_made(&self) -> Option<&Arc<Threadpool>> {
         self.default.get()
     }
@@ -166,10 +177,12 @@ impl Threadpools {
 impl OrbCore {
     /// The pool that the ORB begins with, made and started when first asked for.
     pub(crate) fn default_pool(&self) -> Result<&Arc<Threadpool>, BuildError> {
-        let making = &self.pools.making;
-        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.pools.lock_making();
         if let Some(pool) = self.pools.default.get() {
             return Ok(pool);
+        }
+        if self.life() != Life::Lives {
+            return Err(BuildError::CannotStartThread);
         }
         let endpoints = places::of_default(&self.settings);
         let station = Station::default_pool(self.settings.dynamic_thread_idle);
@@ -177,9 +190,12 @@ impl OrbCore {
         let lane =
             lane.map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
         let lane = Arc::new(lane);
-        lane.start().map_err(|refused| match refused.minor {
-            own::SPIN_IN_REAL_TIME => BuildError::SpinsInRealTime,
-            _ => BuildError::CannotStartThread,
+        lane.start().map_err(|refused| {
+            lane.shutdown();
+            match refused.minor {
+                own::SPIN_IN_REAL_TIME => BuildError::SpinsInRealTime,
+                _ => BuildError::CannotStartThread,
+            }
         })?;
         let transport = self.client.transport.as_ref();
         let published = places::publish(lane.endpoints(), &self.settings.published, transport);
@@ -195,8 +211,11 @@ impl OrbCore {
     fn make_threadpool(&self, plan: &Plan<'_>) -> Result<ThreadpoolId, SystemException> {
         self.require_life()?;
         check(plan.lanes)?;
-        let making = &self.pools.making;
-        let mut made = making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.pools.lock_making();
+        // Behind the lock: who shuts the ORB down has said so before it looks for pools, and would not see this one.
+        if self.life() != Life::Lives {
+            return Err(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
+        }
         let others = self.pools.read_others().len();
         if others >= THREADPOOLS_MAX {
             return Err(raise::no_resources(minor::NONE, Completion::No));
@@ -353,7 +372,8 @@ impl RtOrb {
     /// [`LANES_MAX`] lanes, or [`POOL_THREADS_MAX`] threads of one; NO_RESOURCES where a thread or a listener is not to be had, where
     /// the host does not permit the priority of a lane (unless [`crate::OrbBuilder::allow_priority_fallback`]), and at
     /// [`THREADPOOLS_MAX`] pools; DATA_CONVERSION where no native priority is mapped to it; BAD_PARAM where lanes spin
-    /// ([`crate::OrbBuilder::spinning_lanes`]) and this one's threads have a real-time class.
+    /// ([`crate::OrbBuilder::spinning_lanes`]) and this one's threads have a real-time class; BAD_INV_ORDER with minor code 4 once the ORB
+    /// shuts down.
     pub fn create_threadpool_with_lanes(
         &self,
         stacksize: u32,

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, USER_EXCEPTION, reply,
@@ -15,9 +15,11 @@ use common::servant::REFUSED_ID;
 use common::{Lanes, Over, PATIENCE, Peer, Received, World, message, over_each, wait_for};
 use deckwatch_cdr::{DecodeError, Parse, Reader, Write, Writer};
 use deckwatch_orb::{
-    AsynchronousReply, Completion, Counter, Deliver, ExceptionHolder, ObjectRef, Orb, PollableSet,
-    PollableSetError, Poller, SystemException, SystemExceptionKind as Kind,
+    AsynchronousReply, Completion, Counter, Deliver, ExceptionHolder, ObjectRef, Orb, Policy,
+    PollableSet, PollableSetError, Poller, SetOverrideType, SystemException,
+    SystemExceptionKind as Kind,
 };
+use deckwatch_os::shared::RING_SIZE;
 
 const OMG: u32 = 0x4f4d_0000;
 
@@ -264,6 +266,32 @@ over_each! {
         assert_eq!(polled, late);
     }
 
+    fn a_call_that_ends_before_it_is_sent_leaves_the_others_on_their_connection(over) {
+        let (open, opened) = channel();
+        let peer = Peer::start(over, move |_, wire, tell| {
+            while let Some(asked) = wire.hear() {
+                let _the_test_lets = opened.recv();
+                wire.say(&same(&asked));
+                tell(asked);
+            }
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let first = poller(&object, 1);
+        let limit = Policy::RelativeRequestTimeout(Duration::from_millis(20));
+        let hurried = object.set_policy_overrides(&[limit], SetOverrideType::AddOverride).unwrap();
+        let slow = |w: &mut Writer<'_>| {
+            let begun = Instant::now();
+            wait_for(|| begun.elapsed() > Duration::from_millis(21));
+            2_u64.write(w)
+        };
+        let ended = hurried.send_poller("number", slow).unwrap_err();
+        assert_eq!((ended.kind, ended.completed), (Kind::Timeout, Completion::No));
+        open.send(()).unwrap();
+        assert_eq!(poll(&first, u32::MAX), Ok(1));
+        assert_eq!(peer.heard_so_far(), 1);
+    }
+
     fn a_late_reply_hurts_nobody(over) {
         let mut late = None;
         let peer = Peer::answering(over, move |count, asked| {
@@ -423,6 +451,40 @@ over_each! {
         assert_eq!(wrong.unwrap_err().kind, Kind::Marshal);
         drop(peer);
     }
+}
+
+#[test]
+fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
+    let (open, opened) = channel();
+    let peer = Peer::start(Over::Shared, move |index, wire, tell| {
+        if index == 0 {
+            let _the_test_lets = opened.recv();
+        }
+        while let Some(asked) = wire.hear() {
+            if index != 0 {
+                wire.say(&same(&asked));
+            }
+            tell(asked);
+        }
+    });
+    let client = common::client();
+    let begun = |peer: &Peer, len: usize| {
+        let object = peer.seen_by(&client, 2);
+        let octets = vec![0; len];
+        object
+            .send_poller("number", |w| w.write_octets(&octets))
+            .expect("it is sent")
+    };
+    let measure = silent(Over::Shared);
+    let _measured = begun(&measure, 8);
+    let head = measure.heard().octets.len() - 8;
+    // All of the ring but room for half of a cancellation.
+    let first = begun(&peer, RING_SIZE - 8 - head);
+    drop(first);
+    let second = poller(&peer.seen_by(&client, 2), 2);
+    open.send(()).unwrap();
+    assert_eq!(peer.heard().octets.len(), RING_SIZE - 8);
+    assert_eq!(poll(&second, u32::MAX), Ok(2));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response};
 
 use super::collocated::may_be_collocated;
+use super::late::Cancel;
 use super::{Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound, OverBudget};
 use crate::counters::Counter;
@@ -309,7 +310,8 @@ impl Client {
                     .attempt_failed(number, call.number, failure.exception, is_within);
                 inbound.discard(&self.slab);
                 if failure.exception.minor == own::TIMED_OUT_WAITING && !is_within {
-                    failure.keeps_connection = self.cancel(connection, &target.profile, request_id);
+                    let cancel = self.cancel(connection, &target.profile, request_id);
+                    failure.keeps_connection = cancel == Cancel::Sent;
                 }
                 return Err(failure);
             }

@@ -33,6 +33,16 @@ impl Late {
     }
 }
 
+/// What has become of the word that nobody waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancel {
+    Sent,
+    /// No octet of it had room.
+    Unsaid,
+    /// A part of it may have gone: nothing can follow it.
+    Cut,
+}
+
 impl ClientConnection {
     /// Whether a reply of this number, which nobody waits for, is one that had to be expected.
     pub(super) fn forget_late(&self, id: u32) -> bool {
@@ -47,26 +57,29 @@ impl ClientConnection {
 }
 
 impl Client {
-    /// Tells the server that nobody waits for a reply. Whether the connection can carry further requests: not where even
-    /// these few octets have no room.
+    /// Tells the server that nobody waits for a reply, where these few octets have room.
     pub(super) fn cancel(
         &self,
         connection: &ClientConnection,
         profile: &Profile,
         request_id: u32,
-    ) -> bool {
+    ) -> Cancel {
         let mut buffer = self.slab.lend_empty();
         let written = wire::write_cancel(&mut buffer, profile, request_id, self.sizes);
         let number = connection.life.number;
         let call = CallNumber::default();
         self.trace.message(number, call, Direction::Out, &buffer);
-        let gone = written.is_ok() && connection.stream.write_now(&buffer) == Ok(buffer.len());
+        let cancel = match written.map(|()| connection.stream.write_now(&buffer)) {
+            Ok(Ok(count)) if count == buffer.len() => Cancel::Sent,
+            Ok(Ok(0)) | Err(_) => Cancel::Unsaid,
+            Ok(Ok(_) | Err(_)) => Cancel::Cut,
+        };
         self.slab.take_back_written(buffer);
-        if gone {
+        if cancel == Cancel::Sent {
             self.counters.count(Counter::CancelsSent);
             connection.late.add(request_id);
         }
-        gone
+        cancel
     }
 
     /// Keeps a connection whose late replies are still to come, up to [`crate::limits::LATE_CONNECTIONS_MAX`] an endpoint.

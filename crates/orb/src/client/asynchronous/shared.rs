@@ -11,6 +11,7 @@ use deckwatch_sync::{PiMutex, PiMutexGuard};
 use super::{Outstanding, Replies, lock};
 use crate::client::exchange::Call;
 use crate::client::exchange::{Failure, Reply};
+use crate::client::late::Cancel;
 use crate::client::{Client, ClientConnection};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
@@ -18,7 +19,7 @@ use crate::reference::Target;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, Source, Stream, TransportError};
 use crate::wire::{self, FromServer, Profile};
-use crate::{Completion, SystemExceptionKind as Kind, raise, raise::own};
+use crate::{Completion, raise, raise::own};
 
 /// A connection to one endpoint with its requests.
 pub(crate) struct SharedConnection {
@@ -110,15 +111,13 @@ impl SharedConnection {
             client.counters.count(Counter::RequestsSent);
             client.send(&mut sending, target, call, until).map(drop)
         };
-        drop(sending);
         let Err(failure) = sent else { return Ok(()) };
+        // Other failures come before the first octet: the calls of others go on.
         if matches!(
-            failure.exception.kind,
-            Kind::CommFailure | Kind::Timeout | Kind::Transient
+            failure.exception.minor,
+            own::SEND_FAILED | own::TIMED_OUT_SENDING
         ) {
-            // A part of the message may have gone: nothing can follow it.
-            self.has_ended.store(true, Ordering::SeqCst);
-            self.stream.shutdown();
+            self.cut();
         }
         match lock(&self.waiting).remove(&id) {
             Some(_) => Err(failure),
@@ -131,9 +130,16 @@ impl SharedConnection {
     pub(super) fn give_up(&self, client: &Client, target: &Target, id: u32) {
         if lock(&self.waiting).remove(&id).is_some()
             && let Some(sending) = self.sending.try_lock("client.shared")
+            && client.cancel(&sending, &target.profile, id) == Cancel::Cut
         {
-            client.cancel(&sending, &target.profile, id);
+            self.cut();
         }
+    }
+
+    /// A part of a message may have gone: nothing can follow it.
+    fn cut(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.stream.shutdown();
     }
 
     /// Reads until nothing more has come.
@@ -255,8 +261,7 @@ impl SharedConnection {
 
     /// Ends it with all that waits on it: `failure` says whether they may be sent again.
     pub(super) fn end(&self, client: &Client, replies: &Replies, failure: &Failure) {
-        self.has_ended.store(true, Ordering::SeqCst);
-        self.stream.shutdown();
+        self.cut();
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         for call in waiting.into_values() {
             call.leave_place();

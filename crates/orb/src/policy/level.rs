@@ -7,7 +7,8 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_sync::PiMutex;
 
-use super::{COUNT, DETAILS, Overrides, Policy, PolicyType, SetOverrideType};
+use super::overrides::{COUNT, DETAILS};
+use super::{Overrides, Policy, PolicyType, SetOverrideType};
 use crate::SystemException;
 use crate::orb::OrbCore;
 

@@ -1,0 +1,418 @@
+//! The policies of one level, or those in force, as words: copied, and put on top of each other, without memory and without a lock.
+
+use std::time::Duration;
+
+use deckwatch_giop::UtcT;
+use deckwatch_giop::invocation::Times;
+
+use super::{Policy, PolicyType, RebindMode, SetOverrideType, SyncScope};
+use crate::bidirectional::BidirectionalPolicyValue;
+use crate::rt::{PriorityBand, PriorityBands, Protocol, Protocols};
+use crate::{Completion, SystemException, minor, raise};
+
+/// The overrides of one level, or those in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overrides {
+    /// Which are set: a bit a place.
+    pub(super) set: u64,
+    /// A word a policy, 0 where it is not set.
+    pub(super) words: [u64; COUNT],
+    /// The second word of those that have two.
+    pub(super) details: [u64; DETAILS],
+}
+
+impl Overrides {
+    /// One override.
+    pub(crate) fn one(policy: Policy) -> Self {
+        let mut one = Self::default();
+        one.put(policy);
+        one
+    }
+
+    fn put(&mut self, policy: Policy) {
+        let place = policy.place();
+        self.set |= 1 << place;
+        self.words[place] = policy.word();
+        if let Some(detail) = place.checked_sub(DETAILED) {
+            self.details[detail] = policy.detail();
+        }
+    }
+
+    const fn has(&self, place: usize) -> bool {
+        self.set & 1 << place != 0
+    }
+
+    /// These policies on top of those that are set, or in their place.
+    ///
+    /// # Errors
+    /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
+    pub(crate) fn changed(
+        self,
+        policies: &[Policy],
+        how: SetOverrideType,
+    ) -> Result<Self, SystemException> {
+        let mut given = Self::default();
+        for policy in policies {
+            if given.has(policy.place()) {
+                return Err(raise::bad_param(minor::POLICY_TWICE, Completion::No));
+            }
+            given.put(*policy);
+        }
+        Ok(match how {
+            SetOverrideType::SetOverride => given,
+            SetOverrideType::AddOverride => given.over(self),
+        })
+    }
+
+    /// These where they are set, else those of the level below.
+    #[inline]
+    pub(crate) fn over(self, below: Self) -> Self {
+        match (self.set, below.set) {
+            (0, _) => below,
+            (_, 0) => self,
+            _ => self.merged(below),
+        }
+    }
+
+    fn merged(self, below: Self) -> Self {
+        let mut both = below;
+        both.set |= self.set;
+        for place in (0..COUNT).filter(|place| self.has(*place)) {
+            both.words[place] = self.words[place];
+            if let Some(detail) = place.checked_sub(DETAILED) {
+                both.details[detail] = self.details[detail];
+            }
+        }
+        both
+    }
+
+    fn limit(&self, place: usize) -> Option<Duration> {
+        let is_limited = self.has(place) && self.words[place] != u64::MAX;
+        is_limited.then(|| Duration::from_nanos(self.words[place]))
+    }
+
+    fn time(&self, place: usize) -> Option<UtcT> {
+        let detail = self.details[place - DETAILED];
+        self.has(place)
+            .then(|| UtcT::with_detail(self.words[place], detail))
+    }
+
+    /// The absolute times.
+    pub(crate) fn times(&self) -> Times {
+        Times {
+            request_start: self.time(REQUEST_START),
+            request_end: self.time(REQUEST_END),
+            reply_start: self.time(REPLY_START),
+            reply_end: self.time(REPLY_END),
+        }
+    }
+
+    /// Whether any absolute time is set.
+    #[inline]
+    pub(crate) const fn has_times(&self) -> bool {
+        self.set & TIMED != 0
+    }
+
+    /// Whether the request has an end of its own, be it relative.
+    #[inline]
+    pub(crate) const fn has_request_end(&self) -> bool {
+        self.set & (1 << REQUEST | 1 << REQUEST_END) != 0
+    }
+
+    /// Whether any policy of real-time CORBA is set.
+    #[inline]
+    pub(crate) const fn is_real_time(&self) -> bool {
+        self.set & (1 << PROTOCOLS | 1 << PRIVATE | 1 << BANDS) != 0
+    }
+
+    /// Whether connections are such that servers may call back over them.
+    #[inline]
+    pub(crate) const fn is_bidirectional(&self) -> bool {
+        self.words[BIDIRECTIONAL] != 0
+    }
+
+    pub(crate) const fn is_private(&self) -> bool {
+        self.set & 1 << PRIVATE != 0
+    }
+
+    pub(crate) fn protocols(&self) -> &'static [Protocol] {
+        Protocols::of(self.number(PROTOCOLS)).slice()
+    }
+
+    pub(crate) fn protocols_number(&self) -> u16 {
+        self.number(PROTOCOLS)
+    }
+
+    pub(crate) fn bands(&self) -> &'static [PriorityBand] {
+        PriorityBands::of(self.number(BANDS)).slice()
+    }
+
+    /// The number of the list that is set; of an empty one where none is.
+    fn number(&self, place: usize) -> u16 {
+        match self.has(place) {
+            true => u16::try_from(self.words[place]).unwrap_or(u16::MAX),
+            false => u16::MAX,
+        }
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.limit(ROUND_TRIP)
+    }
+
+    pub(crate) fn request(&self) -> Option<Duration> {
+        self.limit(REQUEST)
+    }
+
+    pub(crate) fn connection(&self) -> Option<Duration> {
+        self.limit(CONNECTION)
+    }
+
+    pub(crate) fn rebind(&self) -> RebindMode {
+        match self.words[REBIND] {
+            0 => RebindMode::Transparent,
+            1 => RebindMode::NoRebind,
+            _ => RebindMode::NoReconnect,
+        }
+    }
+
+    pub(crate) fn sync_scope(&self) -> SyncScope {
+        if !self.has(SYNC_SCOPE) {
+            return SyncScope::default();
+        }
+        match self.words[SYNC_SCOPE] {
+            0 => SyncScope::None,
+            1 => SyncScope::WithTransport,
+            2 => SyncScope::WithServer,
+            _ => SyncScope::WithTarget,
+        }
+    }
+
+    /// The policies that are set, of these kinds, or all where none is named.
+    pub(crate) fn list(&self, kinds: &[PolicyType]) -> Vec<Policy> {
+        let asked = |kind: &PolicyType| kinds.is_empty() || kinds.contains(kind);
+        let places = PLACES.iter().enumerate().filter(|(_, kind)| asked(kind));
+        places.filter_map(|(place, _)| self.policy(place)).collect()
+    }
+
+    /// The policy of this kind that is in force, with the ORB's default where none is set; `None` where that is no limit.
+    ///
+    /// # Errors
+    /// INV_POLICY for a kind that is not known.
+    pub(crate) fn in_force(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
+        let place = PLACES.iter().position(|known| *known == kind);
+        let place = place.ok_or(raise::inv_policy(minor::NONE, Completion::No))?;
+        Ok(self.policy(place).or_else(|| match place {
+            REBIND => Some(Policy::Rebind(RebindMode::default())),
+            SYNC_SCOPE => Some(Policy::SyncScope(SyncScope::default())),
+            BIDIRECTIONAL => Some(Policy::Bidirectional(BidirectionalPolicyValue::Normal)),
+            CONNECTION => Some(Policy::ConnectionTimeout(crate::limits::CONNECT_TIMEOUT)),
+            _ => None,
+        }))
+    }
+
+    fn policy(&self, place: usize) -> Option<Policy> {
+        if !self.has(place) {
+            return None;
+        }
+        let limit = self.limit(place).unwrap_or(Duration::MAX);
+        let time = || self.time(place).unwrap_or_default();
+        Some(match place {
+            REBIND => Policy::Rebind(self.rebind()),
+            SYNC_SCOPE => Policy::SyncScope(self.sync_scope()),
+            REQUEST => Policy::RelativeRequestTimeout(limit),
+            ROUND_TRIP => Policy::RelativeRoundtripTimeout(limit),
+            CONNECTION => Policy::ConnectionTimeout(limit),
+            PROTOCOLS => Policy::ClientProtocol(Protocols::of(self.number(place))),
+            PRIVATE => Policy::PrivateConnection,
+            BANDS => Policy::PriorityBandedConnection(PriorityBands::of(self.number(place))),
+            BIDIRECTIONAL => Policy::Bidirectional(match self.is_bidirectional() {
+                true => BidirectionalPolicyValue::Both,
+                false => BidirectionalPolicyValue::Normal,
+            }),
+            REQUEST_START => Policy::RequestStartTime(time()),
+            REQUEST_END => Policy::RequestEndTime(time()),
+            REPLY_START => Policy::ReplyStartTime(time()),
+            _ => Policy::ReplyEndTime(time()),
+        })
+    }
+}
+
+impl Policy {
+    /// Its number.
+    #[must_use]
+    pub const fn policy_type(&self) -> PolicyType {
+        PLACES[self.place()]
+    }
+
+    const fn place(&self) -> usize {
+        match self {
+            Self::Rebind(_) => REBIND,
+            Self::SyncScope(_) => SYNC_SCOPE,
+            Self::RelativeRequestTimeout(_) => REQUEST,
+            Self::RelativeRoundtripTimeout(_) => ROUND_TRIP,
+            Self::ConnectionTimeout(_) => CONNECTION,
+            Self::ClientProtocol(_) => PROTOCOLS,
+            Self::PrivateConnection => PRIVATE,
+            Self::PriorityBandedConnection(_) => BANDS,
+            Self::Bidirectional(_) => BIDIRECTIONAL,
+            Self::RequestStartTime(_) => REQUEST_START,
+            Self::RequestEndTime(_) => REQUEST_END,
+            Self::ReplyStartTime(_) => REPLY_START,
+            Self::ReplyEndTime(_) => REPLY_END,
+        }
+    }
+
+    /// Its value as a word.
+    fn word(self) -> u64 {
+        match self {
+            Self::Rebind(mode) => mode as u64,
+            Self::SyncScope(scope) => scope as u64,
+            Self::ClientProtocol(protocols) => u64::from(protocols.number()),
+            Self::PrivateConnection => 1,
+            Self::PriorityBandedConnection(bands) => u64::from(bands.number()),
+            Self::Bidirectional(value) => value as u64,
+            Self::RelativeRequestTimeout(limit)
+            | Self::RelativeRoundtripTimeout(limit)
+            | Self::ConnectionTimeout(limit) => u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+            Self::RequestStartTime(at)
+            | Self::RequestEndTime(at)
+            | Self::ReplyStartTime(at)
+            | Self::ReplyEndTime(at) => at.time,
+        }
+    }
+
+    /// What of its value its word does not hold: inaccuracy and time zone of a point in time.
+    const fn detail(self) -> u64 {
+        match self {
+            Self::RequestStartTime(at)
+            | Self::RequestEndTime(at)
+            | Self::ReplyStartTime(at)
+            | Self::ReplyEndTime(at) => at.detail(),
+            _ => 0,
+        }
+    }
+}
+
+const REBIND: usize = 0;
+const SYNC_SCOPE: usize = 1;
+const REQUEST: usize = 2;
+const ROUND_TRIP: usize = 3;
+const CONNECTION: usize = 4;
+const PROTOCOLS: usize = 5;
+const PRIVATE: usize = 6;
+const BANDS: usize = 7;
+const BIDIRECTIONAL: usize = 8;
+const REQUEST_START: usize = 9;
+const REQUEST_END: usize = 10;
+const REPLY_START: usize = 11;
+const REPLY_END: usize = 12;
+pub(super) const COUNT: usize = 13;
+
+/// The kinds of policies in the order of their words.
+const PLACES: [PolicyType; COUNT] = [
+    PolicyType::REBIND,
+    PolicyType::SYNC_SCOPE,
+    PolicyType::RELATIVE_REQ_TIMEOUT,
+    PolicyType::RELATIVE_RT_TIMEOUT,
+    PolicyType::CONNECTION_TIMEOUT,
+    PolicyType::CLIENT_PROTOCOL,
+    PolicyType::PRIVATE_CONNECTION,
+    PolicyType::PRIORITY_BANDED_CONNECTION,
+    PolicyType::BIDIRECTIONAL,
+    PolicyType::REQUEST_START_TIME,
+    PolicyType::REQUEST_END_TIME,
+    PolicyType::REPLY_START_TIME,
+    PolicyType::REPLY_END_TIME,
+];
+
+/// The first of the kinds whose values take a second word, and how many there are.
+const DETAILED: usize = REQUEST_START;
+pub(super) const DETAILS: usize = COUNT - DETAILED;
+
+/// Those that say from when or until when a request or its reply may be delivered, by a bit each.
+const TIMED: u64 = 1 << REQUEST_START | 1 << REQUEST_END | 1 << REPLY_START | 1 << REPLY_END;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: [Policy; COUNT] = [
+        Policy::Rebind(RebindMode::NoReconnect),
+        Policy::SyncScope(SyncScope::None),
+        Policy::RelativeRequestTimeout(Duration::from_millis(7)),
+        Policy::RelativeRoundtripTimeout(Duration::ZERO),
+        Policy::ConnectionTimeout(Duration::MAX),
+        Policy::ClientProtocol(Protocols::of(3)),
+        Policy::PrivateConnection,
+        Policy::PriorityBandedConnection(PriorityBands::of(0)),
+        Policy::Bidirectional(BidirectionalPolicyValue::Both),
+        Policy::RequestStartTime(UtcT::new(1, 2, 3)),
+        Policy::RequestEndTime(UtcT::new(u64::MAX, UtcT::INACCURACY_MAX, -1)),
+        Policy::ReplyStartTime(UtcT::new(0, 0, 0)),
+        Policy::ReplyEndTime(UtcT::new(4, 5, 6)),
+    ];
+
+    #[test]
+    fn every_policy_comes_back_as_it_was_set() {
+        let set = Overrides::default()
+            .changed(&EVERY, SetOverrideType::SetOverride)
+            .unwrap();
+        assert_eq!(set.list(&[]), EVERY);
+        for policy in EVERY {
+            assert_eq!(set.list(&[policy.policy_type()]), [policy]);
+            assert_eq!(set.in_force(policy.policy_type()), Ok(Some(policy)));
+        }
+        assert_eq!(set.connection(), None);
+        assert_eq!(set.round_trip(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_set_closer_to_the_call_wins_and_the_rest_shows_through() {
+        let orb = Overrides::default()
+            .changed(&EVERY, SetOverrideType::SetOverride)
+            .unwrap();
+        let closer = Policy::SyncScope(SyncScope::WithTarget);
+        let thread = Overrides::default()
+            .changed(&[closer], SetOverrideType::AddOverride)
+            .unwrap();
+        let both = thread.over(orb);
+        assert_eq!(both.sync_scope(), SyncScope::WithTarget);
+        assert_eq!(both.rebind(), RebindMode::NoReconnect);
+        let added = orb
+            .changed(&[closer], SetOverrideType::AddOverride)
+            .unwrap();
+        assert_eq!(added, both);
+        let replaced = orb
+            .changed(&[closer], SetOverrideType::SetOverride)
+            .unwrap();
+        assert_eq!(replaced, thread);
+    }
+
+    #[test]
+    fn two_policies_of_one_kind_are_refused_with_the_standard_minor() {
+        let twice = [Policy::SyncScope(SyncScope::None); 2];
+        let refused = Overrides::default().changed(&twice, SetOverrideType::AddOverride);
+        assert_eq!(
+            refused,
+            Err(raise::bad_param(minor::omg(30), Completion::No))
+        );
+    }
+
+    #[test]
+    fn lists_that_are_not_set_are_empty() {
+        let bands = [PriorityBand {
+            low: crate::Priority::MIN,
+            high: crate::Priority::MAX,
+        }];
+        let policy = PriorityBands::new(&bands).unwrap();
+        let set = Overrides::one(Policy::PriorityBandedConnection(policy));
+        assert_eq!((set.bands(), set.protocols()), (&bands[..], &[][..]));
+        assert_eq!(Overrides::default().bands(), []);
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_is_inv_policy() {
+        let asked = Overrides::default().in_force(PolicyType(4_711));
+        assert_eq!(asked, Err(raise::inv_policy(0, Completion::No)));
+    }
+}

@@ -17,6 +17,7 @@ pub(crate) mod ior;
 pub(crate) mod lanes;
 pub(crate) mod message;
 pub(crate) mod octets;
+pub(crate) mod poa;
 pub(crate) mod rt;
 pub(crate) mod servant;
 pub(crate) mod wire;

@@ -1,7 +1,11 @@
 //! References of real-time servers as TAO makes them, formed by hand, and callers with a priority.
 
-use deckwatch_orb::{ObjectRef, Orb, OrbBuilder, Priority, Scheduling};
+use deckwatch_orb::{
+    Completion, ObjectRef, Orb, OrbBuilder, Policy, Priority, PriorityBand, PriorityBands,
+    Protocol, Protocols, Scheduling, SetOverrideType, SystemException, SystemExceptionKind as Kind,
+};
 
+use super::Over;
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use super::lanes::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, TAG_POLICIES, TAO_TAG_ENDPOINTS};
 use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received, message, reply};
@@ -180,4 +184,39 @@ pub(crate) fn said_range(asked: &Asked) -> Option<(i16, i16)> {
         let mut range = Cursor::encapsulated(data);
         (range.u16().cast_signed(), range.u16().cast_signed())
     })
+}
+
+/// A server that answers everything.
+pub(crate) fn lane() -> Peer {
+    Peer::answering_all(Over::Tcp, |_, heard| done(heard))
+}
+
+/// Two lanes, at priorities 5 and 20.
+pub(crate) fn two_lanes() -> (Peer, Peer, Reference) {
+    let (low, high) = (lane(), lane());
+    let reference = Reference::with_lanes(&[(&low, 5), (&high, 20)]);
+    (low, high, reference)
+}
+
+pub(crate) fn with(object: &ObjectRef, policies: &[Policy]) -> ObjectRef {
+    let with = object.set_policy_overrides(policies, SetOverrideType::AddOverride);
+    with.expect("one of a kind")
+}
+
+pub(crate) fn banded(bands: &[(i16, i16)]) -> Policy {
+    let priority = |number| Priority::new(number).expect("not negative");
+    let band = |&(low, high): &(i16, i16)| PriorityBand {
+        low: priority(low),
+        high: priority(high),
+    };
+    let bands: Vec<_> = bands.iter().map(band).collect();
+    Policy::PriorityBandedConnection(PriorityBands::new(&bands).expect("in order"))
+}
+
+pub(crate) fn protocols(list: &[Protocol]) -> Policy {
+    Policy::ClientProtocol(Protocols::new(list).expect("sound"))
+}
+
+pub(crate) fn refused(minor: u32) -> Result<(), SystemException> {
+    Err(SystemException::new(Kind::InvPolicy, minor, Completion::No))
 }

@@ -6,13 +6,11 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
+use common::noting::{Asked, Noting};
 use common::rt::{Reference, at, client, client_of, done, fresh, lane, protocols, refused, with};
 use common::servant::call;
 use common::{Over, Peer};
-use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, PacketPriority, Poller, SocketTransport, Stream, StreamOptions,
-    Transport, TransportError,
-};
+use deckwatch_orb::transport::{PacketPriority, StreamOptions};
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Policy, PolicyType, Priority, Protocol, SetOverrideType,
     SystemException, SystemExceptionKind as Kind, TcpProtocolProperties,
@@ -78,68 +76,12 @@ fn a_private_connection_may_be_asked_for_by_the_thread_and_the_orb() {
     assert_eq!(*noted.lock().expect("nobody panics with it"), [0, 1, 0, 1]);
 }
 
-/// The kind of an endpoint that a transport was asked to connect to, and how.
-type Connected = Arc<Mutex<Vec<(Endpoint, StreamOptions)>>>;
-
-/// Sockets, with a note of how each was asked for. What needs a permission is denied.
-struct Noting(SocketTransport, Connected);
-
-impl Transport for Noting {
-    fn now(&self) -> Instant64 {
-        self.0.now()
-    }
-
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.connect_with(endpoint, &StreamOptions::default(), deadline)
-    }
-
-    fn connect_with(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        let mut connected = self.1.lock().expect("nobody panics with it");
-        connected.push((endpoint.clone(), *options));
-        if options.packets.is_some_and(|packets| packets.queue > 6) {
-            return Err(TransportError::Denied);
-        }
-        self.0.connect_with(endpoint, options, deadline)
-    }
-
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.0.listen(endpoint)
-    }
-
-    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
-        self.0.poller()
-    }
-
-    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
-        self.0.outward_hosts(over_ipv6)
-    }
-
-    fn host_name(&self) -> String {
-        self.0.host_name()
-    }
-}
-
 /// A client, and the connections it has asked for.
-fn noting_client() -> (Orb, Connected) {
-    let connected = Connected::default();
-    let transport = Noting(SocketTransport::default(), Arc::clone(&connected));
-    (
-        client_of(Orb::builder().transport(Arc::new(transport))),
-        connected,
-    )
-}
-
-fn taken(connected: &Connected) -> Vec<(Endpoint, StreamOptions)> {
-    std::mem::take(&mut *connected.lock().expect("nobody panics with it"))
+fn noting_client() -> (Orb, Asked) {
+    let transport = Noting::default();
+    let connected = transport.asked.clone();
+    let client = client_of(Orb::builder().transport(Arc::new(transport)));
+    (client, connected)
 }
 
 #[test]
@@ -184,7 +126,7 @@ fn protocols_are_tried_in_the_order_of_the_policy_with_its_properties() {
     for (list, peer, made) in cases {
         assert_eq!(call(&with(&object, &[protocols(&list)]), "ping"), Ok(()));
         peer.heard();
-        let options = taken(&connected).into_iter().map(|(_, options)| options);
+        let options = connected.take().into_iter().map(|(_, options)| options);
         let expected =
             made.map(
                 |(send_buffer, receive_buffer, keep_alive, no_delay)| StreamOptions {
@@ -219,7 +161,7 @@ fn protocols_that_the_reference_names_count_and_those_of_both_sides_are_inv_poli
     });
     let object = said.seen_by(&client);
     assert_eq!(call(&object, "ping"), Ok(()));
-    let [(_, options)] = taken(&connected).try_into().expect("one connection");
+    let [(_, options)] = connected.take().try_into().expect("one connection");
     assert_eq!(
         (options.send_buffer, options.receive_buffer),
         (11_000, 12_000)
@@ -258,11 +200,11 @@ fn packets_have_the_network_priority_of_their_call_where_that_is_enabled() {
     ] {
         assert_eq!(at(&client, number, || call(&object, "ping")), Ok(()));
         assert_eq!(at(&client, number, || call(&object, "ping")), Ok(()));
-        let [(_, options)] = taken(&connected).try_into().expect("one connection");
+        let [(_, options)] = connected.take().try_into().expect("one connection");
         assert_eq!(options.packets, Some(packets));
     }
     assert_eq!(at(&client, 32_767, || call(&plain, "ping")), Ok(()));
-    let [(_, options)] = taken(&connected).try_into().expect("one connection");
+    let [(_, options)] = connected.take().try_into().expect("one connection");
     assert_eq!(options.packets, None);
 }
 

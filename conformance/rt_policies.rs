@@ -7,17 +7,15 @@ use common::lanes::{
     LaneWorld, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, propagated,
 };
 use common::message::NO_EXCEPTION;
+use common::noting::Noting;
 use common::octets::Octets;
 use common::rt::{Reference, at, client, done, fresh};
 use common::servant::call;
 use common::{Order, Over, Peer, Wire};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use deckwatch_cdr::{Any, DecodeError, Reader};
-use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, PacketPriority, Poller, SocketTransport, Stream, StreamOptions,
-    Transport, TransportError,
-};
+use deckwatch_orb::transport::{PacketPriority, StreamOptions};
 use deckwatch_orb::{
     Completion, NetworkPriority, NetworkPriorityMapping, ObjectRef, Orb, Policies, Policy,
     PolicyErrorCode, PolicyType, Priority, PriorityBand, PriorityModel, Protocol, SetOverrideType,
@@ -372,8 +370,8 @@ fn a_server_takes_a_band_that_its_lane_lies_in_and_refuses_others() {
 
 #[test]
 fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_network_priority() {
-    let taken = Taken::default();
-    let transport = Noting(SocketTransport::default(), Arc::clone(&taken));
+    let transport = Noting::default();
+    let asked = transport.asked.clone();
     let rt = client().rt_orb();
     let tcp = rt.create_tcp_protocol_properties(20_000, 30_000, false, false, false, true);
     let protocols = rt.create_server_protocol_policy(&[Protocol::tcp(tcp)]);
@@ -382,7 +380,7 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
         .server_protocols(protocols.expect("sound"));
     let world = LaneWorld::with(Over::Tcp, builder);
     world.pool(&[0, 32_767]);
-    let listened = std::mem::take(&mut *taken.lock().expect("nobody panics with it"));
+    let listened = asked.take().into_iter().map(|(_, options)| options);
     let packets = |dscp, queue| Some(PacketPriority { dscp, queue });
     let expected = [None, packets(0, 0), packets(46, 6)].map(|packets| StreamOptions {
         send_buffer: 20_000,
@@ -392,7 +390,7 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
         dont_route: false,
         packets,
     });
-    assert_eq!(listened, expected);
+    assert_eq!(listened.collect::<Vec<_>>(), expected);
     // One that the host does not permit makes no pool.
     let manager = world.orb.network_priority_mapping_manager();
     manager.set_mapping(Highest).expect("the first");
@@ -407,54 +405,6 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
         Completion::No,
     );
     assert_eq!(pool.map(drop), Err(denied));
-}
-
-/// How a transport was asked to listen.
-type Taken = Arc<Mutex<Vec<StreamOptions>>>;
-
-/// Sockets, with a note of how each listener was asked for. What needs a permission is denied.
-struct Noting(SocketTransport, Taken);
-
-impl Transport for Noting {
-    fn now(&self) -> Instant64 {
-        self.0.now()
-    }
-
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.0.connect(endpoint, deadline)
-    }
-
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.listen_with(endpoint, &StreamOptions::default())
-    }
-
-    fn listen_with(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        self.1.lock().expect("nobody panics with it").push(*options);
-        if options.packets.is_some_and(|packets| packets.queue > 6) {
-            return Err(TransportError::Denied);
-        }
-        self.0.listen_with(endpoint, options)
-    }
-
-    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
-        self.0.poller()
-    }
-
-    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
-        self.0.outward_hosts(over_ipv6)
-    }
-
-    fn host_name(&self) -> String {
-        self.0.host_name()
-    }
 }
 
 /// A mapping to what needs a privilege.

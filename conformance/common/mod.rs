@@ -16,6 +16,7 @@ pub(crate) mod interceptor;
 pub(crate) mod ior;
 pub(crate) mod lanes;
 pub(crate) mod message;
+pub(crate) mod noting;
 pub(crate) mod octets;
 pub(crate) mod poa;
 pub(crate) mod rt;

@@ -122,7 +122,7 @@ pub(crate) struct Lane {
     room: Option<Arc<WaitingRoom>>,
     kin: OnceLock<Kin>,
     /// How the connections are that it takes in, where an adapter has said so.
-    protocols: OnceLock<Protocols>,
+    protocols: PiMutex<Option<Protocols>>,
     /// Itself, once it is started.
     this: OnceLock<Weak<Self>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -249,7 +249,7 @@ impl Lane {
             closing: AtomicBool::new(false),
             room,
             kin: OnceLock::new(),
-            protocols: OnceLock::new(),
+            protocols: PiMutex::new(None),
             this: OnceLock::new(),
             threads: Mutex::default(),
             thread_start: orb.settings.thread_start.clone(),

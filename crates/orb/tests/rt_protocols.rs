@@ -2,10 +2,10 @@
 
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{
-    LinearNetwork, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder, Poa, PoaError, Policies,
-    Priority, PriorityModel, PriorityModelPolicy, Protocol, Protocols, Scheduling, Servant,
-    ServerRequest, SystemException, SystemExceptionKind as Kind, TcpProtocolProperties,
-    ThreadpoolId, ThreadpoolLane, UnixDomainProtocolProperties,
+    LinearNetwork, NetworkPriority, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder, Poa,
+    PoaError, Policies, Priority, PriorityModel, PriorityModelPolicy, Protocol, Protocols,
+    Scheduling, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind,
+    TcpProtocolProperties, ThreadpoolId, ThreadpoolLane, UnixDomainProtocolProperties,
 };
 use std::net::TcpStream;
 use std::process::Command;
@@ -180,6 +180,40 @@ fn protocols_that_the_pool_does_not_have_or_that_contradict_another_adapter_make
     assert_eq!(refused(other), Kind::InvPolicy);
     let own = Some(pool(&orb));
     adapter(&orb, "e", own, &[usual]).expect("a pool of its own");
+    orb.shutdown(true).expect("once");
+}
+
+#[test]
+fn protocols_that_cannot_be_had_leave_the_pool_to_others() {
+    /// Of the priority 5 alone.
+    struct Five;
+    impl NetworkPriorityMapping for Five {
+        fn to_network(&self, corba: Priority) -> Option<NetworkPriority> {
+            let highest = NetworkPriority { dscp: 46, queue: 6 };
+            (corba == priority(5)).then_some(highest)
+        }
+        fn to_corba(&self, _: NetworkPriority) -> Option<Priority> {
+            None
+        }
+    }
+    let orb = orb(&["127.0.0.1:0"]);
+    let manager = orb.network_priority_mapping_manager();
+    manager.set_mapping(Five).expect("the first");
+    let lanes = [5, 30_000].map(|number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 1,
+        dynamic_threads: 0,
+    });
+    let rt = orb.rt_orb();
+    let pool = rt.create_threadpool_with_lanes(0, &lanes, false, None);
+    let pool = Some(pool.expect("no permission is needed"));
+    match adapter(&orb, "a", pool, &[Protocol::tcp(small())]) {
+        Err(PoaError::System(exception)) => assert_eq!(exception.kind, Kind::DataConversion),
+        other => panic!("a system exception: {:?}", other.map(drop)),
+    }
+    let usual = Protocol::tcp(TcpProtocolProperties::default());
+    let made = adapter(&orb, "a", pool, &[usual]).map(drop);
+    assert_eq!(made, Ok(()), "no adapter has said anything else");
     orb.shutdown(true).expect("once");
 }
 

@@ -309,6 +309,12 @@ impl TcpListener {
     /// What the kernel answers to an option; `PermissionDenied` for a priority of packets that it does not permit.
     pub fn set_options(&self, options: StreamOptions) -> io::Result<()> {
         let mut current = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        // The socket, and what is taken from it, keeps a priority of packets until it is given another.
+        let usual = current.packets.map(|_| PacketPriority::USUAL);
+        let options = StreamOptions {
+            packets: options.packets.or(usual),
+            ..options
+        };
         options.set_buffers(&self.fd)?;
         options.set_route(&self.fd)?;
         *current = options;

@@ -89,8 +89,18 @@ impl Realtime {
             return Ok(());
         };
         let mapping = orb.client.network.current();
-        let set = |at: &PoolLane| at.lane.set_protocols(protocols, &**mapping);
-        self.pool.lanes.iter().try_for_each(set)
+        let mut first_said = Vec::new();
+        for PoolLane { lane, .. } in &self.pool.lanes {
+            match lane.set_protocols(protocols, &**mapping) {
+                Ok(true) => first_said.push(lane),
+                Ok(false) => {}
+                Err(exception) => {
+                    first_said.iter().for_each(|lane| lane.forget_protocols());
+                    return Err(exception);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn components(

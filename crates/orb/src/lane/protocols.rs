@@ -6,7 +6,7 @@ use crate::transport::TransportError;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
 impl Lane {
-    /// Takes connections in from now on as these protocols say.
+    /// Takes connections in from now on as these protocols say; true where none had been said before.
     ///
     /// # Errors
     /// INV_POLICY where other protocols have been said before, or the lane listens by none of these; DATA_CONVERSION where packets are to
@@ -15,7 +15,7 @@ impl Lane {
         &self,
         protocols: Protocols,
         mapping: &dyn NetworkPriorityMapping,
-    ) -> Result<(), SystemException> {
+    ) -> Result<bool, SystemException> {
         let says = |kind: u32| {
             protocols
                 .iter()
@@ -29,10 +29,11 @@ impl Lane {
             .iter()
             .map(|at| stream_options(&protocols, at, mapping, self.station.priority))
             .collect::<Result<Vec<_>, _>>()?;
-        let listeners = self.listeners.lock("lane.protocols");
-        if *self.protocols.get_or_init(|| protocols) != protocols {
+        let mut said = self.protocols.lock("lane.protocols");
+        if said.is_some_and(|said| said != protocols) {
             return Err(raise::inv_policy(own::PROTOCOLS_OF_OTHERS, Completion::No));
         }
+        let listeners = self.listeners.lock("lane.protocols");
         for (listener, options) in listeners.iter().zip(options) {
             listener.set_options(options).map_err(|error| match error {
                 TransportError::Denied => {
@@ -41,6 +42,11 @@ impl Lane {
                 _ => raise::no_resources(minor::NONE, Completion::No),
             })?;
         }
-        Ok(())
+        Ok(said.replace(protocols).is_none())
+    }
+
+    /// Others may be said again: nothing has come of the adapter that they were said for.
+    pub(crate) fn forget_protocols(&self) {
+        *self.protocols.lock("lane.protocols") = None;
     }
 }

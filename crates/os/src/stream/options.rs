@@ -83,6 +83,9 @@ impl StreamOptions {
 }
 
 impl PacketPriority {
+    /// What packets have where nothing is said.
+    pub(super) const USUAL: Self = Self { dscp: 0, queue: 0 };
+
     fn set(self, fd: &OwnedFd) -> io::Result<()> {
         let traffic_class = u32::from(self.dscp) << 2;
         // IPv6 sockets carry IPv4 too, and each has its own; one of IPv4 has no other.
@@ -194,6 +197,25 @@ mod tests {
         assert_eq!(sockopt::socket_recv_buffer_size(fd).unwrap(), 60_000);
         assert!(!sockopt::socket_keepalive(fd).unwrap() && !sockopt::tcp_nodelay(fd).unwrap());
         assert_eq!(Some(later.packet_priority().unwrap()), options.packets);
+    }
+
+    #[test]
+    fn what_a_listener_is_given_anew_counts_alone() {
+        let packets = Some(PacketPriority { dscp: 10, queue: 6 });
+        let (listener, _near) = connected([127, 0, 0, 1], &StreamOptions::default()).unwrap();
+        for packets in [packets, None] {
+            let options = StreamOptions {
+                packets,
+                ..StreamOptions::default()
+            };
+            listener.set_options(options).expect("permitted to all");
+        }
+        let _near = StreamSocket::connect(listener.local_address().unwrap(), None).unwrap();
+        for _ in 0..2 {
+            let taken = listener.accept().unwrap().expect("it waits");
+            let packets = PacketPriority { dscp: 0, queue: 0 };
+            assert_eq!(taken.packet_priority().unwrap(), packets);
+        }
     }
 
     #[test]

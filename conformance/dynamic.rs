@@ -4,7 +4,7 @@
 mod common;
 
 use std::net::TcpListener;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use common::message::{
@@ -323,6 +323,39 @@ over_each! {
         rest.sort_by_key(|value| *value == Some(Value::ULongLong(2)));
         assert_eq!(rest, [Some(Value::ULongLong(0)), Some(Value::ULongLong(2))]);
         assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+    }
+
+    fn one_thread_may_poll_while_another_waits_for_the_same_requests(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            // The one that is waited for is never answered.
+            let number = asked.asked().body.u64();
+            if number == 0 { Vec::new() } else { seven(asked) }
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        client.send_multiple_requests_deferred([number(&object, 0)]).unwrap();
+        let waits = client.clone();
+        let waiter = std::thread::spawn(move || drop(waits.next_response()));
+        let (ended, has_ended) = channel();
+        let polls = client.clone();
+        std::thread::spawn(move || {
+            while polls.poll_next_response() == Ok(false) {}
+            drop(ended);
+        });
+        let (told, done) = channel();
+        std::thread::spawn(move || {
+            // Whoever waits is woken by the end of each of these.
+            for _ in 0..300 {
+                let mut other = number(&object, 1);
+                other.send_deferred().unwrap();
+                other.response().unwrap();
+            }
+            told.send(()).unwrap();
+        });
+        assert_eq!(done.recv_timeout(common::PATIENCE), Ok(()));
+        client.shutdown(true).unwrap();
+        assert_eq!(has_ended.recv_timeout(common::PATIENCE), Err::<(), _>(RecvTimeoutError::Disconnected));
+        waiter.join().unwrap();
     }
 
     fn several_one_ways_are_sent_in_their_order(over) {

@@ -1,10 +1,11 @@
 //! Several dynamic requests at a time (CORBA 3.3 part 1, clauses 11.3 and 8.2.2.4): the ORB keeps those that are deferred, and gives them
 //! back as their replies come.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::request::{Request, RequestError};
 use crate::orb::{Orb, OrbCore};
+use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise};
 
 impl Orb {
@@ -46,10 +47,8 @@ impl Orb {
     /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way.
     pub fn poll_next_response(&self) -> Result<bool, SystemException> {
         self.0.require_deferred()?;
-        let mut requests = self.0.deferred();
-        Ok(requests
-            .iter_mut()
-            .any(|request| request.poll_response() == Ok(true)))
+        let now = self.0.client.transport.now();
+        Ok(self.0.await_response(Some(now)))
     }
 
     /// Waits for the reply to any of the requests sent by [`Orb::send_multiple_requests_deferred`], and gives that request with what
@@ -60,13 +59,7 @@ impl Orb {
     pub fn next_response(&self) -> Result<(Request, Result<(), RequestError>), SystemException> {
         loop {
             self.0.require_deferred()?;
-            if let Some(replies) = self.0.client.replies_made() {
-                let connection = || {
-                    let requests = self.0.deferred();
-                    requests.iter().find_map(Request::connection)
-                };
-                replies.wait(&self.0, None, || self.0.has_response(), connection);
-            }
+            self.0.await_response(None);
             let mut requests = self.0.deferred();
             let ready = requests.iter().position(Request::has_ended);
             let Some(ready) = ready else {
@@ -93,6 +86,18 @@ impl OrbCore {
     pub(crate) fn forget_deferred(&self) {
         let requests = std::mem::take(&mut *self.deferred());
         drop(requests);
+    }
+
+    /// Waits until one of the requests has ended; false: none has by `until`. Who waits looks at them all, so that nobody may hold them.
+    fn await_response(self: &Arc<Self>, until: Option<Instant64>) -> bool {
+        let Some(replies) = self.client.replies_made() else {
+            return self.has_response();
+        };
+        let connection = || {
+            let requests = self.deferred();
+            requests.iter().find_map(Request::connection)
+        };
+        replies.wait(self, until, || self.has_response(), connection)
     }
 
     fn has_response(&self) -> bool {

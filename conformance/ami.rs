@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use common::message::{
-    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, USER_EXCEPTION, reply,
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
+    USER_EXCEPTION, reply,
 };
 use common::servant::REFUSED_ID;
 use common::{Lanes, Over, PATIENCE, Peer, Received, World, message, over_each, wait_for};
@@ -250,6 +251,30 @@ over_each! {
                 assert_eq!((lost.kind, lost.completed), (Kind::CommFailure, Completion::Maybe));
             }
         }
+    }
+
+    fn all_calls_under_way_name_their_object_as_the_server_wants_it(over) {
+        const BY_PROFILE: u16 = 1;
+        let peer = Peer::start(over, |_, wire, tell| {
+            let early: Vec<_> = (0..3).map_while(|_| wire.hear()).collect();
+            for asked in &early {
+                let asked = asked.asked();
+                wire.say(&reply(asked.form, asked.id, NEEDS_ADDRESSING_MODE, |octets| {
+                    octets.u16(BY_PROFILE);
+                }));
+            }
+            while let Some(asked) = wire.hear() {
+                wire.say(&same(&asked));
+                tell(asked);
+            }
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let pollers: Vec<_> = (0..3).map(|number| poller(&object, number)).collect();
+        for (number, one) in (0..).zip(&pollers) {
+            assert_eq!(poll(one, u32::MAX), Ok(number));
+        }
+        assert_eq!(client.counters().read(Counter::Readdressings), 3);
     }
 
     fn a_timeout_is_told_to_the_handler_and_the_server(over) {

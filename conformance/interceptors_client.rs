@@ -102,6 +102,61 @@ over_each! {
         assert_eq!(log.take(), ["a destroy", "b destroy"]);
     }
 
+    fn an_interceptor_that_panics_is_unknown_to_the_caller_and_costs_nothing_else(over) {
+        let log = Log::default();
+        let peer = Peer::answering_all(over, |_, asked| replied(asked, NO_EXCEPTION, |_| ()));
+        let panics_at = Arc::new(Mutex::new("nowhere"));
+        let at = Arc::clone(&panics_at);
+        let client = orb(["a", "b"], &log, move |name, point, _| {
+            assert!(name != "b" || point != *at.lock().unwrap(), "an interceptor panics, as the test asked it to");
+            Ok(())
+        });
+        let object = peer.seen_by(&client, 2);
+        let asynchronously = || {
+            let poller = object.send_poller("ping", |_| Ok(()))?;
+            poller.poll("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None))
+        };
+        for point in ["send_request", "receive_reply"] {
+            *panics_at.lock().unwrap() = point;
+            log.take();
+            let called: [&dyn Fn() -> Result<(), SystemException>; 2] =
+                [&|| ping(&object), &asynchronously];
+            for call in called {
+                let raised = call().map_err(|exception| exception.kind);
+                assert_eq!(raised, Err(Kind::Unknown));
+                assert_eq!(log.take().last().map(String::as_str), Some("a receive_exception"));
+            }
+            *panics_at.lock().unwrap() = "nowhere";
+            assert_eq!((ping(&object), asynchronously()), (Ok(()), Ok(())));
+        }
+    }
+
+    fn an_asynchronous_request_that_is_sent_again_may_be_sent_elsewhere(over) {
+        let (log, elsewhere) = (Log::default(), pong(over));
+        let peer = Peer::start(over, |_, wire, _| {
+            if let Some(asked) = wire.hear() {
+                wire.say(&message(asked.form(), CLOSE_CONNECTION, |_| ()));
+                wire.end();
+            }
+        });
+        let named: Arc<Mutex<Option<ObjectRef>>> = Arc::default();
+        let to = Arc::clone(&named);
+        let client = orb(["a"], &log, move |_, point, info| {
+            if point == "receive_other" && info.reply_status() == Ok(ReplyStatus::TransportRetry) {
+                let forward_reference = to.lock().unwrap().clone().expect("the test names it");
+                return Err(ForwardRequest { forward_reference }.into());
+            }
+            Ok(())
+        });
+        *named.lock().unwrap() = Some(elsewhere.seen_by(&client, 2));
+        let poller = peer.seen_by(&client, 2).send_poller("ping", |_| Ok(())).unwrap();
+        let outcome: Result<(), SystemException> =
+            poller.poll("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None));
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(elsewhere.heard_so_far(), 1);
+        *named.lock().unwrap() = None;
+    }
+
     fn what_is_added_travels_with_every_kind_of_request_and_reply_contexts_come_back(over) {
         for minor in pong(over).minors() {
             let ended = travels(over, minor, |object| assert_eq!(ping(object), Ok(())));

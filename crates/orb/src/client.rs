@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use deckwatch_sync::{PiMutex, Pool};
+use deckwatch_sync::{PiMutex, PiMutexGuard, Pool};
 
 use crate::bidirectional::{Offer, TwoWay};
 use crate::connection::Slab;
@@ -214,6 +214,19 @@ impl Client {
             while binding.late.take().is_some() {}
             *binding.oneway.lock("client.close") = None;
             binding.close_shared();
+        }
+    }
+
+    /// Takes a lock in the time that a call has; none: it was not free in time.
+    fn lock_until<'l, T>(
+        &self,
+        lock: &'l PiMutex<T>,
+        purpose: &'static str,
+        until: Option<Instant64>,
+    ) -> Option<PiMutexGuard<'l, T>> {
+        match until {
+            None => Some(lock.lock(purpose)),
+            Some(until) => lock.lock_within(purpose, until.since(self.transport.now())),
         }
     }
 

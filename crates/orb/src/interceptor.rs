@@ -17,6 +17,7 @@ mod server_flow;
 mod server_info;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +35,7 @@ pub(crate) use initializer::initialise;
 pub(crate) use server_flow::{Served, ServerFlow};
 
 use crate::policy::PolicyType;
-use crate::{ForwardRequest, SystemException};
+use crate::{Completion, ForwardRequest, SystemException, raise};
 
 /// Looks at requests that this ORB sends, and at what comes of them.
 pub trait ClientRequestInterceptor: Send + Sync + 'static {
@@ -172,6 +173,12 @@ impl fmt::Display for InterceptorError {
 }
 
 impl std::error::Error for InterceptorError {}
+
+/// Calls an interceptor; its panic is UNKNOWN, so that threads of the ORB live on.
+fn guarded(call: impl FnOnce() -> Result<(), InterceptorError>) -> Result<(), InterceptorError> {
+    let panicked = |_| raise::unknown(0, Completion::Maybe);
+    catch_unwind(AssertUnwindSafe(call)).map_err(panicked)?
+}
 
 /// A service context that an interceptor has added: its id and its octets.
 pub(crate) type Said = (u32, Vec<u8>);

@@ -124,6 +124,10 @@ pub const LETTERS_SIZE_MAX: usize = 4 << 20;
 /// Asynchronous calls and deferred requests of one ORB whose replies nobody has had: each keeps its arguments, to send them elsewhere. Then NO_RESOURCES.
 pub const OUTSTANDING_MAX: u32 = 4_096;
 
+/// Asynchronous calls that have ended and whose deadlines are still noted, beyond as many as twice those under way: looking for them
+/// costs a call little then.
+pub(crate) const ENDED_CALLS_FEW: usize = 64;
+
 /// Connections towards one endpoint that wait for the late replies of calls given up: a server that is stuck must not gather more.
 pub const LATE_CONNECTIONS_MAX: usize = 8;
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 use super::exchange::Call;
 use super::exchange::Failure;
 use super::{Binding, Client};
-use crate::limits::DRAIN_TIMEOUT;
+use crate::limits::{DRAIN_TIMEOUT, ENDED_CALLS_FEW};
 use crate::orb::OrbCore;
 use crate::reference::Target;
 use crate::transport::{Instant64, Interest, Poller};
-use crate::{Completion, SystemException, minor, raise};
+use crate::{Completion, SystemException, minor, raise, raise::own};
 
 pub(crate) use outstanding::{End, Handler, Outstanding};
 pub(crate) use shared::SharedConnection;
@@ -31,7 +31,8 @@ pub(crate) struct Replies {
     poller: Box<dyn Poller>,
     /// Whether it has threads.
     is_by_hand: bool,
-    connections: Mutex<HashMap<u64, Arc<SharedConnection>>>,
+    /// None from the end on.
+    connections: Mutex<Option<HashMap<u64, Arc<SharedConnection>>>>,
     next_token: AtomicU64,
     /// When calls end by their deadlines.
     deadlines: Mutex<BinaryHeap<Reverse<Due>>>,
@@ -87,7 +88,7 @@ impl Replies {
         let replies = Arc::new(Self {
             poller,
             is_by_hand: orb.is_turned_by_hand(),
-            connections: Mutex::default(),
+            connections: Mutex::new(Some(HashMap::new())),
             next_token: AtomicU64::new(0),
             deadlines: Mutex::default(),
             jobs: Mutex::default(),
@@ -121,11 +122,16 @@ impl Replies {
         may_reconnect: bool,
         deadline: Option<Instant64>,
     ) -> Result<Arc<SharedConnection>, Failure> {
+        let ended = || Failure::last(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         if self.is_closed() {
-            let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
-            return Err(Failure::last(ended));
+            return Err(ended());
         }
-        let mut kept = target.binding.shared.lock("client.shared");
+        // Another caller may be connecting.
+        let kept = client.lock_until(&target.binding.shared, "client.shared", deadline);
+        let mut kept = kept.ok_or_else(|| {
+            let late = client.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
+            Failure::last(late)
+        })?;
         if let Some(connection) = &*kept
             && !connection.has_ended()
         {
@@ -135,7 +141,11 @@ impl Replies {
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));
-        lock(&self.connections).insert(token, Arc::clone(&connection));
+        // The end, which ends those that it finds, may have come meanwhile.
+        match &mut *lock(&self.connections) {
+            Some(all) => all.insert(token, Arc::clone(&connection)),
+            None => return Err(ended()),
+        };
         let watched = self
             .poller
             .watch(connection.source(), token, Interest::Arrival);
@@ -148,10 +158,9 @@ impl Replies {
     }
 
     fn forget(&self, connection: &SharedConnection) {
-        if lock(&self.connections)
-            .remove(&connection.token())
-            .is_some()
-        {
+        let mut connections = lock(&self.connections);
+        let all = connections.as_mut();
+        if all.is_some_and(|all| all.remove(&connection.token()).is_some()) {
             self.poller.forget(connection.source());
         }
     }
@@ -162,6 +171,11 @@ impl Replies {
             return;
         };
         let mut deadlines = lock(&self.deadlines);
+        // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
+        let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
+        if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
+            deadlines.retain(|Reverse(due)| due.call.strong_count() != 0);
+        }
         let is_first = deadlines.peek().is_none_or(|first| at < first.0.at);
         let call = Arc::downgrade(call);
         deadlines.push(Reverse(Due { at, call }));
@@ -220,7 +234,10 @@ impl Replies {
 
     /// Reads what has come over a connection.
     fn handle(&self, client: &Client, token: u64) {
-        let connection = lock(&self.connections).get(&token).cloned();
+        let connection = match &*lock(&self.connections) {
+            Some(all) => all.get(&token).cloned(),
+            None => None,
+        };
         let Some(connection) = connection else {
             return;
         };
@@ -251,10 +268,12 @@ impl Replies {
             }
         }
         let idle = client.idle_timeout;
-        let connections: Vec<_> = lock(&self.connections).values().cloned().collect();
+        let connections: Vec<_> = match &*lock(&self.connections) {
+            Some(all) => all.values().cloned().collect(),
+            None => Vec::new(),
+        };
         for connection in &connections {
-            if connection.is_idle(now, idle) {
-                connection.end(client, self, &Failure::last(gone()));
+            if connection.end_idle(now, idle) {
                 self.forget(connection);
             }
         }
@@ -374,27 +393,16 @@ impl Replies {
     /// Ends every call, tells their handlers, and ends the threads.
     pub(crate) fn close(&self, orb: &OrbCore) {
         let client = &orb.client;
-        let all: Vec<_> = lock(&self.connections)
-            .drain()
-            .map(|(_, one)| one)
-            .collect();
+        let all = lock(&self.connections).take().unwrap_or_default();
         let ended = Failure::last(raise::bad_inv_order(
             minor::ORB_SHUT_DOWN,
             Completion::Maybe,
         ));
-        for connection in all {
+        for connection in all.into_values() {
             self.poller.forget(connection.source());
             connection.end(client, self, &ended);
         }
-        let moves = std::mem::take(&mut lock(&self.jobs).moves);
-        for call in moves {
-            call.fail(self, ended.exception);
-        }
-        if self.is_by_hand {
-            while let Some(call) = { lock(&self.jobs).calls.pop_front() } {
-                call.tell_handler(orb);
-            }
-        }
+        self.end_jobs(orb, &ended);
         self.shut();
         let deadline = client.transport.now().after(DRAIN_TIMEOUT);
         for thread in std::mem::take(&mut *lock(&self.threads)) {
@@ -404,6 +412,21 @@ impl Replies {
             }
             if !is_here && thread.is_finished() {
                 let _panicked = thread.join();
+            }
+        }
+        // What the thread that reads has found while the other one ended.
+        self.end_jobs(orb, &ended);
+    }
+
+    /// Fails what would be sent again; who has threads no longer calls handlers itself.
+    fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
+        let moves = std::mem::take(&mut lock(&self.jobs).moves);
+        for call in moves {
+            call.fail(self, ended.exception);
+        }
+        if self.is_by_hand || self.is_closed() {
+            while let Some(call) = { lock(&self.jobs).calls.pop_front() } {
+                call.tell_handler(orb);
             }
         }
     }
@@ -451,12 +474,29 @@ impl Binding {
     }
 }
 
-/// Why a connection that nobody waits on ends.
-fn gone() -> SystemException {
-    raise::comm_failure(minor::NONE, Completion::No)
-}
-
 /// What is behind these locks is whole at every point where a panic could leave them.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Orb;
+
+    #[test]
+    fn deadlines_of_calls_that_have_ended_are_not_kept() {
+        let server = Orb::builder().listen("127.0.0.1:0").unwrap().build();
+        let server = server.unwrap();
+        let client = Orb::builder().build().unwrap();
+        let url = format!("corbaloc:{}/nobody", server.endpoints()[0].url_address());
+        let object = client.string_to_object(&url).unwrap().unwrap();
+        let object = object.with_round_trip_timeout(Some(Duration::from_secs(3_600)));
+        for _ in 0..3 * ENDED_CALLS_FEW {
+            let poller = object.send_poller("ask", |_| Ok(())).unwrap();
+            assert_eq!(poller.is_ready(u32::MAX), Ok(true));
+        }
+        let noted = lock(&client.0.client.replies_made().unwrap().deadlines).len();
+        assert!(noted <= ENDED_CALLS_FEW + 4, "{noted}");
+    }
 }

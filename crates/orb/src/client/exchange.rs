@@ -274,6 +274,7 @@ impl Client {
         deadlines: Deadlines,
     ) -> Result<(Reply, bool), Failure> {
         for _ in 0..ADDRESSINGS_MAX {
+            let asked_in = target.profile.disposition();
             let (reply, is_clean) = self.ask_once(connection, target, call, deadlines)?;
             if reply.status() != ReplyStatus::NeedsAddressingMode {
                 return Ok((reply, is_clean));
@@ -281,7 +282,7 @@ impl Client {
             self.counters.count(Counter::Readdressings);
             let wanted = wire::read_disposition(reply.body(&reply.message()));
             reply.give_back(self);
-            let obeys = wanted.is_some_and(|wanted| target.profile.address_by(wanted));
+            let obeys = wanted.is_some_and(|wanted| target.profile.address_by(wanted, asked_in));
             if !obeys || !is_clean {
                 break;
             }

@@ -234,13 +234,7 @@ impl Client {
         binding: &'b Binding,
         deadline: Option<Instant64>,
     ) -> Result<PiMutexGuard<'b, Option<ClientConnection>>, Failure> {
-        let taken = match deadline {
-            None => Some(binding.oneway.lock("client.oneway")),
-            Some(deadline) => {
-                let wait = deadline.since(self.transport.now());
-                binding.oneway.lock_within("client.oneway", wait)
-            }
-        };
+        let taken = self.lock_until(&binding.oneway, "client.oneway", deadline);
         let mut kept = taken
             .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))?;
         binding.send_letters_before(&mut kept);

@@ -53,13 +53,7 @@ impl Client {
         let now = self.transport.now();
         let deadlines = Deadlines::of(self, call, now);
         // Another caller may be connecting.
-        let kept = match deadlines.request {
-            None => Some(target.binding.two_way.lock("client.two_way")),
-            Some(deadline) => {
-                let wait = deadline.since(now);
-                target.binding.two_way.lock_within("client.two_way", wait)
-            }
-        };
+        let kept = self.lock_until(&target.binding.two_way, "client.two_way", deadlines.request);
         let Some(mut kept) = kept else {
             let exception = self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
             return Some(Err(Failure::last(exception)));
@@ -91,6 +85,7 @@ impl Client {
         self.counters.count(Counter::RequestsSent);
         for _ in 0..ADDRESSINGS_MAX {
             let id = two_way.next_id();
+            let asked_in = target.profile.disposition();
             two_way.expect(id).map_err(of_the_way)?;
             if let Err(failure) = self.send_two_way(two_way, target, call, id) {
                 self.forget_two_way(two_way, id);
@@ -103,7 +98,7 @@ impl Client {
             self.counters.count(Counter::Readdressings);
             let wanted = wire::read_disposition(reply.body(&reply.message()));
             reply.give_back(self);
-            if !wanted.is_some_and(|wanted| target.profile.address_by(wanted)) {
+            if !wanted.is_some_and(|wanted| target.profile.address_by(wanted, asked_in)) {
                 break;
             }
         }

@@ -7,7 +7,7 @@ use deckwatch_giop::ReplyStatus as Status;
 
 use super::client_info::Point;
 use super::current::{Apart, Slots};
-use super::{ClientRequestInfo, InterceptorError, Registered, ReplyStatus, facts};
+use super::{ClientRequestInfo, InterceptorError, Registered, ReplyStatus, facts, guarded};
 use crate::client::{Attempt, Call, Client, Reply};
 use crate::reference::{Inner, Target};
 use crate::{ObjectRef, SystemException};
@@ -100,7 +100,7 @@ impl ClientFlow {
     fn send_request(&mut self) -> Result<(), InterceptorError> {
         let _apart = Apart::enter(&self.all);
         for interceptor in &self.all.client {
-            interceptor.send_request(&mut self.info)?;
+            guarded(|| interceptor.send_request(&mut self.info))?;
             self.entered += 1;
         }
         Ok(())
@@ -131,11 +131,11 @@ impl ClientFlow {
             self.entered = next;
             self.tell(changed.as_ref().unwrap_or(ending));
             let (interceptor, info) = (&self.all.client[next], &mut self.info);
-            let passed = match info.point {
-                Point::ReceiveReply => interceptor.receive_reply(info).map_err(Into::into),
+            let passed = guarded(|| match info.point {
+                Point::ReceiveReply => Ok(interceptor.receive_reply(info)?),
                 Point::ReceiveException => interceptor.receive_exception(info),
                 Point::ReceiveOther | Point::SendRequest => interceptor.receive_other(info),
-            };
+            });
             if let Err(error) = passed {
                 changed = Some(Ending::from(error));
             }

@@ -1,15 +1,14 @@
 //! The way of one request through the interceptors of the server's side.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use deckwatch_giop::{Message, ReplyStatus as Status, Request};
 
 use super::current::{self, Slots};
 use super::server_info::Point;
-use super::{InterceptorError, Registered, ReplyStatus, Said, ServerRequestInfo, facts};
+use super::{InterceptorError, Registered, ReplyStatus, Said, ServerRequestInfo, facts, guarded};
 use super::{ServerRequestInterceptor as Interceptor, SystemException};
-use crate::{Completion, ObjectRef, Poa, Servant, raise};
+use crate::{ObjectRef, Poa, Servant};
 
 /// One request, from its first starting point to its last ending point.
 pub(crate) struct ServerFlow {
@@ -140,7 +139,7 @@ impl ServerFlow {
         self.reply_contexts
     }
 
-    /// Calls an interceptor; its panic is UNKNOWN.
+    /// Calls an interceptor.
     fn at(
         &mut self,
         point: Point,
@@ -173,8 +172,7 @@ impl ServerFlow {
             exception,
             forward,
         };
-        let panicked = |_| raise::unknown(0, Completion::Maybe);
-        catch_unwind(AssertUnwindSafe(|| call(&mut info))).map_err(panicked)?
+        guarded(|| call(&mut info))
     }
 }
 

@@ -90,20 +90,24 @@ impl Profile {
         )
     }
 
-    /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than before.
-    pub(crate) fn address_by(&self, disposition: u16) -> bool {
-        disposition <= REFERENCE_ADDRESS
-            && self
-                .addressing
-                .disposition
-                .swap(disposition, Ordering::Relaxed)
-                != disposition
+    /// How the object is named now.
+    pub(crate) fn disposition(&self) -> u16 {
+        self.addressing.disposition.load(Ordering::Relaxed)
+    }
+
+    /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than the one that it
+    /// was asked in.
+    pub(crate) fn address_by(&self, wanted: u16, asked_in: u16) -> bool {
+        let is_another = wanted <= REFERENCE_ADDRESS && wanted != asked_in;
+        if is_another {
+            self.addressing.disposition.store(wanted, Ordering::Relaxed);
+        }
+        is_another
     }
 
     /// The object in the way the server wants it named: by its key, unless it has asked for another.
     fn target(&self) -> Target<'_> {
-        let disposition = self.addressing.disposition.load(Ordering::Relaxed);
-        let named = match disposition {
+        let named = match self.disposition() {
             KEY_ADDRESS => None,
             other => self.addressing.target(other),
         };

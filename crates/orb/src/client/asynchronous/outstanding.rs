@@ -68,10 +68,12 @@ struct State {
 }
 
 /// Where it waits.
-struct Place {
+pub(super) struct Place {
     connection: Arc<SharedConnection>,
-    target: Target,
+    pub(super) target: Target,
     id: u32,
+    /// How the object was named.
+    pub(super) asked_in: u16,
 }
 
 /// What a call has ended in.
@@ -228,8 +230,8 @@ impl Outstanding {
     pub(super) fn retry(self: &Arc<Self>, replies: &Replies) {
         let flow = lock(&self.state).flow.take();
         match flow.and_then(|mut flow| flow.end(&Ending::Retry)) {
-            Some(Ending::System(exception)) => self.finish(replies, End::Raised(exception)),
-            _ => self.move_to(replies, None),
+            None => self.move_to(replies, None),
+            Some(changed) => self.conclude(replies, changed.into_attempt()),
         }
     }
 
@@ -302,13 +304,13 @@ impl Outstanding {
             connection,
             target: target.clone(),
             id,
+            asked_in: target.profile.disposition(),
         });
     }
 
-    /// It waits nowhere any more; where it was asked.
-    pub(super) fn leave_place(&self) -> Option<Target> {
-        let place = lock(&self.state).place.take();
-        place.map(|place| place.target)
+    /// It waits nowhere any more; where it did.
+    pub(super) fn leave_place(&self) -> Option<Place> {
+        lock(&self.state).place.take()
     }
 
     /// Has it sent again: to where a server says that the object is, or to where its reference leads.
@@ -440,8 +442,7 @@ impl Outstanding {
 
     /// Tells the server that nobody waits any more.
     fn give_up(&self) {
-        let place = lock(&self.state).place.take();
-        if let Some(place) = place {
+        if let Some(place) = self.leave_place() {
             place
                 .connection
                 .give_up(&self.orb.client, &place.target, place.id);

@@ -73,17 +73,25 @@ impl SharedConnection {
         self.has_ended.load(Ordering::SeqCst)
     }
 
-    pub(super) fn is_idle(&self, now: Instant64, limit: Duration) -> bool {
-        let used = Instant64(self.used.load(Ordering::Relaxed));
-        now.since(used) >= limit && lock(&self.waiting).is_empty()
+    /// Ends it where nobody has used it for so long. Nobody sends meanwhile: a request that has gone out waits for its reply.
+    pub(super) fn end_idle(&self, now: Instant64, limit: Duration) -> bool {
+        let is_unused = || {
+            let used = Instant64(self.used.load(Ordering::Relaxed));
+            now.since(used) >= limit && lock(&self.waiting).is_empty()
+        };
+        if !is_unused() {
+            return false;
+        }
+        let sending = self.sending.try_lock("client.shared");
+        let is_idle = sending.is_some() && is_unused();
+        if is_idle {
+            self.cut();
+        }
+        is_idle
     }
 
     fn sending(&self, client: &Client, until: Option<Instant64>) -> Result<Sending<'_>, Failure> {
-        let Some(until) = until else {
-            return Ok(self.sending.lock("client.shared"));
-        };
-        let wait = until.since(client.transport.now());
-        let taken = self.sending.lock_within("client.shared", wait);
+        let taken = client.lock_until(&self.sending, "client.shared", until);
         taken.ok_or_else(|| Failure::last(client.timed_out(own::TIMED_OUT_SENDING, Completion::No)))
     }
 
@@ -136,7 +144,7 @@ impl SharedConnection {
         }
     }
 
-    /// A part of a message may have gone: nothing can follow it.
+    /// Nothing can follow what has gone.
     fn cut(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.stream.shutdown();
@@ -239,14 +247,15 @@ impl SharedConnection {
             client.slab.take_back(arrived.buffer);
             return Ok(());
         };
-        let target = waiting.leave_place();
+        let place = waiting.leave_place();
         let reply = Reply::read(arrived, head);
         if reply.status() == ReplyStatus::NeedsAddressingMode {
             client.counters.count(Counter::Readdressings);
             let wanted = wire::read_disposition(reply.body(&reply.message()));
             reply.give_back(client);
-            let obeys = target.is_some_and(|target| {
-                wanted.is_some_and(|wanted| target.profile.address_by(wanted))
+            let obeys = place.zip(wanted).is_some_and(|(place, wanted)| {
+                let profile = &place.target.profile;
+                profile.address_by(wanted, place.asked_in)
             });
             let refused = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
             match obeys {

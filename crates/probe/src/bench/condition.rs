@@ -1,6 +1,6 @@
 //! Where the ends of a bench run, and in which class.
 
-use deckwatch_os::schedule::affinity;
+use deckwatch_os::schedule::{Class, affinity, set_class};
 
 use super::error::BenchError;
 use super::program::Place;
@@ -22,11 +22,6 @@ impl Condition {
     /// Every one.
     pub const ALL: [Self; 4] = [Self::Pinned, Self::Spinning, Self::TwoCores, Self::Default];
 
-    /// Targets are judged here.
-    pub(super) const fn is_judged(self) -> bool {
-        matches!(self, Self::Pinned | Self::Spinning)
-    }
-
     /// Places of server and client, and the processors left for the bench itself.
     pub(crate) fn places(self) -> Result<Places, BenchError> {
         let all = affinity().map_err(|source| BenchError::System {
@@ -34,7 +29,9 @@ impl Condition {
             source,
         })?;
         let place = |processor, fifo| Place { processor, fifo };
-        let fifo = Some(FIFO_PRIORITY);
+        let wants_fifo = matches!(self, Self::Pinned | Self::TwoCores);
+        let may_be_fifo = wants_fifo && may_be_real_time();
+        let fifo = may_be_fifo.then_some(FIFO_PRIORITY);
         let (server, client, own) = match (self, all.as_slice()) {
             (Self::Default, _) => (place(None, None), place(None, None), all),
             (Self::Pinned, [rest @ .., last]) => {
@@ -44,8 +41,6 @@ impl Condition {
             }
             (Self::TwoCores | Self::Spinning, [rest @ .., first, last]) => {
                 let own = if rest.is_empty() { &all[..] } else { rest };
-                // Who spins would keep a processor for himself for ever in a real-time class.
-                let fifo = fifo.filter(|_| self == Self::TwoCores);
                 (
                     place(Some(*last), fifo),
                     place(Some(*first), fifo),
@@ -56,6 +51,7 @@ impl Condition {
         };
         Ok(Places {
             condition: self,
+            is_refused: wants_fifo && !may_be_fifo,
             server,
             client,
             own,
@@ -67,6 +63,8 @@ impl Condition {
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     pub(crate) condition: Condition,
+    /// The condition asks for SCHED_FIFO, and this host does not permit it: the ends share their time.
+    pub(crate) is_refused: bool,
     pub(crate) server: Place,
     pub(crate) client: Place,
     /// Processors for the bench itself.
@@ -74,20 +72,38 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// Targets are judged here.
+    pub(super) const fn are_judged(&self) -> bool {
+        matches!(self.condition, Condition::Pinned | Condition::Spinning) && !self.is_refused
+    }
+
     pub(crate) fn words(&self) -> String {
+        let class = match self.server.fifo {
+            Some(priority) => format!("SCHED_FIFO {priority}"),
+            None if self.is_refused => {
+                "SCHED_OTHER for want of permission for SCHED_FIFO".to_owned()
+            }
+            None => "SCHED_OTHER".to_owned(),
+        };
         match (self.condition, self.server.processor, self.client.processor) {
             (Condition::Pinned, Some(processor), _) => {
-                format!("both ends on processor {processor}, SCHED_FIFO {FIFO_PRIORITY}, blocking")
+                format!("both ends on processor {processor}, {class}, blocking")
             }
-            (Condition::TwoCores, Some(server), Some(client)) => format!(
-                "server on processor {server}, client on {client}, SCHED_FIFO {FIFO_PRIORITY}, blocking"
-            ),
+            (Condition::TwoCores, Some(server), Some(client)) => {
+                format!("server on processor {server}, client on {client}, {class}, blocking")
+            }
             (Condition::Spinning, Some(server), Some(client)) => {
-                format!("server on processor {server}, client on {client}, SCHED_OTHER, spinning")
+                format!("server on processor {server}, client on {client}, {class}, spinning")
             }
-            _ => "wherever the kernel puts them, SCHED_OTHER, blocking".to_owned(),
+            _ => format!("wherever the kernel puts them, {class}, blocking"),
         }
     }
+}
+
+/// Whether threads of this process may be in the real-time class: tried by one that ends with that.
+fn may_be_real_time() -> bool {
+    let tried = std::thread::spawn(|| set_class(Class::Fifo(HIGH_PRIORITY)).is_ok());
+    tried.join().unwrap_or(false)
 }
 
 /// Above the kernel's own interrupt threads, which run at 50 too and share with it by turns.
@@ -95,3 +111,46 @@ pub(crate) const FIFO_PRIORITY: u8 = 50;
 
 /// Of the client that shall not wait for the others.
 pub(crate) const HIGH_PRIORITY: u8 = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_that_is_refused_is_not_told_and_not_judged() {
+        let place = Place {
+            processor: Some(3),
+            fifo: None,
+        };
+        let refused = Places {
+            condition: Condition::Pinned,
+            is_refused: true,
+            server: place,
+            client: place,
+            own: vec![0],
+        };
+        let words = refused.words();
+        assert!(
+            words.starts_with("both ends on processor 3, SCHED_OTHER"),
+            "{words}"
+        );
+        assert!(!refused.are_judged());
+        let place = place_of(FIFO_PRIORITY);
+        let granted = Places {
+            is_refused: false,
+            server: place,
+            client: place,
+            ..refused
+        };
+        let words = granted.words();
+        assert!(words.contains("SCHED_FIFO 50, blocking"), "{words}");
+        assert!(granted.are_judged());
+    }
+
+    const fn place_of(fifo: u8) -> Place {
+        Place {
+            processor: Some(3),
+            fifo: Some(fifo),
+        }
+    }
+}

@@ -84,6 +84,7 @@ pub fn run(
     let bench = |whole: &Whole<'_>| whole.bench(started_at, &before.until(&Readings::take()));
     'all: for condition in &settings.conditions {
         let places = condition.places()?;
+        whole.is_placed &= !places.is_refused;
         // The bench itself stays out of the way; where it may not move, its own work shows as pressure.
         let allowed = deckwatch_os::schedule::affinity().unwrap_or_default();
         let _stays = set_affinity(&places.own);
@@ -161,7 +162,7 @@ impl Whole<'_> {
         let mut part = Part {
             kind,
             condition: places.words(),
-            is_judged: places.condition.is_judged(),
+            is_judged: places.are_judged(),
             variant: Variant::Plain,
             cases: Vec::new(),
             counts: Vec::new(),

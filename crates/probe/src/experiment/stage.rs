@@ -89,9 +89,9 @@ impl<'t> Stage<'t> {
         let _stays = set_affinity(&places.own);
         Ok(Self {
             staging: staging.clone(),
+            is_placed: !places.is_refused,
             places,
             skipped: Vec::new(),
-            is_placed: true,
             is_whole: true,
             tell,
             round: 0,

@@ -4,14 +4,16 @@ mod end;
 pub(crate) mod table;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use clap::builder::RangedI64ValueParser;
+use deckwatch_meter::result::save_whole;
 use deckwatch_os::signal;
 use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
+use deckwatch_report::RESULT_FILE;
 use deckwatch_scenario::run::make_result_folder;
 
 use crate::mission_args::duration;
@@ -181,8 +183,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    measure(&settings, &common)?;
-    Ok(ExitCode::SUCCESS)
+    measure(&settings, &common)
 }
 
 fn settings(kinds: &[Kind], common: &Common) -> anyhow::Result<Settings> {
@@ -211,7 +212,7 @@ fn settings(kinds: &[Kind], common: &Common) -> anyhow::Result<Settings> {
     })
 }
 
-fn measure(settings: &Settings, common: &Common) -> anyhow::Result<()> {
+fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
     signal::catch_ending().context("Signals cannot be caught.")?;
     let name = match settings.kinds[..] {
         [kind] => format!("bench-{}", kind.word()),
@@ -220,26 +221,24 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<()> {
     let folder = make_result_folder(common.output.as_deref(), &name, SystemTime::now())?;
     let mut progress = table::Progress::new();
     // What was found before a bench fails, or is killed, is not lost.
-    let mut keep = |found: &Bench| drop(write(&folder, found));
+    let path = folder.join(RESULT_FILE);
+    let mut keep = |found: &Bench| drop(save_whole(found, &path));
     let found = bench::run(settings, &mut |at| progress.show(at), &mut keep);
     drop(progress);
     let found = found?;
-    let text = write(&folder, &found)?;
+    // What cannot be written is shown all the same.
+    let written = save_whole(&found, &path);
     let mut out = anstream::stdout();
     if common.json {
-        writeln!(out, "{text}")?;
+        writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
     } else {
         table::print(&mut out, &found)?;
-        writeln!(out, "\nResult: {}", folder.join("result.json").display())?;
+        if written.is_ok() {
+            writeln!(out, "\nResult: {}", path.display())?;
+        }
     }
-    Ok(out.flush()?)
-}
-
-fn write(folder: &Path, found: &Bench) -> anyhow::Result<String> {
-    let text = serde_json::to_string_pretty(found)?;
-    std::fs::write(folder.join("result.json"), &text)
-        .with_context(|| format!("{} cannot be written.", folder.display()))?;
-    Ok(text)
+    out.flush()?;
+    Ok(written.map(|()| ExitCode::SUCCESS)?)
 }
 
 fn calls(octets: &[u32], structs: &[u32]) -> Vec<Case> {

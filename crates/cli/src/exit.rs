@@ -1,5 +1,6 @@
 //! Exit statuses, and how an error is said.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use deckwatch_meter::result::VerdictKind;
@@ -32,9 +33,11 @@ impl From<Status> for ExitCode {
 pub(crate) fn print_error(error: &anyhow::Error) {
     use anstyle::{AnsiColor, Style};
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    anstream::eprintln!("{red}error{red:#}: {error}");
+    // The exit status tells it too where nobody hears this.
+    let mut out = anstream::stderr();
+    let _unheard = writeln!(out, "{red}error{red:#}: {error}");
     for cause in error.chain().skip(1) {
-        anstream::eprintln!("  because: {cause}");
+        let _unheard = writeln!(out, "  because: {cause}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the commands of the papers' experiments share: their common arguments, the result folder, and the hidden ends.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,7 +10,7 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use deckwatch_meter::experiment::{ExperimentDocument, FigureKind};
 use deckwatch_os::signal;
-use deckwatch_probe::bench::{BenchError, Condition, Progress};
+use deckwatch_probe::bench::{BROKEN_OFF, BenchError, Condition, Progress};
 use deckwatch_probe::experiment::Staging;
 use deckwatch_report::{REPORT_FILE, RESULT_FILE};
 use deckwatch_scenario::run::make_result_folder;
@@ -113,6 +113,8 @@ impl Common {
         experiment: impl FnOnce(&mut dyn FnMut(&Progress)) -> Result<ExperimentDocument, BenchError>,
     ) -> anyhow::Result<ExitCode> {
         signal::catch_ending().context("Signals cannot be caught.")?;
+        // Before anything is measured: a folder that is not to be had would lose it all.
+        let folder = make_result_folder(self.output.as_deref(), name, SystemTime::now())?;
         let mut progress = table::Progress::new();
         let mut shown: Option<(usize, Instant)> = None;
         let found = experiment(&mut |at| {
@@ -127,20 +129,33 @@ impl Common {
         });
         drop(progress);
         let found = found?;
-        let folder = make_result_folder(self.output.as_deref(), name, SystemTime::now())?;
-        found.save(&folder.join(RESULT_FILE))?;
-        let report = folder.join(REPORT_FILE);
-        deckwatch_report::write_page(&report, &deckwatch_report::experiment_page(&found)?)?;
+        // What cannot be written is shown all the same.
+        let written = write(&found, &folder);
         let mut out = anstream::stdout();
         if self.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
         } else {
             print(&mut out, &found)?;
-            writeln!(out, "\nReport: {}", report.display())?;
+            if let Ok(report) = &written {
+                writeln!(out, "\nReport: {}", report.display())?;
+            }
         }
         out.flush()?;
-        Ok(ExitCode::SUCCESS)
+        written?;
+        let broken_off = found.warnings.iter().find(|it| it.kind == BROKEN_OFF);
+        match broken_off {
+            Some(warning) => Err(anyhow::anyhow!("{}", warning.text)),
+            None => Ok(ExitCode::SUCCESS),
+        }
     }
+}
+
+/// Writes the result and its report; gives the report's path.
+fn write(found: &ExperimentDocument, folder: &Path) -> anyhow::Result<PathBuf> {
+    found.save(&folder.join(RESULT_FILE))?;
+    let report = folder.join(REPORT_FILE);
+    deckwatch_report::write_page(&report, &deckwatch_report::experiment_page(found)?)?;
+    Ok(report)
 }
 
 /// How often a line of progress is shown.

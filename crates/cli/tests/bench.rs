@@ -1,17 +1,12 @@
 //! `deckwatch bench`: what is put into the servant shows, in its times and in its counts, and a bench that is ended early keeps what it has.
 
-use std::io::Read as _;
+mod measuring;
+
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use measuring::{Measuring, folder};
 use serde_json::Value;
-
-/// A folder that is not there yet.
-fn folder(test: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("deckwatch-{test}-{}", std::process::id()));
-    let _left_over = std::fs::remove_dir_all(&folder);
-    folder
-}
 
 fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {
     let folder = folder(test);
@@ -80,25 +75,9 @@ fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
 #[test]
 fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
     let (mut command, folder) = bench("bench-ended", &["--rounds", "10000"]);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
-    // Once a later round has begun, the first is kept.
-    let mut progress = child.stderr.take().expect("piped");
-    let mut heard = Vec::new();
-    let mut octet = [0];
-    while !String::from_utf8_lossy(&heard).contains("round 2") {
-        let count = progress.read(&mut octet).expect("readable");
-        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&heard));
-        heard.push(octet[0]);
-    }
-    let pid = child.id().to_string();
-    let told = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(told.expect("kill is there").success());
-    std::thread::spawn(move || std::io::copy(&mut progress, &mut std::io::sink()));
-    let document = document(&child.wait_with_output().expect("it ends"));
+    let measuring = Measuring::until_round_2(&mut command);
+    measuring.send("-INT");
+    let document = document(&measuring.output());
     let pairs = ours(&document)["pairs"].as_array().expect("a list").len();
     assert!((1..10_000).contains(&pairs), "{pairs}");
     let warned = document["warnings"].as_array().expect("a list");
@@ -107,6 +86,25 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
             .iter()
             .any(|warning| warning["kind"] == "ended-early")
     );
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_bench_whose_end_is_killed_keeps_what_it_has_and_says_so() {
+    let (mut command, folder) = bench("bench-killed", &["--rounds", "10000"]);
+    let measuring = Measuring::until_round_2(&mut command);
+    measuring.kill_end(&["bench", "end", "orb-client"]);
+    let output = measuring.output();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaints}");
+    assert!(complaints.contains("it was killed"), "{complaints}");
+    let kept = std::fs::read(folder.join("result.json")).expect("the result is kept");
+    let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+    assert!(!ours(&kept)["pairs"].as_array().expect("a list").is_empty());
+    let warned = kept["warnings"].as_array().expect("a list");
+    let broken_off = warned.iter().find(|it| it["kind"] == "broken-off");
+    let text = broken_off.expect("a warning")["text"].to_string();
+    assert!(text.contains("it was killed"), "{text}");
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 

@@ -1,18 +1,13 @@
 //! The experiments of the papers: each in a few seconds, with what is put in on purpose found again.
 
+mod measuring;
+
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-
-/// A folder that is not there yet.
-fn folder(test: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("deckwatch-{test}-{}", std::process::id()));
-    let _left_over = std::fs::remove_dir_all(&folder);
-    folder
-}
+use measuring::{Measuring, folder};
 
 /// Quick and in the time-sharing class, so that it runs anywhere.
 fn experiment(name: &str, test: &str, more: &[&str]) -> (Command, PathBuf) {
@@ -199,26 +194,9 @@ fn locks_put_into_the_servant_are_counted() {
 fn an_experiment_ended_early_keeps_what_it_has_and_says_so() {
     let more = ["--rounds", "1000", "--types", "char", "--size-max", "1"];
     let (mut command, folder) = experiment("marshal", "marshal-ended", &more);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
-    // Once a later round has begun, the first is kept.
-    let mut progress = child.stderr.take().expect("piped");
-    let mut heard = Vec::new();
-    let mut octet = [0];
-    while !String::from_utf8_lossy(&heard).contains("round 2") {
-        let count = progress.read(&mut octet).expect("readable");
-        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&heard));
-        heard.push(octet[0]);
-    }
-    let pid = child.id().to_string();
-    let told = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(told.expect("kill is there").success());
-    std::thread::spawn(move || std::io::copy(&mut progress, &mut std::io::sink()));
-    let output = child.wait_with_output().expect("it ends");
-    let document = found(&output, &folder);
+    let measuring = Measuring::until_round_2(&mut command);
+    measuring.send("-INT");
+    let document = found(&measuring.output(), &folder);
     assert!(of(&document, "deckwatch").count() >= 1);
     assert!(
         document
@@ -226,4 +204,48 @@ fn an_experiment_ended_early_keeps_what_it_has_and_says_so() {
             .iter()
             .any(|warning| warning.kind == "ended-early")
     );
+}
+
+#[test]
+fn an_experiment_whose_end_is_killed_keeps_what_it_has_and_says_so() {
+    let more = ["--rounds", "1000", "--types", "char", "--size-max", "1"];
+    let (mut command, folder) = experiment("marshal", "marshal-killed", &more);
+    let measuring = Measuring::until_round_2(&mut command);
+    measuring.kill_end(&["experiment-end", "client"]);
+    let output = measuring.output();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaints}");
+    assert!(complaints.contains("it was killed"), "{complaints}");
+    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
+    assert!(of(&document, "deckwatch").count() >= 1);
+    let broken_off = document.warnings.iter().find(|it| it.kind == "broken-off");
+    assert!(
+        broken_off
+            .expect("a warning")
+            .text
+            .contains("it was killed")
+    );
+    assert!(folder.join("report.html").exists());
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn nothing_is_measured_for_a_folder_that_is_taken() {
+    let (mut command, folder) = experiment("marshal", "marshal-taken", &["--types", "char"]);
+    std::fs::create_dir_all(folder.join("of somebody else")).expect("a folder");
+    let output = command.output().expect("it runs");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaints}");
+    assert!(complaints.starts_with("error: The folder"), "{complaints}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn an_experiment_that_nobody_can_hear_is_carried_out_all_the_same() {
+    let more = ["--types", "char", "--size-max", "1"];
+    let (mut command, folder) = experiment("marshal", "marshal-unheard", &more);
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    command.stderr(full().expect("a device"));
+    let output = command.output().expect("it runs");
+    assert!(of(&found(&output, &folder), "deckwatch").count() >= 1);
 }

@@ -7,8 +7,8 @@ mod file;
 
 use std::collections::BTreeMap;
 
-pub use file::{ResultError, json_schema};
-pub(crate) use file::{load_versioned, save_whole};
+pub(crate) use file::load_versioned;
+pub use file::{ResultError, json_schema, save_whole};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

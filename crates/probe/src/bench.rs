@@ -37,6 +37,9 @@ pub use mirror::Inserted;
 pub use run::{Progress, Settings, run};
 pub use variant::Variant;
 
+/// The kind of the warning in a document of what could not go on to its end; the text has the reason.
+pub const BROKEN_OFF: &str = "broken-off";
+
 /// The interfaces that are called.
 #[allow(
     clippy::redundant_closure,

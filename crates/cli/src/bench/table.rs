@@ -44,7 +44,8 @@ impl Progress {
             rounds => format!("{what}: round {} of {rounds}", at.round),
         };
         if line != self.last {
-            anstream::eprintln!("{line}");
+            // Nobody may hear it, as on a full disk: the bench goes on.
+            let _unheard = writeln!(anstream::stderr(), "{line}");
             self.last = line;
         }
     }

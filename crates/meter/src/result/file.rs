@@ -110,8 +110,11 @@ pub(crate) fn load_versioned<T: DeserializeOwned>(
     serde_json::from_str(&text).map_err(damaged)
 }
 
-/// Writes a document first beside its place, then moves it there.
-pub(crate) fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultError> {
+/// Writes a document first beside its place, then moves it there: what stood there before stays where the new one does not fit on the disk.
+///
+/// # Errors
+/// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot.
+pub fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultError> {
     let file_error = |source| ResultError::File {
         path: path.to_owned(),
         source,
@@ -128,7 +131,10 @@ pub(crate) fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), 
         .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()));
     written
         .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(file_error)
+        .map_err(|source| {
+            let _never_made = std::fs::remove_file(&partial);
+            file_error(source)
+        })
 }
 
 /// The JSON Schema of a result document, as it is published in `docs/schema`.
@@ -200,6 +206,17 @@ mod tests {
             1,
             "nothing is left beside it"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_put_in_its_place_leaves_nothing_beside_it() {
+        let tree = Tree::new("unwritable-result");
+        let path = tree.root().join("result.json");
+        std::fs::create_dir_all(path.join("of somebody else")).expect("a folder in its place");
+        let error = document().save(&path).expect_err("no place for it");
+        assert!(matches!(error, ResultError::File { .. }), "{error}");
+        let names = std::fs::read_dir(tree.root()).expect("a folder").count();
+        assert_eq!(names, 1);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl<'s> Contest<'s> {
                         continue;
                     }
                     tell(&self.progress(round, index, who));
-                    match self.pair(index, who, *sizes, round == 0) {
+                    match self.turn(index, who, *sizes, round == 0) {
                         Ok(true) => {}
                         Ok(false) => return Ok(false),
                         Err(error) if self.contestants[who].name == "deckwatch" => {
@@ -220,6 +220,27 @@ impl<'s> Contest<'s> {
         sizes.collect()
     }
 
+    /// A pair of a peer, or as many as it needs to rehearse; false where the user wants to end.
+    fn turn(
+        &mut self,
+        index: usize,
+        who: usize,
+        sizes: (usize, usize),
+        is_rehearsal: bool,
+    ) -> Result<bool, BenchError> {
+        // What compiles itself as it runs has not done so yet, whichever half of a pair it is.
+        let times = match self.contestants[who].name {
+            "jacorb" if is_rehearsal => REHEARSALS,
+            _ => 1,
+        };
+        for _ in 0..times {
+            if !self.pair(index, who, sizes, is_rehearsal)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// A run of the baseline, and directly behind it one of a peer; false where the user wants to end. A rehearsal is not kept.
     fn pair(
         &mut self,
@@ -231,20 +252,6 @@ impl<'s> Contest<'s> {
         let (case, limits) = (self.cases[index], self.limits());
         let contestant = &mut self.contestants[who];
         let pause = || pause(self.places.condition, limits);
-        if is_rehearsal {
-            // What compiles itself as it runs has not done so yet.
-            let times = if contestant.name == "jacorb" {
-                REHEARSALS
-            } else {
-                1
-            };
-            for _ in 0..times {
-                if contestant.peer.call(case, limits)?.is_none() {
-                    return Ok(false);
-                }
-                pause();
-            }
-        }
         let baseline = match case.beside {
             Beside::RawTcp => self.raw.exchange(case, sizes, limits)?,
             Beside::Octets => contestant.peer.call(case.as_octets(), limits)?,
@@ -287,8 +294,19 @@ impl<'s> Contest<'s> {
         Ok(all.map(result).collect())
     }
 
-    /// The baseline beside sockperf's, in pairs too.
+    /// The baseline beside sockperf's, in pairs too. What was measured stands without it.
     pub(super) fn check_baseline(
+        &mut self,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Option<BaselineCheck> {
+        let checked = self.beside_sockperf(tell);
+        checked.unwrap_or_else(|error| {
+            self.skip("sockperf", error.to_string());
+            None
+        })
+    }
+
+    fn beside_sockperf(
         &mut self,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Option<BaselineCheck>, BenchError> {
@@ -402,7 +420,7 @@ const RUN_COUNT_MAX: usize = 100_000;
 /// A longer run of real-time threads that leave nothing is stalled once a second.
 pub(super) const REAL_TIME_RUN: std::time::Duration = std::time::Duration::from_millis(850);
 
-/// Runs of what compiles itself while it runs, before any is kept.
+/// Pairs of what compiles itself while it runs, before any is kept.
 const REHEARSALS: usize = 8;
 
 /// Pairs of the check with sockperf, each of which takes more than a second.

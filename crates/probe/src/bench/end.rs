@@ -19,11 +19,7 @@ use super::error::BenchError;
 use super::mirror::Inserted;
 use super::variant::Variant;
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
-#[allow(
-    unused_imports,
-    reason = "the experiments' ends are told in the same words"
-)]
-pub(crate) use commands::{Command, Samples, commands};
+use commands::commands;
 
 /// What an end does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -92,8 +92,15 @@ fn resident(process: u32) -> Result<(u64, u64), BenchError> {
         let number = line.and_then(|line| line.split_whitespace().nth(1));
         number.and_then(|number| number.parse::<u64>().ok())
     };
-    let octets = |name: &str| kibibytes(name).unwrap_or(0) * 1_024;
-    Ok((octets("VmRSS"), octets("RssAnon")))
+    let octets = |name: &str| {
+        // A process that has ended has none of its own any more.
+        let kibibytes = kibibytes(name).ok_or_else(|| BenchError::EndFailed {
+            what: format!("The server, process {process}"),
+            reason: format!("its status does not say {name}"),
+        })?;
+        Ok(kibibytes * 1_024)
+    };
+    Ok((octets("VmRSS")?, octets("RssAnon")?))
 }
 
 /// A request without arguments, as octets.

@@ -3,8 +3,7 @@
 use super::case::Case;
 use super::end::Role;
 use super::error::BenchError;
-#[allow(unused_imports, reason = "the experiments hear other ends too")]
-pub(crate) use super::process::{End, Ran, RunLimits, Said};
+pub(crate) use super::process::{End, Ran, RunLimits};
 pub(crate) use super::program::{Place, Program, Shape};
 
 /// What a peer consists of.
@@ -86,7 +85,8 @@ impl Peer {
         self.run(kind, sizes, case.period_ns.unwrap_or(0), limits)
     }
 
-    fn run(
+    /// One run of what the client is told by that word; `None` where the user wants to end.
+    pub(crate) fn run(
         &mut self,
         kind: &str,
         sizes: (usize, usize),

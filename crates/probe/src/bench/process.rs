@@ -1,15 +1,15 @@
 //! One process of a bench: told lines, it answers with lines and with round trips.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use deckwatch_os::signal;
 
 use super::error::BenchError;
-use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE};
+use crate::limits::{BENCH_SAMPLES_MAX, END_PATIENCE, REAL_TIME_UNBLOCKED_MAX};
 
 /// What an end says.
 pub(crate) enum Said {
@@ -85,7 +85,7 @@ impl End {
         loop {
             match self.said.recv_timeout(LOOK) {
                 Ok(said) => return Ok(Some(said)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("it has ended")),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) if signal::ending().is_some() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
                     return Err(BenchError::Silent {
@@ -148,11 +148,33 @@ impl End {
             .map(|input| input.write_all(line.as_bytes()));
         match told {
             Some(Ok(())) => Ok(()),
-            _ => Err(self.failed("it no longer listens")),
+            _ => Err(self.ended()),
         }
     }
 
-    #[allow(dead_code, reason = "what the experiments tell their clients")]
+    /// Why nothing more comes of it: how it ended, where it has.
+    fn ended(&mut self) -> BenchError {
+        match self.await_exit() {
+            None => self.failed("it no longer speaks, and has not ended"),
+            Some(status) if status.signal() == Some(SIGKILL) => self.failed(&format!(
+                "it was killed: by somebody, or by the kernel, for want of memory or because a real-time thread ran for \
+                 {REAL_TIME_UNBLOCKED_MAX:?} without blocking"
+            )),
+            Some(status) => self.failed(&format!("it has ended ({status})")),
+        }
+    }
+
+    /// How it ended, if it does soon.
+    fn await_exit(&mut self) -> Option<ExitStatus> {
+        for _ in 0..EXIT_LOOKS {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(EXIT_LOOK);
+        }
+        None
+    }
+
     /// One run of a client whose round trips are asked for; `None` where the user wants to end.
     pub(crate) fn run(
         &mut self,
@@ -160,24 +182,7 @@ impl End {
         sizes: (usize, usize),
         limits: RunLimits,
     ) -> Result<Option<Vec<u32>>, BenchError> {
-        self.begin_run(kind, sizes, limits)?;
-        self.finish_run(limits)
-    }
-
-    #[allow(dead_code, reason = "what the experiments tell their clients")]
-    /// Tells a client to run, each call directly behind the one before.
-    pub(crate) fn begin_run(
-        &mut self,
-        kind: &str,
-        sizes: (usize, usize),
-        limits: RunLimits,
-    ) -> Result<(), BenchError> {
-        self.begin(kind, sizes, 0, limits)
-    }
-
-    #[allow(dead_code, reason = "what the experiments tell their clients")]
-    /// The round trips of a client that was told to run; `None` where the user wants to end.
-    pub(crate) fn finish_run(&mut self, limits: RunLimits) -> Result<Option<Vec<u32>>, BenchError> {
+        self.begin(kind, sizes, 0, limits)?;
         match self.finish(limits)? {
             Some(Ran::RoundTrips(samples)) => Ok(Some(samples)),
             Some(Ran::Sum { .. }) => Err(self.failed("it answered with a sum")),
@@ -217,7 +222,7 @@ impl End {
                 Some(Said::Line(line)) => Err(self.failed(&line)),
                 None => Ok(None),
             },
-            _ => Err(self.failed(&said)),
+            _ => Err(self.failed(said.strip_prefix("error ").unwrap_or(&said))),
         }
     }
 }
@@ -238,16 +243,16 @@ impl Drop for End {
     fn drop(&mut self) {
         // The end of its input is what ends it; one that hangs is killed.
         self.input = None;
-        for _ in 0..EXIT_LOOKS {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(EXIT_LOOK);
+        if self.await_exit().is_some() {
+            return;
         }
         let _ended_meanwhile = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
+
+/// The signal that nobody survives.
+const SIGKILL: i32 = 9;
 
 /// How often, and how far apart, a process that shall end is looked at.
 const EXIT_LOOKS: usize = 100;

@@ -79,6 +79,7 @@ pub fn run(
         skipped: Vec::new(),
         is_placed: true,
         is_ended: false,
+        broken_off: None,
     };
     whole.find_programs(tell);
     let bench = |whole: &Whole<'_>| whole.bench(started_at, &before.until(&Readings::take()));
@@ -95,8 +96,9 @@ pub fn run(
                 let _goes_anyway = ended;
                 break 'all;
             }
-            ended?;
+            whole.broken_off = ended.as_ref().err().map(ToString::to_string);
             keep(&bench(&whole));
+            ended?;
         }
         let _as_before = set_affinity(&allowed);
     }
@@ -120,6 +122,8 @@ struct Whole<'s> {
     skipped: Vec<Skip>,
     is_placed: bool,
     is_ended: bool,
+    /// Why it cannot go on.
+    broken_off: Option<String>,
 }
 
 impl Whole<'_> {
@@ -218,15 +222,16 @@ impl Whole<'_> {
             rounds: self.settings.rounds,
         };
         let mut contest = Contest::start(self.settings, subject, &self.programs)?;
-        let went_through = contest.run(tell)?;
+        let ran = contest.run(tell);
         part.cases = contest.results()?;
-        if went_through && part.kind == Kind::Call && part.variant == Variant::Plain {
-            part.baseline_check = contest.check_baseline(tell)?;
+        if matches!(ran, Ok(true)) && part.kind == Kind::Call && part.variant == Variant::Plain {
+            part.baseline_check = contest.check_baseline(tell);
         }
         self.is_placed &= contest.is_placed;
         self.skipped.append(&mut contest.skipped);
+        // What was found before somebody failed is kept.
         self.parts.push(part);
-        Ok(())
+        ran.map(drop)
     }
 
     fn bench(&self, started_at: SystemTime, disturbance: &Disturbance) -> Bench {
@@ -299,6 +304,14 @@ impl Whole<'_> {
             &format!(
                 "The middle half of some ratios lies {:.0}% apart: repeat on a quieter machine, or with more rounds.",
                 widest * 1e2
+            ),
+        );
+        warn(
+            self.broken_off.is_some(),
+            super::BROKEN_OFF,
+            &format!(
+                "The bench could not go on: {}",
+                self.broken_off.as_deref().unwrap_or_default()
             ),
         );
         warn(

@@ -1,6 +1,7 @@
 //! A second instrument for the baseline: sockperf's TCP ping-pong of the same size. It prints half round trips unless asked for whole ones; it is.
 
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ impl Sockperf {
             .stderr(Stdio::null())
             .spawn()
             .map_err(cannot)?;
-        let started = Self {
+        let mut started = Self {
             server,
             port,
             client: places.1,
@@ -60,9 +61,15 @@ impl Sockperf {
         Ok(started)
     }
 
-    fn await_listening(&self) -> Result<(), BenchError> {
+    fn await_listening(&mut self) -> Result<(), BenchError> {
         let until = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            if let Ok(Some(status)) = self.server.try_wait() {
+                return Err(BenchError::EndFailed {
+                    what: "sockperf's server".to_owned(),
+                    reason: format!("it has ended ({status})"),
+                });
+            }
             if Instant::now() > until {
                 return Err(BenchError::Silent {
                     what: "sockperf's server".to_owned(),
@@ -91,7 +98,11 @@ impl Sockperf {
         let said = String::from_utf8_lossy(&output.stdout);
         parse(&said).ok_or_else(|| BenchError::EndFailed {
             what: "sockperf".to_owned(),
-            reason: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            reason: format!(
+                "it has ended ({}) without its percentiles: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
         })
     }
 }
@@ -117,14 +128,17 @@ fn placed(place: Place) -> Command {
         words.extend(["taskset", "-c"].map(str::to_owned));
         words.push(processor.to_string());
     }
-    match words.split_first() {
+    let mut command = match words.split_first() {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest);
             command
         }
         None => Command::new("env"),
-    }
+    };
+    // A group of its own: Ctrl-C is for the bench.
+    command.process_group(0);
+    command
 }
 
 /// Takes the percentiles out of what it prints; nothing where they are not of whole round trips.

@@ -57,10 +57,10 @@ pub fn costs(
 ) -> Result<ExperimentDocument, BenchError> {
     let mut stage = Stage::new(&asked.staging, tell)?;
     let mut systems = vec![stage.ours(Extra::default())?];
-    systems.extend(stage.omniorb(Extra::default())?);
+    systems.extend(stage.omniorb(Extra::default()));
     let factors = Extra { factors: true };
     let mut beside = vec![stage.ours(factors)?];
-    beside.extend(stage.omniorb(factors)?);
+    beside.extend(stage.omniorb(factors));
     beside.push(raw(&mut stage, &systems[0].reference)?);
     stage.expect(systems.len() + asked.rates_hz.len() * beside.len());
     let mut counted: Vec<[Kept; 2]> = systems.iter().map(|_| Default::default()).collect();
@@ -71,16 +71,16 @@ pub fn costs(
         stage.begin_round(round);
         for turn in 0..systems.len() {
             let index = (turn + round) % systems.len();
-            if !count(&mut stage, asked, &mut systems[index], &mut counted[index])? {
-                stage.broken_off();
+            let (system, kept) = (&mut systems[index], &mut counted[index]);
+            if !stage.turn(system.name, |stage| count(stage, asked, system, kept)) {
                 break 'rounds;
             }
         }
         for (&rate, left) in asked.rates_hz.iter().zip(&mut left) {
             for turn in 0..beside.len() {
                 let index = (turn + round) % beside.len();
-                if !share(&mut stage, &mut beside[index], rate, &mut left[index])? {
-                    stage.broken_off();
+                let (system, kept) = (&mut beside[index], &mut left[index]);
+                if !stage.turn(system.name, |stage| share(stage, system, rate, kept)) {
                     break 'rounds;
                 }
             }

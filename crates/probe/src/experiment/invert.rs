@@ -70,8 +70,11 @@ pub fn invert(
             for turn in 0..contests.len() {
                 let index = (turn + round) % contests.len();
                 let contest = &mut contests[index];
-                if !contest.measure(&mut stage, asked, count, &mut kept[index], &mut warnings)? {
-                    stage.broken_off();
+                let (name, kept) = (contest.name, &mut kept[index]);
+                let measure = |stage: &mut Stage<'_>| {
+                    contest.measure(stage, asked, count, kept, &mut warnings)
+                };
+                if !stage.turn(name, measure) {
                     break 'rounds;
                 }
             }
@@ -189,8 +192,10 @@ fn contests(stage: &mut Stage<'_>) -> Result<Vec<Contest>, BenchError> {
     let mut without = stage.server_command(server, Extra::default());
     let process = stage.start("The server of deckwatch", &mut without)?;
     begin(stage, OURS, process, server)?;
-    if let Some(process) = stage.omniorb_server(server, Extra::default())? {
-        begin(stage, OMNIORB, process, server)?;
+    let process = stage.omniorb_server(server, Extra::default());
+    if let Some(process) = stage.or_skip(OMNIORB, process).flatten() {
+        let begun = begin(stage, OMNIORB, process, server);
+        let _noted = stage.or_skip(OMNIORB, begun);
     }
     let write = |w: &mut Writer<'_>| 0_u64.write(w);
     let sizes = message_sizes(&contests[0].reference, "compute", write, |_| Ok(()))?;
@@ -277,12 +282,15 @@ impl Contest {
         let (round_trips, from_due) = halves(&ran, high_period);
         if (round_trips.len() as f64) < expected * KEPT_SHARE {
             let kind = "schedule-not-kept".to_owned();
+            let about = format!("{}: beside {count} clients ", self.name);
             let text = format!(
-                "{}: beside {count} clients the high-priority one made {} of {expected:.0} calls in a run.",
-                self.name,
+                "{about}the high-priority one made {} of {expected:.0} calls in a run.",
                 round_trips.len()
             );
-            warnings.push(Warning { kind, text });
+            // Once, whatever the rounds.
+            if !warnings.iter().any(|known| known.text.starts_with(&about)) {
+                warnings.push(Warning { kind, text });
+            }
         }
         kept[0].times(round_trips);
         kept[1].times(from_due);

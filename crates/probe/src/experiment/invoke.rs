@@ -93,7 +93,7 @@ pub fn invoke(
 ) -> Result<ExperimentDocument, BenchError> {
     let mut stage = Stage::new(&asked.staging, tell)?;
     let mut systems = vec![stage.ours(Extra::default())?];
-    systems.extend(stage.omniorb(Extra::default())?);
+    systems.extend(stage.omniorb(Extra::default()));
     let cases = cases(asked);
     stage.expect(cases.len() * systems.len());
     let mut kept: Vec<Vec<Kept>> = cases
@@ -105,8 +105,8 @@ pub fn invoke(
         for (case, kept) in cases.iter().zip(&mut kept) {
             for turn in 0..systems.len() {
                 let index = (turn + round) % systems.len();
-                if !measure(&mut stage, &mut systems[index], *case, &mut kept[index])? {
-                    stage.broken_off();
+                let (system, kept) = (&mut systems[index], &mut kept[index]);
+                if !stage.turn(system.name, |stage| measure(stage, system, *case, kept)) {
                     break 'rounds;
                 }
             }

@@ -3,7 +3,6 @@
 //! server has served the last.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point,
@@ -11,10 +10,11 @@ use deckwatch_meter::experiment::{
 
 use super::kind::ElementKind;
 use super::stage::{Extra, Found, Kept, OURS, RAW, Stage, Staging, System};
-use crate::bench::BenchError;
-use crate::bench::Progress;
 use crate::bench::case::message_sizes;
-use crate::bench::process::{End, Ran};
+use crate::bench::peer::{Peer, Plan};
+use crate::bench::process::Ran;
+use crate::bench::program::{Program, Shape};
+use crate::bench::{BenchError, Inserted, Progress, Role};
 
 /// What `deckwatch marshal` measures.
 #[derive(Clone, Debug)]
@@ -50,8 +50,8 @@ pub fn marshal(
 ) -> Result<ExperimentDocument, BenchError> {
     let mut stage = Stage::new(&asked.staging, tell)?;
     let mut systems = vec![stage.ours(Extra::default())?];
-    systems.extend(stage.omniorb(Extra::default())?);
-    let mut raw = Raw::start(&mut stage)?;
+    systems.extend(stage.omniorb(Extra::default()));
+    let mut raw = raw(&mut stage)?;
     let cases = cases(asked);
     // Two kinds of runs, and raw TCP among the systems.
     stage.expect(cases.len() * (systems.len() + 1) * 2);
@@ -64,14 +64,17 @@ pub fn marshal(
         for (case, kept) in cases.iter().zip(&mut kept) {
             for turn in 0..=systems.len() {
                 let index = (turn + round) % (systems.len() + 1);
-                let went_on = if index == systems.len() {
-                    let sizes = wire_sizes(*case, &systems[0])?;
-                    raw.measure(&mut stage, *case, sizes, &mut kept[index])?
-                } else {
-                    measure(&mut stage, &mut systems[index], *case, &mut kept[index])?
+                let kept = &mut kept[index];
+                let goes_on = match systems.get_mut(index) {
+                    Some(system) => {
+                        stage.turn(system.name, |stage| measure(stage, system, *case, kept))
+                    }
+                    None => stage.turn(RAW, |stage| {
+                        let sizes = wire_sizes(*case, &systems[0])?;
+                        measure_raw(stage, &mut raw, (*case, sizes), kept)
+                    }),
                 };
-                if !went_on {
-                    stage.broken_off();
+                if !goes_on {
                     break 'rounds;
                 }
             }
@@ -178,66 +181,45 @@ fn keep(ran: Ran, case: Case, kept: &mut Kept) {
     }
 }
 
-/// Raw TCP with as many octets as our messages have.
-struct Raw {
-    client: End,
-    _server: End,
+/// Raw TCP, the same as in `deckwatch bench`.
+fn raw(stage: &mut Stage<'_>) -> Result<Peer, BenchError> {
+    let own = Program::Own {
+        path: stage.staging.program.clone(),
+        inserted: Inserted::Nothing,
+    };
+    let peer = Peer::start(&Plan {
+        name: RAW,
+        server: (&own, Role::RawServer, stage.places.server),
+        client: (&own, Role::RawClient, stage.places.client),
+        load: None,
+        shape: Shape::default(),
+    })?;
+    stage.is_placed &= peer.is_placed;
+    Ok(peer)
 }
 
-impl Raw {
-    fn start(stage: &mut Stage<'_>) -> Result<Self, BenchError> {
-        let places = (stage.places.server, stage.places.client);
-        let command = |role: &str, place: crate::bench::program::Place| {
-            let mut command = Command::new(&stage.staging.program);
-            command.args(["bench", "end", role]);
-            if let Some(processor) = place.processor {
-                command.args(["--processor", &processor.to_string()]);
-            }
-            if let Some(fifo) = place.fifo {
-                command.args(["--fifo", &fifo.to_string()]);
-            }
-            command
-        };
-        let mut server = End::start(
-            "The server of raw TCP".to_owned(),
-            command("raw-server", places.0),
-        )?;
-        let (reference, _) = super::stage::greeted(&mut server, places.0)?;
-        let mut client = command("raw-client", places.1);
-        client.args(["--reference", &reference]);
-        let mut client = End::start("The client of raw TCP".to_owned(), client)?;
-        super::stage::greeted(&mut client, places.1)?;
-        Ok(Self {
-            client,
-            _server: server,
-        })
-    }
-
-    fn measure(
-        &mut self,
-        stage: &mut Stage<'_>,
-        case: Case,
-        [there, back, one_way]: [usize; 3],
-        kept: &mut Kept,
-    ) -> Result<bool, BenchError> {
-        for (kind, sizes) in [("raw", (there, back)), ("raw-stream", (one_way, 0))] {
-            let word = case.kind.word();
-            let now = format!("{} octets of {word} over {RAW}", case.payload());
-            if !stage.begin_run(now) {
-                return Ok(false);
-            }
-            let limits = stage.limits();
-            self.client.begin(kind, sizes, 0, limits)?;
-            let Some(ran) = self.client.finish(limits)? else {
-                return Ok(false);
-            };
-            keep(ran, case, kept);
-            stage.rest();
+/// The same of raw TCP, with as many octets as our messages have.
+fn measure_raw(
+    stage: &mut Stage<'_>,
+    raw: &mut Peer,
+    (case, [there, back, one_way]): (Case, [usize; 3]),
+    kept: &mut Kept,
+) -> Result<bool, BenchError> {
+    for (kind, sizes) in [("raw", (there, back)), ("raw-stream", (one_way, 0))] {
+        let word = case.kind.word();
+        let now = format!("{} octets of {word} over {RAW}", case.payload());
+        if !stage.begin_run(now) {
+            return Ok(false);
         }
-        kept.value("request_octets", there as f64);
-        kept.value("reply_octets", back as f64);
-        Ok(true)
+        let Some(ran) = raw.run(kind, sizes, 0, stage.limits())? else {
+            return Ok(false);
+        };
+        keep(ran, case, kept);
+        stage.rest();
     }
+    kept.value("request_octets", there as f64);
+    kept.value("reply_octets", back as f64);
+    Ok(true)
 }
 
 const LATENCY: Value = ("p50_ns", "round trip, median", "ns");

@@ -15,12 +15,11 @@ use deckwatch_os::schedule::set_affinity;
 use deckwatch_os::signal;
 
 use super::end::EndRole;
-use crate::bench::BenchError;
-use crate::bench::Progress;
 use crate::bench::condition::{Condition, Places};
 use crate::bench::foreign::OMNIORB_SUBJECTS;
 use crate::bench::process::{End, RunLimits};
 use crate::bench::program::Place;
+use crate::bench::{BROKEN_OFF, BenchError, Progress};
 use crate::limits::BENCH_SAMPLES_MAX;
 
 /// What every experiment is told.
@@ -70,7 +69,11 @@ pub(super) struct Stage<'t> {
     pub(super) places: Places,
     pub(super) skipped: Vec<Skip>,
     pub(super) is_placed: bool,
-    pub(super) is_whole: bool,
+    is_whole: bool,
+    /// Systems that have failed.
+    out: Vec<&'static str>,
+    /// Why it cannot go on.
+    broken_off: Option<BenchError>,
     tell: &'t mut dyn FnMut(&Progress),
     round: usize,
     done: usize,
@@ -93,6 +96,8 @@ impl<'t> Stage<'t> {
             places,
             skipped: Vec::new(),
             is_whole: true,
+            out: Vec::new(),
+            broken_off: None,
             tell,
             round: 0,
             done: 0,
@@ -155,8 +160,23 @@ impl<'t> Stage<'t> {
         Ok(client)
     }
 
-    /// omniORB's processes; none where it is not installed, which is noted.
-    pub(super) fn omniorb(&mut self, extra: Extra) -> Result<Option<System>, BenchError> {
+    /// omniORB's processes; none where it is not here or fails, which is noted.
+    pub(super) fn omniorb(&mut self, extra: Extra) -> Option<System> {
+        let started = self.start_omniorb(extra);
+        self.or_skip(OMNIORB, started).flatten()
+    }
+
+    /// What came of a foreign system; none where it failed, which is noted.
+    pub(super) fn or_skip<T>(
+        &mut self,
+        system: &'static str,
+        came: Result<T, BenchError>,
+    ) -> Option<T> {
+        came.map_err(|error| self.skip(system, &error.to_string()))
+            .ok()
+    }
+
+    fn start_omniorb(&mut self, extra: Extra) -> Result<Option<System>, BenchError> {
         let places = (self.places.server, self.places.client);
         let Some(mut server) = self.omniorb_server(places.0, extra)? else {
             return Ok(None);
@@ -242,9 +262,33 @@ impl<'t> Stage<'t> {
         goes_on
     }
 
-    /// The user wants to end.
-    pub(super) fn broken_off(&mut self) {
-        self.is_whole = false;
+    /// Lets a system take its turn; false where the experiment ends. One that is foreign and fails is left out from then on; without ours, or
+    /// raw TCP, there is nothing to go on with, and what was measured is kept.
+    pub(super) fn turn(
+        &mut self,
+        system: &'static str,
+        measure: impl FnOnce(&mut Self) -> Result<bool, BenchError>,
+    ) -> bool {
+        if self.out.contains(&system) {
+            return true;
+        }
+        let measured = measure(self);
+        match measured {
+            Err(_) if system == OMNIORB => {
+                self.out.push(system);
+                let _noted = self.or_skip(system, measured);
+                true
+            }
+            Ok(true) => true,
+            Ok(false) => {
+                self.is_whole = false;
+                false
+            }
+            Err(error) => {
+                self.broken_off = Some(error);
+                false
+            }
+        }
     }
 
     /// How long a run may take.
@@ -262,19 +306,10 @@ impl<'t> Stage<'t> {
         }
     }
 
-    /// The document of what was found.
-    ///
-    /// # Errors
-    /// [`BenchError::Interrupted`] where nothing was.
-    pub(super) fn finish(self, found: Found) -> Result<ExperimentDocument, BenchError> {
-        if found.measurements.is_empty() {
-            return Err(BenchError::Interrupted(
-                signal::ending().unwrap_or("a signal"),
-            ));
-        }
-        let disturbance = self.before.until(&Readings::take());
-        let mut warnings = disturbance.warnings();
-        warnings.extend(found.warnings);
+    /// What the experiment says about itself.
+    fn warnings(&self) -> Vec<Warning> {
+        let broken_off = self.broken_off.as_ref().map(ToString::to_string);
+        let mut warnings = Vec::new();
         let mut warn = |holds: bool, kind: &str, text: &str| {
             if holds {
                 warnings.push(Warning {
@@ -285,6 +320,14 @@ impl<'t> Stage<'t> {
         };
         warn(!self.is_placed, "not-real-time", NOT_REAL_TIME);
         warn(cfg!(debug_assertions), "debug-build", DEBUG_BUILD);
+        warn(
+            broken_off.is_some(),
+            BROKEN_OFF,
+            &format!(
+                "The experiment could not go on: {}",
+                broken_off.as_deref().unwrap_or_default()
+            ),
+        );
         warn(!self.is_whole, "ended-early", ENDED_EARLY);
         let delay = self.staging.servant_delay;
         warn(
@@ -300,6 +343,22 @@ impl<'t> Stage<'t> {
                 self.staging.servant_locks
             ),
         );
+        warnings
+    }
+
+    /// The document of what was found.
+    ///
+    /// # Errors
+    /// What broke it off, or [`BenchError::Interrupted`], where nothing was.
+    pub(super) fn finish(self, found: Found) -> Result<ExperimentDocument, BenchError> {
+        if found.measurements.is_empty() {
+            let interrupted = BenchError::Interrupted(signal::ending().unwrap_or("a signal"));
+            return Err(self.broken_off.unwrap_or(interrupted));
+        }
+        let disturbance = self.before.until(&Readings::take());
+        let mut warnings = disturbance.warnings();
+        warnings.extend(found.warnings);
+        warnings.extend(self.warnings());
         let run = provenance::Run {
             version: self.staging.version,
             mission_path: String::new(),

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use deckwatch_sync::{PiMutex, SlotKey, SlotTable};
+use deckwatch_sync::{Claim, PiMutex, SlotKey, SlotTable};
 
 use crate::adapter::{Adapter, Holds};
 use crate::bidirectional::TwoWay;
@@ -132,8 +132,8 @@ pub(crate) struct Lane {
 /// One accepted connection.
 struct ServerConnection {
     stream: Arc<dyn Stream>,
-    /// Who holds this reads the connection.
-    inbound: PiMutex<Inbound>,
+    /// Who has this reads the connection.
+    inbound: Claim<Inbound>,
     /// Since when a message has been unfinished, as [`Inbound::begun`] says; 0: none is.
     begun: AtomicU64,
     /// Something has happened since the connection was last read.
@@ -148,8 +148,12 @@ struct ServerConnection {
     streak: AtomicUsize,
     /// What the client has announced for `string`: nothing, or a code set numbered from 1.
     chars: AtomicU8,
-    /// Whoever holds this writes; messages go whole.
+    /// Whoever has this writes; messages go whole.
+    writing: Claim<()>,
+    /// What could not be written at once.
     outbound: PiMutex<Outbound>,
+    /// Its requests are not read because something is owed.
+    held_up: AtomicBool,
     /// Since when the peer has taken none of what waits for it; 0: nothing waits.
     owed_since: AtomicU64,
     /// Two-way requests that are being served.

@@ -1,8 +1,9 @@
-//! Bounded structures shared between threads: a priority-inheriting lock, queues, a pool and a table of slots.
+//! Bounded structures shared between threads: a priority-inheriting lock, a claim that nobody waits for, queues, a pool and a table of slots.
 //!
 //! None of them allocates after it has been made (the table grows only when something is inserted), and the roads
 //! that a real-time thread takes are one or two atomic operations where nobody contends.
 
+mod claim;
 pub mod limits;
 mod lock_count;
 #[cfg(loom)]
@@ -20,6 +21,7 @@ mod slot_table;
 #[cfg(loom)]
 use modelled as pi_mutex;
 
+pub use claim::{Claim, Claimed};
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;
 #[cfg(not(loom))]

@@ -6,6 +6,7 @@ static COUNTING: AtomicBool = AtomicBool::new(false);
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Counts from now on, in the whole process, each time that a [`PiMutex`](crate::PiMutex) is taken, contended or not; or no longer.
+/// A [`Claim`](crate::Claim) is none: nobody waits for it.
 pub fn count_locks(count: bool) {
     COUNTING.store(count, Ordering::Relaxed);
 }

@@ -1,7 +1,9 @@
 //! Every order in which threads may meet in the structures of this crate, up to three preemptions: `sanitize/run loom`.
 #![cfg(loom)]
 
-use deckwatch_sync::{BoundedQueue, OrderedQueue, Pool, Popped, PushError, SlotTable};
+use deckwatch_sync::{
+    BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotTable,
+};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +23,54 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn a_claim_is_had_by_one_thread_and_what_is_left_with_it_is_taken() {
+    model(|| {
+        let claim = Arc::new(Claim::new(0));
+        // What a thread leaves where it finds the claim taken, and who has the claim takes.
+        let left = Arc::new(PiMutex::new(0));
+        let leave = |claim: &Claim<i32>, left: &PiMutex<i32>| {
+            *left.lock("leave") += 1;
+            while let Some(mut value) = claim.claim_or_tell() {
+                *value += std::mem::take(&mut *left.lock("take"));
+                if !value.let_go() {
+                    break;
+                }
+            }
+        };
+        let (other, others) = (Arc::clone(&claim), Arc::clone(&left));
+        let thread = thread::spawn(move || leave(&other, &others));
+        // On the short road the claim is taken alone.
+        match claim.try_claim() {
+            Some(mut value) => {
+                *value += 1;
+                if value.let_go() {
+                    *left.lock("leave") -= 1;
+                    leave(&claim, &left);
+                }
+            }
+            None => leave(&claim, &left),
+        }
+        thread.join().unwrap();
+        assert_eq!(claim.try_claim().map(|value| *value), Some(2));
+    });
+}
+
+#[test]
+fn a_claim_that_is_dropped_shows_the_next_one_what_was_done() {
+    model(|| {
+        let claim = Arc::new(Claim::new(0));
+        let other = Arc::clone(&claim);
+        let thread =
+            thread::spawn(move || other.try_claim().map(|mut value| *value += 1).is_some());
+        let here = claim.try_claim().map(|mut value| *value += 1).is_some();
+        let there = thread.join().unwrap();
+        let count = i32::from(here) + i32::from(there);
+        assert!(count > 0, "one of them finds it free");
+        assert_eq!(claim.try_claim().map(|value| *value), Some(count));
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deckwatch_sync::PiMutex;
+use deckwatch_sync::{Claim, PiMutex};
 
 use super::outbound::Outbound;
 use super::{Lane, ServerConnection, token_of};
@@ -93,7 +93,7 @@ impl Lane {
     pub(super) fn admit(&self, stream: Arc<dyn Stream>, two_way: Option<&Arc<TwoWay>>) -> bool {
         let connection = ServerConnection {
             stream,
-            inbound: PiMutex::new(Inbound::new(
+            inbound: Claim::new(Inbound::new(
                 self.shape.sizes.message_max,
                 Some(Arc::clone(&self.inbound_budget)),
             )),
@@ -104,6 +104,8 @@ impl Lane {
             adopted: AtomicBool::new(false),
             streak: AtomicUsize::new(0),
             chars: AtomicU8::new(0),
+            writing: Claim::new(()),
+            held_up: AtomicBool::new(false),
             outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
             owed_since: AtomicU64::new(0),
             serving: AtomicUsize::new(0),

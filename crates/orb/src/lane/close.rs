@@ -57,7 +57,7 @@ impl Lane {
 
     /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.
     pub(super) fn close_if_quiet(&self, key: SlotKey, connection: &ServerConnection) -> bool {
-        let Some(reading) = connection.inbound.try_lock("lane.close") else {
+        let Some(reading) = connection.inbound.try_claim() else {
             return false;
         };
         let has_begun = reading.is_within_message() || reading.begun().is_some();
@@ -123,7 +123,7 @@ impl Lane {
             && self.wait_until(deadline, || {
                 // Whoever serves needs the right to read to come to an end.
                 drop(reading.take());
-                reading = connection.inbound.try_lock("lane.part");
+                reading = connection.inbound.try_claim();
                 reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
             });
         if is_quiet {
@@ -143,7 +143,7 @@ impl Lane {
     }
 
     /// Waits for what no one tells of; false at the deadline.
-    fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
+    pub(super) fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
         loop {
             if is_so() {
                 return true;

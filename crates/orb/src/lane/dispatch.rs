@@ -272,7 +272,7 @@ impl Lane {
             receipt.is_ok(),
             "a reply without results can always be written"
         );
-        self.write(connection, upcall.reply);
+        self.write_from_outside(connection, upcall.reply);
     }
 }
 

@@ -88,7 +88,7 @@ impl Lane {
 
     fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {
         while self.may_stay_away() && connection.adopted.load(Ordering::Acquire) {
-            let Some(mut reading) = connection.inbound.try_lock("lane.follow") else {
+            let Some(mut reading) = connection.inbound.try_claim() else {
                 return Left::ToAnother;
             };
             let Ok(space) = reading.space(&self.slab) else {
@@ -118,7 +118,7 @@ impl Lane {
             }
         }
         // Whoever has the right to read instead pauses in turn; of what arrives meanwhile the poller tells when it watches again.
-        if let Some(mut reading) = connection.inbound.try_lock("lane.follow") {
+        if let Some(mut reading) = connection.inbound.try_claim() {
             self.pause(connection, &mut reading);
         }
         Left::Open

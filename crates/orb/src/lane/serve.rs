@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{ProtocolError, Version};
-use deckwatch_sync::{PiMutexGuard, SlotKey};
+use deckwatch_sync::{Claimed, SlotKey};
 
 use super::{Lane, ServerConnection, token_of};
 use crate::connection::{Arrived, Inbound};
@@ -27,7 +27,7 @@ pub(super) enum Left {
     Ended,
 }
 
-pub(super) type Reading<'c> = PiMutexGuard<'c, Inbound>;
+pub(super) type Reading<'c> = Claimed<'c, Inbound>;
 
 impl ServerConnection {
     /// Tells the lane, which looks without a lock, since when a message has been unfinished.
@@ -55,7 +55,7 @@ impl Lane {
             if !connection.signalled.load(Ordering::SeqCst) {
                 break;
             }
-            let Some(reading) = connection.inbound.try_lock("lane.read") else {
+            let Some(reading) = connection.inbound.try_claim() else {
                 return;
             };
             connection.signalled.store(false, Ordering::SeqCst);
@@ -175,13 +175,14 @@ impl Lane {
                 // What is owed is taken first; who writes it serves on. Unless it was written just now.
                 reading.excuse();
                 connection.note_begun(&reading);
+                connection.held_up.store(true, Ordering::SeqCst);
                 drop(reading);
-                // SYNC: pairs with the fence in `handle_room`.
+                // SYNC: pairs with the fences in `handle_room` and `write_waiting`.
                 fence(Ordering::SeqCst);
                 if connection.owes() {
                     return Err(Left::Open);
                 }
-                let again = connection.inbound.try_lock("lane.read");
+                let again = connection.inbound.try_claim();
                 reading = again.ok_or(Left::ToAnother)?;
             }
             let Some(place) = reading
@@ -290,7 +291,7 @@ impl Lane {
         }
         if let Some(room) = self.room_kept_here() {
             self.admit_two_way(room, key, connection, arrived);
-            let again = connection.inbound.try_lock("lane.read");
+            let again = connection.inbound.try_claim();
             return again.ok_or(Left::ToAnother);
         }
         let busy = self.note_busy();
@@ -316,7 +317,7 @@ impl Lane {
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
             return Err(Left::Ended);
         }
-        let again = connection.inbound.try_lock("lane.read");
+        let again = connection.inbound.try_claim();
         again.ok_or(Left::ToAnother)
     }
 

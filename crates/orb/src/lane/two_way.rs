@@ -34,7 +34,7 @@ impl Lane {
         let Some(connection) = self.connections.pin(key) else {
             return false;
         };
-        self.write(&connection, message);
+        self.write_from_outside(&connection, message);
         // The thread that has adopted it may be the one that asks: somebody else must see the reply.
         let is_served_here = self.is_served_here();
         if is_served_here && connection.adopted.swap(false, Ordering::AcqRel) {

@@ -342,7 +342,8 @@ impl Poller for SocketPoller {
         let watch = |descriptor, interest| self.room.watch(descriptor, token, interest);
         match source {
             Source::Descriptor(descriptor) => watch(descriptor, Interest::Room),
-            Source::SharedMemory(stream) => watch(stream.room(), Interest::Arrival),
+            // The socket that tells of room can be written: that tells at once, as there may be some.
+            Source::SharedMemory(stream) => watch(stream.room(), Interest::Handover),
             Source::Simulated(_) => return Err(TransportError::Other),
         }
         .map_err(|error| fact(&error))

@@ -1,0 +1,174 @@
+//! After the seal a request takes no lock at the server, and two or three system calls; each count is shown to catch one too many.
+//!
+//! A file of its own with a single test: locks are counted in the whole process. The client is a socket that says the same octets again.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use deckwatch_orb::{Orb, Poa, Scheduling, Servant, ServerRequest, SystemException};
+use deckwatch_os::perf::{Event, EventCount};
+use deckwatch_sync::PiMutex;
+use support::{TEST_ID, request_of};
+
+/// Does what it is told besides answering.
+#[derive(Default)]
+struct Doer {
+    /// [`NOTHING`], [`LOCK`] or [`CALL`].
+    does: AtomicU8,
+    lock: PiMutex<()>,
+}
+
+const NOTHING: u8 = 0;
+const LOCK: u8 = 1;
+const CALL: u8 = 2;
+
+impl Servant for Doer {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[TEST_ID]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        match self.does.load(Ordering::Relaxed) {
+            LOCK => drop(self.lock.lock("on purpose")),
+            CALL => std::thread::yield_now(),
+            _ => {}
+        }
+        request.reply().map(drop)?;
+        Ok(())
+    }
+}
+
+/// How the lane waits for the next request of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Road {
+    OwnThread,
+    SharedPoller,
+}
+
+/// A sealed server, and a connection to it that has been busy for a while.
+struct Served {
+    orb: Orb,
+    _root: Poa,
+    doer: Arc<Doer>,
+    stream: TcpStream,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl Served {
+    fn by(road: Road) -> Self {
+        let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
+        let builder = match road {
+            Road::OwnThread => builder.dynamic_threads(0),
+            // The only thread of a lane never leaves the poller for one connection.
+            Road::SharedPoller => builder.threads(1).dynamic_threads(0),
+        };
+        let orb = builder.scheduling(Scheduling::Other).build().unwrap();
+        let root = orb.root_poa().unwrap();
+        root.the_poa_manager().activate().unwrap();
+        let doer = Arc::new(Doer::default());
+        let servant: Arc<dyn Servant> = doer.clone();
+        let reference = root.servant_to_reference(&servant).unwrap();
+        orb.seal();
+        let request = request_of(&reference, (1, 3), "ping", &[]);
+        let address = orb.endpoints()[0].to_string();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut served = Self {
+            orb,
+            _root: root,
+            doer,
+            stream,
+            request,
+            reply: vec![0; REPLY_SIZE],
+        };
+        served.ask(BATCH);
+        served
+    }
+
+    fn ask(&mut self, count: u64) {
+        for _ in 0..count {
+            self.stream.write_all(&self.request).unwrap();
+            self.stream.read_exact(&mut self.reply).unwrap();
+            assert_eq!((&self.reply[..4], self.reply[7]), (&b"GIOP"[..], 1));
+            let status = &self.reply[16..20];
+            assert_eq!(status, [0; 4], "no exception");
+        }
+    }
+
+    /// Locks of so many requests, on all roads that they may have taken meanwhile.
+    fn locks(&mut self, does: u8, count: u64) -> u64 {
+        self.doer.does.store(does, Ordering::Relaxed);
+        let before = deckwatch_sync::locks_taken();
+        deckwatch_sync::count_locks(true);
+        self.ask(count);
+        deckwatch_sync::count_locks(false);
+        deckwatch_sync::locks_taken() - before
+    }
+
+    /// System calls of a request: those of a batch in which nobody took the processor or the connection away.
+    fn calls(&mut self, does: u8, counts: &[EventCount]) -> u64 {
+        self.doer.does.store(does, Ordering::Relaxed);
+        let sum = || {
+            counts
+                .iter()
+                .map(|count| count.read().unwrap())
+                .sum::<u64>()
+        };
+        let batch = |served: &mut Self| {
+            let before = sum();
+            served.ask(BATCH);
+            sum() - before
+        };
+        let least = (0..BATCHES).map(|_| batch(self)).min().unwrap();
+        // The call in which it waits for the next request may fall before a reading or behind it.
+        (least + BATCH / 2) / BATCH
+    }
+}
+
+/// A reply of GIOP 1.2 without results.
+const REPLY_SIZE: usize = 24;
+/// Requests of a batch, and batches of a count.
+const BATCH: u64 = 200;
+const BATCHES: u64 = 20;
+
+/// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not permit it.
+fn counts_of_lanes() -> Option<Vec<EventCount>> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut counts = Vec::new();
+    for thread in threads.map(|entry| entry.unwrap()) {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if !name.starts_with("orb-lane-") {
+            continue;
+        }
+        let number = thread.file_name().into_string().unwrap().parse().unwrap();
+        match EventCount::of_thread(Event::SystemCalls, number) {
+            Ok(count) => counts.push(count),
+            Err(error) => {
+                deckwatch_testkit::skip("perf events", &error.to_string());
+                return None;
+            }
+        }
+    }
+    assert!(!counts.is_empty(), "lanes have threads");
+    Some(counts)
+}
+
+#[test]
+fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
+    for (road, calls) in [(Road::OwnThread, 2), (Road::SharedPoller, 3)] {
+        let mut served = Served::by(road);
+        let count = BATCH * BATCHES;
+        assert_eq!(served.locks(NOTHING, count), 0, "{road:?}");
+        assert_eq!(served.locks(LOCK, count), count, "{road:?}");
+        if let Some(counts) = counts_of_lanes() {
+            assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}");
+            assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}");
+        }
+        served.orb.shutdown(true).expect("it ends");
+    }
+}

@@ -27,7 +27,8 @@ use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::interceptor::Registry;
 use crate::limits::{
-    COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, STALE_CHECK_AFTER,
+    COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, SEALED_BUFFERS,
+    STALE_CHECK_AFTER,
 };
 use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
@@ -64,6 +65,10 @@ pub(crate) struct Client {
     idle_due: AtomicU64,
     /// How long a caller looks for its reply before it sleeps; none: it sleeps at once.
     spin: Option<Duration>,
+    /// The ORB has been sealed.
+    is_sealed: AtomicBool,
+    /// A connection has been made: its callers need buffers to read into.
+    is_connected: AtomicBool,
     /// Asynchronous calls; made for the first of them.
     replies: PiMutex<Option<Arc<Replies>>>,
     /// How many of them have not been given to anybody.
@@ -156,6 +161,8 @@ impl Client {
             idle_timeout,
             idle_due: AtomicU64::new(0),
             spin: None,
+            is_sealed: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
             replies: PiMutex::new(None),
             outstanding: AtomicU32::new(0),
             collocated: AtomicU32::new(0),
@@ -167,6 +174,24 @@ impl Client {
     /// The same, whose callers look for their replies for so long before they sleep.
     pub(crate) fn with_spin(self, spin: Option<Duration>) -> Self {
         Self { spin, ..self }
+    }
+
+    /// Takes the memory that calls need. What is read of connections needs some where there are any: a server that only serves has none.
+    pub(crate) fn seal(&self) {
+        self.slab.fill_written(SEALED_BUFFERS);
+        // SYNC: pairs with the exchange in `note_connected`: one of both sees the other.
+        self.is_sealed.store(true, Ordering::SeqCst);
+        if self.is_connected.load(Ordering::SeqCst) {
+            self.slab.fill_read(SEALED_BUFFERS);
+        }
+    }
+
+    /// The first connection after the seal takes what the seal left out.
+    fn note_connected(&self) {
+        let is_first = !self.is_connected.swap(true, Ordering::SeqCst);
+        if is_first && self.is_sealed.load(Ordering::SeqCst) {
+            self.slab.fill_read(SEALED_BUFFERS);
+        }
     }
 
     /// The connections of this quality to `endpoint`, shared by all references to it.
@@ -253,6 +278,7 @@ impl Client {
                 self.trace.not_opened(call, peer, *error, waited);
             })?;
         self.counters.count(Counter::ConnectionsMade);
+        self.note_connected();
         let number = self.trace.next_connection();
         let waited = self.trace.since(begun);
         self.trace.opened(number, Side::Client, peer, waited);

@@ -37,8 +37,20 @@ impl Slab {
 
     /// Takes `count` buffers of each kind from the allocator now, so that none need be taken later.
     pub(crate) fn fill(&self, count: usize) {
+        self.fill_read(count);
+        self.fill_written(count);
+    }
+
+    /// As [`Slab::fill`], of those to read into.
+    pub(crate) fn fill_read(&self, count: usize) {
         for _ in 0..count {
             let _has_enough = self.read.put(vec![0; self.size]);
+        }
+    }
+
+    /// As [`Slab::fill`], of those to write into.
+    pub(crate) fn fill_written(&self, count: usize) {
+        for _ in 0..count {
             let _has_enough = self.write.put(Vec::with_capacity(self.size));
         }
     }

@@ -32,6 +32,7 @@ use crate::adapter::{Adapter, Holds};
 use crate::bidirectional::TwoWay;
 use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::Counters;
+use crate::limits::BUFFERS_PER_THREAD;
 use crate::orb::OrbCore;
 use crate::rt::{Protocols, RequestBuffering};
 use crate::trace::Trace;
@@ -268,10 +269,11 @@ impl Lane {
         &self.endpoints
     }
 
-    /// Takes the memory that serving needs.
+    /// Takes the memory that serving needs; a thread that is added takes its own when it comes.
     pub(crate) fn seal(&self) {
         let waiting_max = self.room.as_ref().map_or(0, |room| room.capacity());
-        self.slab.fill(2 * self.seats.len().max(1) + waiting_max);
+        let threads = self.shape.threads.max(1);
+        self.slab.fill(BUFFERS_PER_THREAD * threads + waiting_max);
     }
 
     /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.

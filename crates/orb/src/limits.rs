@@ -63,8 +63,16 @@ pub const LANE_THREADS_DYNAMIC_MAX: usize = 28;
 /// How long a dynamic thread waits for work before it ends.
 pub const DYNAMIC_THREAD_IDLE: Duration = Duration::from_secs(10);
 
-/// How long a thread waits in the read of the connection it has adopted before it gives it back to the poller.
+/// How long a thread waits in the read of the connection it has adopted before it gives it back to the poller, where it leaves
+/// a single other thread in the poller.
 pub const ADOPTION_WAIT: Duration = Duration::from_millis(2);
+
+/// The same where it leaves [`ADOPTION_SPARE`] or more: a call every 10 or 20 ms finds its thread. Bounds how long such a thread
+/// stays away, and its connection holds a buffer, where suddenly all others serve.
+pub const ADOPTION_WAIT_SPARE: Duration = Duration::from_millis(24);
+
+/// Threads in the poller of which one can be spared for longer.
+pub const ADOPTION_SPARE: usize = 2;
 
 /// How long a thread that spins does so before it looks whether it is needed elsewhere.
 pub const SPIN_SLICE: Duration = Duration::from_millis(2);
@@ -137,8 +145,9 @@ pub const PERMANENT_FORWARDS_MAX: u8 = 8;
 /// How late the coarse clock may be: a tick of the usual kernels.
 pub(crate) const COARSE_STEP: Duration = Duration::from_millis(4);
 
-/// An idle connection is looked at before use after this long: the server may have closed it.
-pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(5);
+/// An idle connection is looked at before use after this long: the server may have closed it. Calls that follow each other every 10 or
+/// 20 ms do without: a server that ends and comes back needs longer.
+pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(30);
 
 /// A connection to a server that is unused this long is closed, unless the builder says otherwise; the ORB looks for them now and
 /// then while it makes calls, whichever.
@@ -188,6 +197,10 @@ pub const HELD_REQUESTS_MAX: u32 = 64;
 
 /// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.
 pub const SEALED_BUFFERS: usize = 16;
+
+/// Buffers of each kind that a lane takes for each of its threads, before the first request that it serves: one for the message that is
+/// served, and one for what another thread reads of the same connection meanwhile.
+pub const BUFFERS_PER_THREAD: usize = 2;
 
 /// Priority mappings that an ORB may have one after the other: each stays, so that threads read the current one without a lock, and who
 /// changes it more often wants one mapping that changes within.

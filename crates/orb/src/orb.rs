@@ -378,7 +378,7 @@ impl Orb {
 
     /// Takes the memory that serving and calling need now, so that no request has to.
     pub fn seal(&self) {
-        self.0.client.slab.fill(crate::limits::SEALED_BUFFERS);
+        self.0.client.seal();
         for pool in self.0.pools.all() {
             pool.lanes.iter().for_each(|at| at.lane.seal());
         }

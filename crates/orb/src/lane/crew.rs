@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::follow::Seat;
 use super::{Lane, Turned, here};
 use crate::counters::Counter;
+use crate::limits::BUFFERS_PER_THREAD;
 use crate::rt::current::replace;
 use crate::transport::may_spin;
 use crate::{Completion, SystemException, current, raise, raise::own};
@@ -85,6 +86,9 @@ impl Lane {
             }
             if refused {
                 return lane.counters.count(Counter::ThreadsRefused);
+            }
+            if idle.is_some() && !lane.seats[seat].is_supplied.swap(true, Ordering::Relaxed) {
+                lane.slab.fill(BUFFERS_PER_THREAD);
             }
             lane.run(seat, idle);
             drop(seat_taken);

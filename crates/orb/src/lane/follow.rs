@@ -14,7 +14,7 @@ use deckwatch_sync::SlotKey;
 use super::serve::Left;
 use super::{Lane, ServerConnection, key_of, token_of};
 use crate::counters::Counter;
-use crate::limits::{ADOPTION_WAIT, SPIN_SLICE};
+use crate::limits::{ADOPTION_SPARE, ADOPTION_WAIT, ADOPTION_WAIT_SPARE, SPIN_SLICE};
 use crate::transport::{Interest, SPIN_FOREVER, TransportError};
 
 /// What the others may know of one thread.
@@ -22,6 +22,8 @@ use crate::transport::{Interest, SPIN_FOREVER, TransportError};
 pub(super) struct Seat {
     /// A thread has this seat.
     pub(super) taken: AtomicBool,
+    /// The lane has the buffers of a thread that was added here.
+    pub(super) is_supplied: AtomicBool,
     /// Token of the connection it has adopted.
     adopted: AtomicU64,
     /// Odd while it serves a request of that connection.
@@ -37,6 +39,7 @@ impl Default for Seat {
     fn default() -> Self {
         Self {
             taken: AtomicBool::new(false),
+            is_supplied: AtomicBool::new(false),
             adopted: AtomicU64::new(NOTHING),
             step: AtomicU32::new(0),
             step_seen: AtomicU32::new(0),
@@ -48,6 +51,15 @@ impl Lane {
     /// Whether this thread may leave the poller to others.
     fn may_stay_away(&self) -> bool {
         self.waiting.load(Ordering::Acquire) != 0 && !self.closing.load(Ordering::Acquire)
+    }
+
+    /// How long this thread may sleep in the read of its connection: nobody can call it back meanwhile, and a keeper waits for it.
+    fn adoption_wait(&self) -> Duration {
+        if self.room.is_none() && self.waiting.load(Ordering::Relaxed) >= ADOPTION_SPARE {
+            ADOPTION_WAIT_SPARE
+        } else {
+            ADOPTION_WAIT
+        }
     }
 
     /// Serves one connection until it pauses or the thread is needed elsewhere.
@@ -132,7 +144,7 @@ impl Lane {
         space: &mut [u8],
     ) -> Result<Option<usize>, TransportError> {
         let Some(mut spin) = self.shape.spin else {
-            return connection.stream.read_within(space, ADOPTION_WAIT);
+            return connection.stream.read_within(space, self.adoption_wait());
         };
         while spin != Duration::ZERO {
             let slice = spin.min(SPIN_SLICE);
@@ -145,7 +157,7 @@ impl Lane {
                 spin -= slice;
             }
         }
-        connection.stream.read_within(space, ADOPTION_WAIT)
+        connection.stream.read_within(space, self.adoption_wait())
     }
 
     /// Watches connections again whose thread has been with one request since the last sweep.

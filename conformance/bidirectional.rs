@@ -15,7 +15,7 @@ use common::servant::Probe;
 use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message, wait_for};
 use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
 use deckwatch_orb::{
-    BidirectionalPolicyValue, Completion, Counter, ObjectRef, Orb, Policies, Policy,
+    BidirectionalPolicyValue, Completion, Counter, ObjectRef, Orb, OrbBuilder, Policies, Policy,
     PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind,
 };
@@ -293,7 +293,11 @@ struct Acceptor {
 
 impl Acceptor {
     fn new(policies: &Policies) -> Self {
-        let builder = Orb::builder()
+        Self::with(Orb::builder(), policies)
+    }
+
+    fn with(builder: OrbBuilder, policies: &Policies) -> Self {
+        let builder = builder
             .round_trip_timeout(common::PATIENCE)
             .connect_timeout(Duration::from_secs(5));
         let orb = common::listening(Over::Tcp, builder);
@@ -388,6 +392,31 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
     }
     assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 1);
     assert_eq!(server.orb.counters().read(Counter::ConnectionsMade), 0);
+}
+
+#[test]
+fn a_servant_that_calls_back_leaves_a_thread_to_read_the_reply() {
+    for others in [0, 2] {
+        let builder = Orb::builder().threads(1 + others).dynamic_threads(0);
+        let server = Acceptor::with(builder, &both());
+        let mut wire = Wire::to(&server.orb);
+        server.keep(&mut wire, &[NOWHERE]);
+        let call = |wire: &mut Wire, id| {
+            wire.say(&server.request(id, "call").bare());
+            wire.hear().expect("something")
+        };
+        let waiting: Vec<_> = (0..others)
+            .map(|number| call(&mut wire, 4 + 2 * u32::try_from(number).unwrap()))
+            .collect();
+        assert!(waiting.iter().all(|asked| asked.kind() == REQUEST));
+        let mut refused = call(&mut wire, 100).reply();
+        assert_eq!((refused.id, refused.status), (100, SYSTEM_EXCEPTION));
+        assert_eq!(refused.body.string(), "IDL:omg.org/CORBA/TRANSIENT:1.0");
+        for asked in &waiting {
+            wire.say(&pong(asked));
+            assert_eq!(wire.hear().expect("a reply").reply().status, NO_EXCEPTION);
+        }
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ use deckwatch_sync::{Pinned, SlotTable};
 pub use activator::AdapterActivator;
 pub use error::PoaError;
 pub(crate) use frames::{enter, enter_without_object, prepare};
-pub(crate) use holds::{Holds, Patience};
+pub(crate) use holds::{Holds, Patience, permit};
 pub(crate) use main_thread::is_here as is_main_here;
 pub use manager::{ManagerState, PoaManager, PoaManagerError};
 pub use manager_factory::{ManagerAlreadyExists, PoaManagerFactory};

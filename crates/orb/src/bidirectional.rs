@@ -27,7 +27,7 @@ pub enum BidirectionalPolicyValue {
     /// They may not.
     #[default]
     Normal = 0,
-    /// They may.
+    /// They may. A servant whose thread is the last that could read the reply gets TRANSIENT: lanes that call back need two threads.
     Both = 1,
 }
 

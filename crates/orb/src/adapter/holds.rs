@@ -1,4 +1,5 @@
-//! How many threads of a lane may wait for something other than events: a manager that holds, a servant that is being made.
+//! How many threads of a lane may wait for something other than events: a manager that holds, a servant that is being
+//! made, a reply that another of them has to read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,7 +40,7 @@ impl Drop for Hold<'_> {
 
 /// # Errors
 /// TRANSIENT where no thread can be spared.
-pub(super) fn permit(patience: Patience<'_>) -> Result<Option<Hold<'_>>, SystemException> {
+pub(crate) fn permit(patience: Patience<'_>) -> Result<Option<Hold<'_>>, SystemException> {
     let busy = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
     patience.map(|holds| holds.take().ok_or(busy)).transpose()
 }

@@ -8,6 +8,7 @@ use deckwatch_giop::{ReplyStatus, Version};
 use super::exchange::Call;
 use super::exchange::{Attempt, Failure, Reply};
 use super::{Client, Deadlines};
+use crate::adapter::permit;
 use crate::bidirectional::TwoWay;
 use crate::connection::Arrived;
 use crate::counters::Counter;
@@ -74,7 +75,7 @@ impl Client {
         Some(Ok(two_way))
     }
 
-    /// One request and its reply.
+    /// One request and its reply. TRANSIENT where the calling thread is the last that could read it.
     pub(super) fn exchange_two_way(
         &self,
         two_way: &TwoWay,
@@ -82,6 +83,8 @@ impl Client {
         call: &Call<'_>,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
+        let (lane, _) = two_way.lane().ok_or_else(|| of_the_way(closed()))?;
+        let _hold = permit(lane.patience_for_replies()).map_err(Failure::of_the_way)?;
         self.counters.count(Counter::RequestsSent);
         for _ in 0..ADDRESSINGS_MAX {
             let id = two_way.next_id();

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::follow::Seat;
-use super::{Lane, Turned, here};
+use super::{Lane, Turned};
 use crate::counters::Counter;
 use crate::limits::BUFFERS_PER_THREAD;
 use crate::rt::current::replace;
@@ -50,7 +50,7 @@ impl Lane {
         };
         let lane = Arc::clone(self);
         let run = move || {
-            here::note_lane_thread();
+            lane.note_own_thread();
             let begun = lane.begin_thread();
             let refused = begun.is_err();
             let _starter_gave_up = here.send(begun);
@@ -78,7 +78,7 @@ impl Lane {
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
             let seat_taken = SeatTaken(&lane.seats[seat].taken);
-            here::note_lane_thread();
+            lane.note_own_thread();
             let begun = lane.begin_thread();
             let refused = begun.is_err();
             if let Some(here) = here {

@@ -8,22 +8,30 @@ use deckwatch_giop::Message;
 
 use super::Lane;
 use super::upcall::{Caller, Upcall};
-use crate::adapter::Found;
+use crate::adapter::{Found, Holds, Patience};
 use crate::transport::Instant64;
 use crate::wire::Contexts;
 use crate::{Completion, SystemException, current, minor, raise};
 
 thread_local! {
-    /// The thread belongs to a lane, which may need it for others.
-    static IS_OF_A_LANE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The calling thread belongs to a lane from here on.
-pub(super) fn note_lane_thread() {
-    IS_OF_A_LANE.set(true);
+    /// The lane that the thread belongs to, which may need it for others, by its address; 0: none.
+    static OF_LANE: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Lane {
+    /// The calling thread belongs to this lane from here on.
+    pub(super) fn note_own_thread(&self) {
+        OF_LANE.set(std::ptr::from_ref(self).addr());
+    }
+
+    /// How the calling thread may wait for a reply that a thread of this lane has to read: not as the last of them.
+    pub(crate) fn patience_for_replies(&self) -> Patience<'_> {
+        static NONE: Holds = Holds::new(0);
+        let is_reader = self.shape.threads == 0 || OF_LANE.get() == std::ptr::from_ref(self).addr();
+        let more = self.seats.len() > 1;
+        is_reader.then_some(if more { &self.holds } else { &NONE })
+    }
+
     /// Whether a request for the object of this key would wait for nobody: it is active, its manager lets requests through, and any
     /// thread may call it at any time.
     pub(crate) fn serves_at_once(&self, key: &[u8]) -> bool {
@@ -76,7 +84,7 @@ impl Lane {
         // Nothing is announced between us: what it was written in is known.
         request.body = request.body.with_codec(codec);
         // A lane leaves one of its threads to the others; one that is turned by hand has no other.
-        let is_needed = IS_OF_A_LANE.get() || self.shape.threads == 0;
+        let is_needed = OF_LANE.get() != 0 || self.shape.threads == 0;
         let patience = is_needed.then_some(&self.holds);
         let contexts = Contexts::new();
         let is_answered = self.answer(

@@ -1,5 +1,7 @@
 //! The processes of one peer: a server, a client of it, and a load beside it; started once and told to run again and again.
 
+use std::time::Duration;
+
 use super::case::Case;
 use super::end::Role;
 use super::error::BenchError;
@@ -93,16 +95,24 @@ impl Peer {
         period_ns: u64,
         limits: RunLimits,
     ) -> Result<Option<Ran>, BenchError> {
+        // It goes on for as long as the client is measured, which rehearses first.
+        let longer = RunLimits {
+            budget: limits.budget + OVERLAP,
+            ..limits
+        };
         if let Some(load) = &mut self.load {
-            load.begin(kind, sizes, 0, limits)?;
+            load.begin(kind, sizes, 0, longer)?;
         }
         self.client.begin(kind, sizes, period_ns, limits)?;
         let ran = self.client.finish(limits)?;
         if let Some(load) = &mut self.load
-            && load.finish(limits)?.is_none()
+            && load.finish(longer)?.is_none()
         {
             return Ok(None);
         }
         Ok(ran)
     }
 }
+
+/// How much longer a load goes on than the client beside it: real-time threads of both still leave the kernel its share of a second.
+const OVERLAP: Duration = Duration::from_millis(50);

@@ -26,7 +26,7 @@ Every run of a peer comes directly behind a run of what it is compared with; rep
 those pairs, and whether it is what is aimed at. Round trips are whole ones. omniORB, JacORB and rustorb are built by
 their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is
 skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor
-wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters CAP_SYS_ADMIN. Ctrl-C ends a bench early and
+wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters root. Ctrl-C ends a bench early and
 keeps what was measured.
 
 Examples:

@@ -1,7 +1,7 @@
 //! Counts of what threads do, by the kernel's own tracepoints and probes (`perf_event_open`): nothing is preloaded into the counted process, and
 //! nothing of it is stopped.
 //!
-//! Needs CAP_PERFMON (or CAP_SYS_ADMIN), and CAP_SYS_ADMIN to ask the trace file system for the numbers of tracepoints.
+//! Probes need CAP_SYS_ADMIN (CAP_PERFMON does not do everywhere); the numbers of tracepoints stand in the trace file system, which is root's.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;

@@ -271,8 +271,8 @@ impl OrbBuilder {
         self
     }
 
-    /// Lets threads work at the priority they begin with where the host does not permit that of their lane, their request or
-    /// their deadline. Each such time is counted, and [`Orb::has_priority_fallback`] tells of it from then on. Without this word a threadpool
+    /// Lets threads work at the priority they begin with where the host does not permit that of their lane or their request; what a
+    /// scheduler asks for is refused all the same. Each such time is counted, and [`Orb::has_priority_fallback`] tells of it from then on. Without this word a threadpool
     /// that cannot have its priority is not made.
     pub fn allow_priority_fallback(mut self) -> Self {
         self.priority_fallback = true;

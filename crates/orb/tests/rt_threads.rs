@@ -3,7 +3,7 @@
 mod support;
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deckwatch_orb::{
@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Witness {
     bench: Bench,
+    orb: OnceLock<Orb>,
 }
 
 impl Servant for Witness {
@@ -33,6 +34,15 @@ impl Servant for Witness {
             b"class" => {
                 let class = schedule::class().expect("readable").to_string();
                 request.reply()?.write_octet_sequence(class.as_bytes())?;
+            }
+            b"rise" => {
+                let current = self
+                    .orb
+                    .get()
+                    .expect("set before it is served")
+                    .rt_current();
+                current.set_the_priority(priority(11))?;
+                request.reply()?;
             }
             b"stack" => {
                 let here = 0_u8;
@@ -82,7 +92,10 @@ impl World {
         let orb = orb.expect("a free port");
         let root = orb.root_poa().expect("it listens");
         root.the_poa_manager().activate().expect("a fresh manager");
-        let witness = Arc::default();
+        let witness = Arc::new(Witness {
+            orb: orb.clone().into(),
+            ..Witness::default()
+        });
         Self { orb, witness }
     }
 
@@ -225,6 +238,39 @@ fn a_thread_of_a_pool_without_lanes_has_the_native_priority_of_its_request_while
     let plain = client.string_to_object(&plain.to_string());
     let plain = plain.expect("ours").expect("not nil");
     assert_eq!(class(&plain), "SCHED_OTHER");
+}
+
+#[test]
+fn a_priority_that_a_servant_takes_is_its_threads_no_longer_than_the_request() {
+    if World::real_time(Scheduling::Fifo).is_none() {
+        return;
+    }
+    // One thread, so that the next request finds what this one has left.
+    let builder = Orb::builder().threads(1).dynamic_threads(0);
+    let world = World::new(builder.priority_mapping(Direct(Scheduling::Fifo)));
+    let pool = world.rt().create_threadpool(0, 1, 0, priority(2), None);
+    let lanes = world
+        .rt()
+        .create_threadpool_with_lanes(0, &[lane(3)], false, None);
+    let root = world.orb.root_poa().expect("it lives");
+    let servant: Arc<dyn Servant> = world.witness.clone();
+    let plain = root.servant_to_reference(&servant).expect("implicit");
+    let client = Orb::builder().build().expect("a client needs nothing");
+    let plain = client.string_to_object(&plain.to_string());
+    for (object, own) in [
+        (
+            world.declared("lane", lanes.expect("permitted"), 3),
+            "SCHED_FIFO 3",
+        ),
+        (
+            world.declared("pool", pool.expect("permitted"), 2),
+            "SCHED_FIFO 2",
+        ),
+        (plain.expect("ours").expect("not nil"), "SCHED_OTHER"),
+    ] {
+        assert_eq!(call(&object, "rise"), Ok(()));
+        assert_eq!(class(&object), own);
+    }
 }
 
 #[test]

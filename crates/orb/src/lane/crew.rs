@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::follow::Seat;
+use super::realtime::note_class;
 use super::{Lane, Turned};
 use crate::counters::Counter;
 use crate::limits::BUFFERS_PER_THREAD;
@@ -119,6 +120,7 @@ impl Lane {
         current::enter(&self.orb);
         crate::adapter::prepare();
         self.take_priority()?;
+        note_class();
         if self.shape.spin.is_some() && !may_spin() {
             return Err(raise::bad_param(own::SPIN_IN_REAL_TIME, Completion::No));
         }

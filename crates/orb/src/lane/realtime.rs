@@ -3,6 +3,7 @@
 //! The threads of a lane keep their priority: a request comes to the lane of its priority. Those of a pool without lanes
 //! take the priority of the request while they serve it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use deckwatch_giop::{Request, context_id, parse_priority_context, parse_priority_range_context};
@@ -33,6 +34,16 @@ impl Drop for AtPriority {
         }
         current::replace(self.before);
     }
+}
+
+thread_local! {
+    /// The class that a thread of a lane has begun in.
+    static BEGUN: Cell<Option<Class>> = const { Cell::new(None) };
+}
+
+/// The calling thread belongs to a lane, and is in the class that it has there.
+pub(super) fn note_class() {
+    BEGUN.set(schedule::class().ok());
 }
 
 impl OrbCore {
@@ -152,6 +163,26 @@ impl Lane {
         at_priority
             .inspect_err(|_| self.counters.count(Counter::PriorityFallbacks))
             .unwrap_or(None)
+    }
+
+    /// Takes a priority away that a servant has given its thread: it was for the request.
+    #[inline]
+    pub(super) fn end_priority(&self, before: Option<Priority>) {
+        if current::priority() != before {
+            self.restore_priority(before);
+        }
+    }
+
+    #[cold]
+    fn restore_priority(&self, before: Option<Priority>) {
+        match (before, self.orb.upgrade(), BEGUN.get()) {
+            // What the thread has had it may have again.
+            (Some(before), Some(orb), _) => drop(orb.enter_priority(before)),
+            (None, _, Some(class)) => drop(schedule::set_class(class)),
+            // One of the application's, whose class is its own.
+            _ => return,
+        }
+        current::replace(before);
     }
 
     /// As [`Lane::at_priority`], for a request; counted.

@@ -17,6 +17,7 @@ use crate::adapter::{
 use crate::counters::Counter;
 use crate::interceptor::{Said, ServerFlow};
 use crate::raise::{self, own};
+use crate::rt::current::priority as current_priority;
 use crate::rt::scheduling::Visit;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
@@ -406,7 +407,9 @@ impl Lane {
         let is_receipt_here = upcall.is_here() && request.response == Response::Receipt;
         let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
         let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
+        let priority = current_priority();
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
+        self.end_priority(priority);
         if served.is_err() {
             self.counters.count(Counter::ServantPanics);
         }

@@ -26,7 +26,8 @@ impl RtCurrent {
         priority().ok_or(raise::initialize(own::PRIORITY_UNSET, Completion::No))
     }
 
-    /// Gives the calling thread this priority, and at once the native one that the ORB's mapping has for it. (BAD_PARAM, which the standard
+    /// Gives the calling thread this priority, and at once the native one that the ORB's mapping has for it; in a servant until its request
+    /// ends. (BAD_PARAM, which the standard
     /// wants for numbers outside 0 to 32767, comes from `Priority::try_from`.)
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use deckwatch_sync::Pool;
 
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
 use deckwatch_cdr::Divided;
-use deckwatch_giop::{Assembly, ProtocolError};
+use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
 
 use crate::transport::Instant64;
 use crate::wire;
@@ -246,7 +246,8 @@ impl Inbound {
         self.begun
     }
 
-    /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims.
+    /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims. Behind a large message it ends soon, so that
+    /// not half of the next one has to be moved to the front.
     ///
     /// # Errors
     /// [`OverBudget`].
@@ -270,7 +271,14 @@ impl Inbound {
             buffer.reserve_exact(len - buffer.len());
             buffer.resize(len, 0);
         }
-        Ok(&mut buffer[self.filled..])
+        let (there, room) = buffer.split_at_mut(self.filled);
+        let size = wire::stated_len(there);
+        let end = match size > BUFFER_SIZE {
+            true => size.saturating_sub(self.filled) + HEADER_SIZE,
+            false => room.len(),
+        };
+        let end = end.min(room.len());
+        Ok(&mut room[..end])
     }
 
     /// Says that `count` octets have been read into [`Inbound::space`].
@@ -503,6 +511,30 @@ mod tests {
         let mut inbound = Inbound::new(SIZE_MAX, None);
         put(&mut inbound, &slab, &message(SIZE_MAX)[..12]);
         assert_eq!(inbound.poll_message(), Err(ProtocolError::MessageTooLarge));
+    }
+
+    #[test]
+    fn behind_a_large_message_no_more_than_the_next_header_is_read() {
+        let slab = Slab::new(BUFFER_RETAINED_MAX, 0);
+        let mut inbound = Inbound::new(SIZE_MAX, None);
+        let octets = [message(60_000), message(60_000), message(3)].concat();
+        let mut rest = &octets[..];
+        let mut left_over = Vec::new();
+        while !rest.is_empty() {
+            // As much as there is room for, but at first no more than tells how large the message is.
+            let space = inbound.space(&slab).unwrap();
+            let count = match rest.len() == octets.len() {
+                true => HEADER_SIZE,
+                false => space.len().min(rest.len()),
+            };
+            space[..count].copy_from_slice(&rest[..count]);
+            inbound.handle_bytes(count);
+            rest = &rest[count..];
+            while inbound.poll_message().unwrap().is_some() {
+                left_over.push(inbound.filled - inbound.consumed);
+            }
+        }
+        assert_eq!(left_over, [HEADER_SIZE, HEADER_SIZE, 0]);
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub(crate) fn whole_len(octets: &[u8], size_max: usize) -> Result<Option<usize>,
     })
 }
 
+/// What the first message in `octets` says its length is; 0 where its header is not there.
+pub(crate) fn stated_len(octets: &[u8]) -> usize {
+    header(octets).map_or(0, |header| header.message_size())
+}
+
 /// Which fact a malformed message is counted as.
 pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
     match error {

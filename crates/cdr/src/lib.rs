@@ -28,6 +28,7 @@ mod fixed;
 pub mod fuzzing;
 pub mod limits;
 mod order;
+pub mod plain;
 mod primitive;
 mod reader;
 mod reference;
@@ -57,3 +58,7 @@ pub use traits::{Parse, Typed, UserException, Write};
 pub use typecode::TypeCode;
 pub use window::{ReadWindow, WriteWindow};
 pub use writer::Writer;
+
+/// What the derives of generated structs stand on.
+#[doc(hidden)]
+pub use zerocopy;

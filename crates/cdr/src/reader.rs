@@ -219,6 +219,24 @@ impl<'a> Reader<'a> {
         Some(octets)
     }
 
+    /// As [`Reader::lend_run`] of values that begin at a multiple of `lead`, where that is one of `alignment` too.
+    #[inline]
+    pub(crate) fn lend_whole(
+        &mut self,
+        size: usize,
+        count: usize,
+        (lead, alignment): (usize, usize),
+    ) -> Option<&'a [u8]> {
+        let there = self.at_position(self.aligned(lead));
+        let octets = self.bytes.get(there.position..)?;
+        let octets = octets.get(..count.checked_mul(size)?)?;
+        if !there.phase().is_multiple_of(alignment) {
+            return None;
+        }
+        self.position = there.position + octets.len();
+        Some(octets)
+    }
+
     /// Reads an octet.
     ///
     /// # Errors

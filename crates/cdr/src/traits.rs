@@ -32,13 +32,7 @@ pub trait Write {
     where
         Self: Sized,
     {
-        let mut rest = slice;
-        if Self::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
-            rest = w.write_within(slice);
-        }
-        w.windowed(size_of_val(rest), |w| {
-            rest.iter().try_for_each(|element| element.write(w))
-        })
+        write_each(slice, w)
     }
 }
 
@@ -70,19 +64,10 @@ pub trait Parse<'a>: Sized {
     /// As [`Parse::parse`]; also when sequences nest deeper than [`crate::limits::NESTING_MAX`].
     #[inline]
     fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
-        r.nested(|r| {
-            let mut elements = Vec::with_capacity(r.admissible::<Self>(count)?);
-            if Self::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
-                r.parse_within(&mut elements, count);
-            }
-            for _ in elements.len()..count {
-                elements.push(Self::parse(r)?);
-            }
-            Ok(elements)
-        })
+        parse_each(r, count)
     }
 
-    /// Reads `count` elements, borrowed where their octets are their memory (`octet`, `char`, `boolean`).
+    /// Reads `count` elements, borrowed where their octets are their memory (`octet`, `char`, `boolean`, [`crate::plain::Plain`] structs).
     ///
     /// # Errors
     /// As [`Parse::parse_vec`].
@@ -93,6 +78,36 @@ pub trait Parse<'a>: Sized {
     {
         Self::parse_vec(r, count).map(Cow::Owned)
     }
+}
+
+/// Writes elements one by one, within windows where they fit.
+#[inline]
+pub(crate) fn write_each<T: Write>(slice: &[T], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    let mut rest = slice;
+    if T::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
+        rest = w.write_within(slice);
+    }
+    w.windowed(size_of_val(rest), |w| {
+        rest.iter().try_for_each(|element| element.write(w))
+    })
+}
+
+/// Reads elements one by one, within windows where they fit.
+#[inline]
+pub(crate) fn parse_each<'a, T: Parse<'a>>(
+    r: &mut Reader<'a>,
+    count: usize,
+) -> Result<Vec<T>, DecodeError> {
+    r.nested(|r| {
+        let mut elements = Vec::with_capacity(r.admissible::<T>(count)?);
+        if T::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
+            r.parse_within(&mut elements, count);
+        }
+        for _ in elements.len()..count {
+            elements.push(T::parse(r)?);
+        }
+        Ok(elements)
+    })
 }
 
 /// A type with a TypeCode.

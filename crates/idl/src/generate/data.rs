@@ -7,6 +7,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::names::{enumerator_case, ident, snake_case, unique};
+use super::plain::Plain;
 use super::{Generator, Refused, tokens};
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
 use crate::source::Span;
@@ -83,8 +84,14 @@ impl Generator<'_> {
         let name = ident(self.names.name(id));
         let derives = self.derives(structure);
         let default = self.default(id, structure);
-        let write = self.write_record(&name, &fields);
-        let parse = self.parse_record(&name, &fields);
+        let is_struct = matches!(self.model.definition(id).kind, DefinitionKind::Struct(_));
+        let plain = match is_struct {
+            true => self.plain(&name, structure, &fields),
+            false => Plain::default(),
+        };
+        let write = self.write_record(&name, &fields, &plain.write);
+        let parse = self.parse_record(&name, &fields, &plain.parse);
+        let (attributes, plain) = (plain.attributes, plain.itself);
         let typed = self.typed(id, &name, at)?;
         let body = if fields.is_empty() {
             quote! { ; }
@@ -98,10 +105,12 @@ impl Generator<'_> {
         Ok(quote! {
             #doc
             #derives
+            #attributes
             pub struct #name #body
             #default
             #write
             #parse
+            #plain
             #typed
         })
     }
@@ -173,6 +182,7 @@ impl Generator<'_> {
         &self,
         name: &proc_macro2::Ident,
         fields: &[(&Member, proc_macro2::Ident, TokenStream)],
+        slices: &TokenStream,
     ) -> TokenStream {
         let cdr = tokens(&self.cdr);
         let mut lines: Vec<TokenStream> = Vec::new();
@@ -194,6 +204,7 @@ impl Generator<'_> {
                     #(#lines)*
                     Ok(())
                 }
+                #slices
             }
         }
     }
@@ -254,6 +265,7 @@ impl Generator<'_> {
         &self,
         name: &proc_macro2::Ident,
         fields: &[(&Member, proc_macro2::Ident, TokenStream)],
+        slices: &TokenStream,
     ) -> TokenStream {
         let cdr = tokens(&self.cdr);
         let sizes = fields
@@ -295,6 +307,7 @@ impl Generator<'_> {
                 fn parse(#reader: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
                     #body
                 }
+                #slices
             }
         }
     }

@@ -6,6 +6,7 @@ mod data;
 mod docs;
 mod interface;
 mod names;
+mod plain;
 mod reference;
 mod skeleton;
 mod types;

@@ -1,0 +1,116 @@
+//! Structs whose CDR is their memory ([`deckwatch_cdr::plain`]): written by one copy and lent to servants.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::{Generator, tokens};
+use crate::model::{Basic, DefinitionKind, Member, Structure, Type};
+
+/// What the Rust of such a struct has besides; nothing for any other.
+#[derive(Default)]
+pub(super) struct Plain {
+    /// Before the struct.
+    pub(super) attributes: TokenStream,
+    /// Within its `Write`.
+    pub(super) write: TokenStream,
+    /// Within its `Parse`.
+    pub(super) parse: TokenStream,
+    /// Behind it all.
+    pub(super) itself: TokenStream,
+}
+
+impl Generator<'_> {
+    /// `fields` are the members with their Rust types.
+    pub(super) fn plain(
+        &self,
+        name: &Ident,
+        structure: &Structure,
+        fields: &[(&Member, Ident, TokenStream)],
+    ) -> Plain {
+        if self.layout(structure).is_none() {
+            return Plain::default();
+        }
+        let cdr = tokens(&self.cdr);
+        let zerocopy = format!("{}::zerocopy", self.cdr);
+        let (cow, result, vec) = (
+            quote! { ::std::borrow::Cow },
+            quote! { ::std::result::Result },
+            tokens(&self.prelude("Vec")),
+        );
+        let types = fields.iter().map(|(_, _, ty)| ty);
+        let first = types.clone().next();
+        Plain {
+            attributes: quote! {
+                #[derive(
+                    #cdr::zerocopy::FromBytes,
+                    #cdr::zerocopy::IntoBytes,
+                    #cdr::zerocopy::Immutable,
+                    #cdr::zerocopy::KnownLayout,
+                )]
+                #[zerocopy(crate = #zerocopy)]
+                #[repr(C)]
+            },
+            write: quote! {
+                #[inline]
+                fn write_slice(slice: &[Self], w: &mut #cdr::Writer<'_>) -> #result<(), #cdr::EncodeError> {
+                    #cdr::plain::write_slice(slice, w)
+                }
+            },
+            parse: quote! {
+                #[inline]
+                fn parse_vec(r: &mut #cdr::Reader<'a>, count: usize) -> #result<#vec<Self>, #cdr::DecodeError> {
+                    #cdr::plain::parse_vec(r, count)
+                }
+
+                #[inline]
+                fn parse_cow(r: &mut #cdr::Reader<'a>, count: usize) -> #result<#cow<'a, [Self]>, #cdr::DecodeError> {
+                    #cdr::plain::parse_cow(r, count)
+                }
+            },
+            itself: quote! {
+                impl #cdr::plain::Plain for #name {
+                    const LEAD: usize = <#first as #cdr::plain::Plain>::LEAD;
+                    const ALIGNMENT: usize = #cdr::plain::largest(&[#(<#types as #cdr::plain::Plain>::ALIGNMENT),*]);
+                }
+            },
+        }
+    }
+
+    /// Alignment and size of a struct without gaps, in memory as in CDR; none of any other.
+    fn layout(&self, structure: &Structure) -> Option<(u64, u64)> {
+        let mut whole = (1, 0);
+        for member in &structure.members {
+            let (alignment, size) = self.layout_of(&member.ty)?;
+            let has_gap = whole.1 % alignment != 0;
+            if has_gap {
+                return None;
+            }
+            whole = (alignment.max(whole.0), size.checked_add(whole.1)?);
+        }
+        (whole.1 != 0 && whole.1 % whole.0 == 0).then_some(whole)
+    }
+
+    fn layout_of(&self, ty: &Type) -> Option<(u64, u64)> {
+        match self.model.resolve(ty) {
+            Type::Basic(basic) => {
+                let size = match basic {
+                    Basic::Octet | Basic::Char => 1,
+                    Basic::Short | Basic::UShort => 2,
+                    Basic::Long | Basic::ULong | Basic::Float => 4,
+                    Basic::LongLong | Basic::ULongLong | Basic::Double => 8,
+                    _ => return None,
+                };
+                Some((size, size))
+            }
+            Type::Array { element, length } => {
+                let (alignment, size) = self.layout_of(element)?;
+                Some((alignment, size.checked_mul(u64::from(*length))?))
+            }
+            Type::Named(id) => match &self.model.definition(*id).kind {
+                DefinitionKind::Struct(structure) => self.layout(structure),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

@@ -53,13 +53,9 @@ impl Lane {
         self.waiting.load(Ordering::Acquire) != 0 && !self.closing.load(Ordering::Acquire)
     }
 
-    /// How long this thread may sleep in the read of its connection: nobody can call it back meanwhile, and a keeper waits for it.
-    fn adoption_wait(&self) -> Duration {
-        if self.room.is_none() && self.waiting.load(Ordering::Relaxed) >= ADOPTION_SPARE {
-            ADOPTION_WAIT_SPARE
-        } else {
-            ADOPTION_WAIT
-        }
+    /// Whether this thread may sleep for longer in the read of its connection: nobody can call it back meanwhile, and a keeper waits for it.
+    fn can_be_spared(&self) -> bool {
+        self.room.is_none() && self.waiting.load(Ordering::Relaxed) >= ADOPTION_SPARE
     }
 
     /// Serves one connection until it pauses or the thread is needed elsewhere.
@@ -99,7 +95,14 @@ impl Lane {
     }
 
     fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {
+        // Once it has been needed it is not spared again: to change the wait is a system call.
+        let mut is_spared = true;
         while self.may_stay_away() && connection.adopted.load(Ordering::Acquire) {
+            is_spared = is_spared && self.can_be_spared();
+            let wait = match is_spared {
+                true => ADOPTION_WAIT_SPARE,
+                false => ADOPTION_WAIT,
+            };
             let Some(mut reading) = connection.inbound.try_claim() else {
                 return Left::ToAnother;
             };
@@ -107,7 +110,7 @@ impl Lane {
                 return self.refuse_memory(connection);
             };
             let room = space.len();
-            let count = match self.await_next(connection, space) {
+            let count = match self.await_next(connection, space, wait) {
                 Ok(None) => {
                     self.pause(connection, &mut reading);
                     return Left::Open;
@@ -142,9 +145,10 @@ impl Lane {
         &self,
         connection: &ServerConnection,
         space: &mut [u8],
+        wait: Duration,
     ) -> Result<Option<usize>, TransportError> {
         let Some(mut spin) = self.shape.spin else {
-            return connection.stream.read_within(space, self.adoption_wait());
+            return connection.stream.read_within(space, wait);
         };
         while spin != Duration::ZERO {
             let slice = spin.min(SPIN_SLICE);
@@ -157,7 +161,7 @@ impl Lane {
                 spin -= slice;
             }
         }
-        connection.stream.read_within(space, self.adoption_wait())
+        connection.stream.read_within(space, wait)
     }
 
     /// Watches connections again whose thread has been with one request since the last sweep.

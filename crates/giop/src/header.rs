@@ -125,6 +125,7 @@ impl Header {
 
     /// The header as octets.
     #[must_use]
+    #[inline]
     pub fn to_octets(&self) -> [u8; HEADER_SIZE] {
         let mut octets = [0; HEADER_SIZE];
         octets[..4].copy_from_slice(MAGIC);
@@ -166,6 +167,7 @@ impl Header {
     }
 
     /// Overwrites the size in a message that stands at the start of `message`.
+    #[inline]
     pub(crate) fn patch_size(message: &mut [u8], size: u32) {
         let little = message[FLAGS_AT] & FLAG_LITTLE_ENDIAN != 0;
         let octets = if little {

@@ -84,6 +84,23 @@ impl OpenMessage {
         Ok(open)
     }
 
+    /// One of GIOP 1.2 whose header has been written: it ends at `header_end` from the message's start, and the body begins at `body` in the buffer.
+    #[inline]
+    pub(crate) const fn begun(
+        start: usize,
+        header_end: usize,
+        body: usize,
+        format: Format,
+    ) -> Self {
+        Self {
+            start,
+            header_end: start + header_end,
+            body,
+            format,
+            is_divided_in_1_1: false,
+        }
+    }
+
     /// A writer at the end of the buffer, aligned from the message's start.
     #[must_use]
     #[inline]

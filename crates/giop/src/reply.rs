@@ -2,7 +2,8 @@
 
 use crate::context::write_contexts;
 use crate::{
-    Format, Header, MessageKind, OpenMessage, ProtocolError, ServiceContext, ServiceContexts,
+    ByteOrder, Format, HEADER_SIZE, Header, MessageKind, OpenMessage, ProtocolError,
+    ServiceContext, ServiceContexts,
 };
 use deckwatch_cdr::{EncodeError, Reader, Version};
 
@@ -54,6 +55,28 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
+    /// The request's number, where the octets are a whole reply as most are: GIOP 1.2, this machine's order, no exception, no service
+    /// contexts. Its body begins at [`Reply::PLAIN_BODY`]. `None` says nothing of what they are else.
+    #[must_use]
+    #[inline]
+    pub fn plain_id(octets: &[u8]) -> Option<u32> {
+        let (header, rest) = octets.split_first_chunk::<8>()?;
+        let (words, _) = rest.split_first_chunk::<{ PLAIN_BODY - 8 }>()?;
+        let word = |at: usize| {
+            let octets = words[at..].first_chunk().copied();
+            u32::from_ne_bytes(octets.unwrap_or_default())
+        };
+        let size = octets.len() - HEADER_SIZE;
+        let is_plain = *header == PLAIN
+            && word(0) as usize == size
+            && word(8) == ReplyStatus::NoException as u32
+            && word(12) == 0;
+        is_plain.then(|| word(4))
+    }
+
+    /// Where the body of a reply of GIOP 1.2 without service contexts begins.
+    pub const PLAIN_BODY: usize = PLAIN_BODY;
+
     pub(crate) fn parse(header: &Header, mut r: Reader<'a>) -> Result<Self, ProtocolError> {
         let version = header.version;
         let early = if version < Version::V1_2 {
@@ -82,6 +105,20 @@ impl<'a> Reply<'a> {
         })
     }
 }
+
+const PLAIN_BODY: usize = HEADER_SIZE + 12;
+
+/// The first octets of a reply in one piece, of GIOP 1.2 and in this machine's order.
+const PLAIN: [u8; 8] = [
+    b'G',
+    b'I',
+    b'O',
+    b'P',
+    1,
+    2,
+    ByteOrder::NATIVE.flag(),
+    MessageKind::Reply as u8,
+];
 
 /// A reply to send.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use crate::context::write_contexts;
 use crate::{
-    Format, Header, MessageKind, OpenMessage, ProtocolError, ServiceContext, ServiceContexts,
-    Target,
+    ByteOrder, Format, HEADER_SIZE, Header, MessageKind, OpenMessage, ProtocolError,
+    ServiceContext, ServiceContexts, Target,
 };
 use deckwatch_cdr::{EncodeError, Parse, Reader, Version};
 
@@ -132,7 +132,85 @@ impl RequestHeader<'_> {
     ///
     /// # Errors
     /// [`EncodeError::MessageTooLarge`]; [`EncodeError::TypeUnsupported`] where a target other than a key meets a version before 1.2.
+    #[inline]
     pub fn begin(&self, buffer: &mut Vec<u8>, format: Format) -> Result<OpenMessage, EncodeError> {
+        match self.target {
+            Target::Key(key) if format.codec.version == Version::V1_2 => {
+                self.begin_by_key(key, buffer, format)
+            }
+            _ => self.begin_otherwise(buffer, format),
+        }
+    }
+
+    /// GIOP 1.2 with an object key: where everything stands is known before any of it is written, so that the room is asked for once.
+    fn begin_by_key(
+        &self,
+        key: &[u8],
+        buffer: &mut Vec<u8>,
+        format: Format,
+    ) -> Result<OpenMessage, EncodeError> {
+        let name = self.operation.as_bytes();
+        if name
+            .iter()
+            .fold(false, |found, octet| found | (*octet == 0))
+        {
+            return Err(EncodeError::StringHoldsNull);
+        }
+        let name_count_at = aligned(KEY_AT + key.len());
+        let name_at = name_count_at + 4;
+        let contexts_at = aligned(name_at + name.len() + 1);
+        let after = |end, context: &ServiceContext<'_>| aligned(end) + 8 + context.data.len();
+        let end = self.contexts.iter().fold(contexts_at + 4, after);
+        // Counts that have no 32 bits are above any such limit.
+        if end > format.size_max.min(u32::MAX as usize) {
+            return Err(EncodeError::MessageTooLarge);
+        }
+        let start = buffer.len();
+        buffer.resize(start + end.next_multiple_of(8), 0);
+        let message = &mut buffer[start..];
+        let mut put = |at: usize, value: usize| {
+            let octets = match format.order {
+                ByteOrder::Big => (value as u32).to_be_bytes(),
+                ByteOrder::Little => (value as u32).to_le_bytes(),
+            };
+            message[at..at + 4].copy_from_slice(&octets);
+        };
+        put(HEADER_SIZE, self.id as usize);
+        // The addressing disposition of a key is 0.
+        put(KEY_AT - 4, key.len());
+        put(name_count_at, name.len() + 1);
+        put(contexts_at, self.contexts.len());
+        let mut at = contexts_at + 4;
+        for context in self.contexts {
+            put(aligned(at), context.id as usize);
+            put(aligned(at) + 4, context.data.len());
+            at = after(at, context);
+        }
+        let header = Header {
+            version: Version::V1_2,
+            order: format.order,
+            more_fragments: false,
+            kind: MessageKind::Request,
+            size: 0,
+        };
+        message[..HEADER_SIZE].copy_from_slice(&header.to_octets());
+        message[HEADER_SIZE + 4] = self.response as u8;
+        message[KEY_AT..KEY_AT + key.len()].copy_from_slice(key);
+        message[name_at..name_at + name.len()].copy_from_slice(name);
+        let mut at = contexts_at + 4;
+        for context in self.contexts {
+            let data_at = aligned(at) + 8;
+            at = after(at, context);
+            message[data_at..at].copy_from_slice(context.data);
+        }
+        Ok(OpenMessage::begun(start, end, buffer.len(), format))
+    }
+
+    fn begin_otherwise(
+        &self,
+        buffer: &mut Vec<u8>,
+        format: Format,
+    ) -> Result<OpenMessage, EncodeError> {
         let version = format.codec.version;
         let alignment = if version == Version::V1_2 { 8 } else { 1 };
         OpenMessage::begin(buffer, format, MessageKind::Request, alignment, |w| {
@@ -152,4 +230,11 @@ impl RequestHeader<'_> {
             write_contexts(self.contexts, w)
         })
     }
+}
+
+/// Where the octets of a key stand: behind the message's header, request id, response flags, addressing disposition and count.
+const KEY_AT: usize = HEADER_SIZE + 16;
+
+const fn aligned(at: usize) -> usize {
+    at.next_multiple_of(4)
 }

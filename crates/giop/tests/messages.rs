@@ -73,6 +73,36 @@ proptest! {
     }
 
     #[test]
+    fn a_reply_known_at_a_glance_is_what_the_parser_finds(id: u32, value: Option<i64>, with_context: bool, at in 0_usize..40, octet: Option<u8>) {
+        let contexts = [ServiceContext { id: 9, data: &[] }];
+        for format in formats() {
+            let mut buffer = Vec::new();
+            let header = ReplyHeader { id, status: ReplyStatus::NoException, contexts: &contexts[..usize::from(with_context)] };
+            let open = header.begin(&mut buffer, format).unwrap();
+            if let Some(value) = value {
+                value.write(&mut open.writer(&mut buffer)).unwrap();
+            }
+            open.finish(&mut buffer).unwrap();
+            // Ours, and what becomes of it where one octet is another.
+            if let (Some(octet), Some(place)) = (octet, buffer.get_mut(at)) {
+                *place = octet;
+            }
+            let is_whole = deckwatch_giop::Header::parse(buffer.first_chunk().unwrap()).is_ok_and(|header| !header.more_fragments);
+            let found = match Message::parse(&buffer) {
+                Ok(Message::Reply(reply)) if is_whole && reply.version == Version::V1_2 && reply.body.order().is_native() => {
+                    let is_plain = reply.status == ReplyStatus::NoException && reply.contexts.is_empty();
+                    is_plain.then(|| (reply.id, reply.body.position()))
+                }
+                _ => None,
+            };
+            prop_assert_eq!(Reply::plain_id(&buffer).map(|id| (id, Reply::PLAIN_BODY)), found);
+            for end in 0..buffer.len() {
+                prop_assert_eq!(Reply::plain_id(&buffer[..end]), None);
+            }
+        }
+    }
+
+    #[test]
     fn random_octets_never_make_a_parser_panic(mut octets: Vec<u8>, minor in 0_u8..3, flags in 0_u8..2, kind in 0_u8..8) {
         let _ = Message::parse(&octets);
         let mut message = b"GIOP\x01".to_vec();

@@ -12,6 +12,7 @@ mod late;
 mod marshal;
 mod oneway;
 mod outbox;
+mod receive;
 mod times;
 mod two_way;
 
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use deckwatch_sync::{PiMutex, PiMutexGuard, Pool};
+use deckwatch_sync::{Lent, PiMutex, PiMutexGuard, Pool};
 
 use crate::bidirectional::{Offer, TwoWay};
 use crate::connection::Slab;
@@ -118,8 +119,8 @@ pub(crate) struct ClientConnection {
     last_used: Instant64,
     /// The server knows our code sets.
     code_sets_said: bool,
-    /// It has served a call before.
-    is_used: bool,
+    /// A call has it; one that is found so in the pool was left by a caller who has panicked.
+    is_under_way: bool,
     late: Late,
     life: Life,
 }
@@ -288,7 +289,7 @@ impl Client {
             request_id: 0,
             last_used,
             code_sets_said: false,
-            is_used: false,
+            is_under_way: false,
             late: Late::default(),
             life: Life {
                 number,
@@ -299,13 +300,20 @@ impl Client {
     }
 
     /// An idle connection that the server has not closed.
-    fn take_idle(&self, binding: &Binding) -> Option<ClientConnection> {
-        while let Some(connection) = binding.idle.take() {
-            if self.is_fresh(&connection) {
-                return Some(connection);
+    fn lend_idle<'b>(&self, binding: &'b Binding) -> Option<Lent<'b, ClientConnection>> {
+        loop {
+            while let Some(mut connection) = binding.idle.lend() {
+                if !connection.is_under_way && self.is_fresh(&connection) {
+                    connection.is_under_way = true;
+                    return Some(connection);
+                }
+                drop(connection.into_value());
             }
+            let mut settled = self.take_settled(binding)?;
+            settled.is_under_way = false;
+            settled.last_used = self.transport.now_coarse();
+            let _enough_idle = binding.idle.put(settled);
         }
-        self.take_settled(binding)
     }
 
     /// Whether a connection can still be used. After a pause it is looked at: anything to read then is the server's
@@ -325,10 +333,9 @@ impl Client {
         fresh
     }
 
-    fn give_back(&self, binding: &Binding, mut connection: ClientConnection, now: Instant64) {
-        connection.last_used = now;
-        connection.is_used = true;
-        let _enough_idle = binding.idle.put(connection);
+    /// As [`Client::close_idle`], where it is time for that.
+    #[inline]
+    fn close_idle_at(&self, now: Instant64) {
         if now.0 >= self.idle_due.load(Ordering::Relaxed) {
             self.close_idle(now);
         }

@@ -66,14 +66,27 @@ impl Slab {
 
     /// An empty buffer to write into.
     pub(crate) fn lend_empty(&self) -> Vec<u8> {
-        self.write.take().unwrap_or_else(|| {
-            let mut buffer = self
-                .read
-                .take()
-                .unwrap_or_else(|| Vec::with_capacity(self.size));
-            buffer.clear();
-            buffer
-        })
+        let buffer = self.write.take().or_else(|| self.read.take());
+        let mut buffer = buffer.unwrap_or_else(|| Vec::with_capacity(self.size));
+        buffer.clear();
+        buffer
+    }
+
+    /// Has `write` write into an empty buffer that it gives back: half of what lending one costs.
+    #[inline]
+    pub(crate) fn with_empty<R>(&self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let Some(mut lent) = self.write.lend() else {
+            let mut buffer = self.lend_empty();
+            let written = write(&mut buffer);
+            self.take_back_written(buffer);
+            return written;
+        };
+        lent.clear();
+        let written = write(&mut lent);
+        if lent.capacity() > BUFFER_RETAINED_MAX {
+            self.take_back_written(lent.into_value());
+        }
+        written
     }
 
     /// Takes a buffer back in which a message has arrived; one that has grown large, or that nobody needs, is given to the allocator.
@@ -85,7 +98,9 @@ impl Slab {
             return self.take_back_written(buffer);
         }
         // Where fragments were joined in it, what is left of it must be there to read into.
-        buffer.resize(buffer.capacity(), 0);
+        if buffer.len() != buffer.capacity() {
+            buffer.resize(buffer.capacity(), 0);
+        }
         let _has_enough = self.read.put(buffer);
     }
 
@@ -144,6 +159,16 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
+    /// A message of so many octets at the start of its buffer.
+    #[inline]
+    pub(crate) const fn at_start(buffer: Vec<u8>, count: usize) -> Self {
+        Self {
+            place: 0..count,
+            buffer,
+            ends: Vec::new(),
+        }
+    }
+
     /// A message that fills its buffer.
     pub(crate) fn whole(buffer: Vec<u8>) -> Self {
         Self {
@@ -193,6 +218,13 @@ impl Inbound {
             begun: None,
             begun_train: None,
         }
+    }
+
+    /// Begins with a buffer that has been read into already, outside any budget; of no octets it is only kept to be given back.
+    pub(crate) fn begin(&mut self, buffer: Vec<u8>, count: Option<usize>) {
+        debug_assert!(self.buffer.is_none() && self.budget.is_none());
+        self.buffer = Some(buffer);
+        self.filled = count.unwrap_or(0);
     }
 
     /// Brings what is taken of the budget up or down to `octets`.

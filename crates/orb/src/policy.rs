@@ -14,9 +14,9 @@ use deckwatch_giop::UtcT;
 use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, Protocols};
 
-pub(crate) use level::{AtOrb, at_thread};
+pub(crate) use level::{AtOrb, at_thread, is_any_at_thread};
 pub use level::{PolicyCurrent, PolicyManager};
-pub(crate) use overrides::Overrides;
+pub(crate) use overrides::{NO_OVERRIDES, Overrides};
 
 /// A policy with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -40,23 +40,26 @@ pub(crate) use routes::Routes;
 #[derive(Clone)]
 pub struct ObjectRef(Arc<Inner>);
 
+/// What every call looks at stands in front, in as few cache lines as it takes: a client of many objects finds none of it near.
+#[repr(C)]
 pub(crate) struct Inner {
-    ior: Ior,
     orb: OnceLock<Arc<OrbCore>>,
-    place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
-    routes: OnceLock<Arc<Routes>>,
-    /// Where requests go after a location forward; looked at only while the flag is up.
-    forward: PiMutex<Option<Arc<Routes>>>,
+    routes: OnceLock<Routes>,
+    /// Who has taken its place by a permanent forward.
+    successor: OnceLock<Arc<Inner>>,
+    /// None: nothing is set.
+    overrides: Option<Box<Overrides>>,
     is_forwarded: AtomicBool,
     /// A call through it has reached a server.
     is_bound: AtomicBool,
-    overrides: Overrides,
-    /// Who has taken its place by a permanent forward.
-    successor: OnceLock<Arc<Inner>>,
     /// How many permanent forwards have led here.
     generation: u8,
+    /// Where requests go after a location forward; looked at only while the flag is up.
+    forward: PiMutex<Option<Arc<Routes>>>,
     /// The connection that it came over, where its server is asked over that.
     way_back: Option<Weak<TwoWay>>,
+    place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
+    ior: Ior,
 }
 
 /// One address at which an object can be asked, and the connections to it.
@@ -84,7 +87,7 @@ impl ObjectRef {
         inner.place = current.place.clone();
         inner.way_back = current.way_back.clone();
         if let Some(routes) = current.routes.get() {
-            inner.routes = OnceLock::from(Arc::new(routes.for_another()));
+            inner.routes = OnceLock::from(routes.for_another());
         }
         Self(Arc::new(inner))
     }
@@ -104,7 +107,7 @@ impl ObjectRef {
         {
             return self.clone();
         }
-        let inner = Inner::new(current.ior.clone(), OnceLock::new(), current.overrides);
+        let inner = Inner::new(current.ior.clone(), OnceLock::new(), *current.overrides());
         Self(Arc::new(inner))
     }
 
@@ -114,7 +117,7 @@ impl ObjectRef {
             return self.clone();
         }
         let own = OnceLock::from(Arc::clone(orb));
-        let inner = Inner::new(self.0.ior.clone(), own, self.0.overrides);
+        let inner = Inner::new(self.0.ior.clone(), own, *self.0.overrides());
         Self(Arc::new(inner))
     }
 
@@ -127,13 +130,13 @@ impl ObjectRef {
         policies: &[Policy],
         how: SetOverrideType,
     ) -> Result<Self, SystemException> {
-        Ok(self.with(self.0.overrides.changed(policies, how)?))
+        Ok(self.with(self.0.overrides().changed(policies, how)?))
     }
 
     /// The policies set for this reference, of these kinds, all where none is named.
     #[must_use]
     pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
-        self.0.overrides.list(kinds)
+        self.0.overrides().list(kinds)
     }
 
     /// The policy of this kind that a call from this thread would have: the reference's, the thread's, the ORB's or the
@@ -145,9 +148,15 @@ impl ObjectRef {
         self.in_force(self.0.orb()?).in_force(kind)
     }
 
+    /// Whether no policy is set for a call from this thread.
+    #[inline]
+    fn is_all_default(&self, orb: &OrbCore) -> bool {
+        self.0.overrides.is_none() && orb.policies.is_empty() && !policy::is_any_at_thread()
+    }
+
     fn in_force(&self, orb: &Arc<OrbCore>) -> Overrides {
         let outer = policy::at_thread(Arc::as_ptr(orb)).over(orb.policies.read());
-        self.0.overrides.over(outer)
+        self.0.overrides().over(outer)
     }
 
     /// The same object, with another limit on the time from call to reply: [`Policy::RelativeRoundtripTimeout`] in one
@@ -155,7 +164,7 @@ impl ObjectRef {
     #[must_use]
     pub fn with_round_trip_timeout(&self, limit: Option<Duration>) -> Self {
         let limit = limit.unwrap_or(Duration::MAX);
-        self.with(Overrides::one(Policy::RelativeRoundtripTimeout(limit)).over(self.0.overrides))
+        self.with(Overrides::one(Policy::RelativeRoundtripTimeout(limit)).over(*self.0.overrides()))
     }
 
     /// The same object, with another limit on the time to connect: [`Policy::ConnectionTimeout`] in one word. `None`:
@@ -163,7 +172,7 @@ impl ObjectRef {
     #[must_use]
     pub fn with_connect_timeout(&self, limit: Option<Duration>) -> Self {
         let limit = limit.unwrap_or(Duration::MAX);
-        self.with(Overrides::one(Policy::ConnectionTimeout(limit)).over(self.0.overrides))
+        self.with(Overrides::one(Policy::ConnectionTimeout(limit)).over(*self.0.overrides()))
     }
 
     /// The reference as it travels.
@@ -223,16 +232,28 @@ impl ObjectRef {
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
         let orb = self.0.orb()?;
+        let reply = self.exchange(orb, left, operation, &arguments)?;
+        understand(orb, reply, results, exceptions)
+    }
+
+    /// The part of a call that is the same for every operation.
+    fn exchange(
+        &self,
+        orb: &Arc<OrbCore>,
+        left: Option<Duration>,
+        operation: &str,
+        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    ) -> Result<Reply, SystemException> {
         current::enter_core(orb);
         let departure = Departure::of(orb, true)?;
-        let mut call = self.call(orb, operation, &arguments, departure);
+        let (mut in_force, mut within) = (None, None);
+        let mut call = self.call(orb, operation, arguments, departure, &mut in_force);
         if let Some(left) = left {
-            call.policies =
-                Overrides::one(Policy::RelativeRoundtripTimeout(left)).over(call.policies);
+            let limit = Overrides::one(Policy::RelativeRoundtripTimeout(left));
+            call.policies = within.insert(limit.over(*call.policies));
         }
         let reply = follow_forwards(&orb.client, &self.0, &call);
-        let reply = departure.back(orb, reply, |reply| reply.give_back(&orb.client))?;
-        understand(orb, reply, results, exceptions)
+        departure.back(orb, reply, |reply| reply.give_back(&orb.client))
     }
 
     /// Sends a request whose end [`Outstanding`] tells.
@@ -245,7 +266,8 @@ impl ObjectRef {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let departure = Departure::of(orb, false)?;
-        let call = self.call(orb, operation, arguments, departure);
+        let mut in_force = None;
+        let call = self.call(orb, operation, arguments, departure, &mut in_force);
         Outstanding::send(orb, &self.0, &call, handler)
     }
 
@@ -263,7 +285,8 @@ impl ObjectRef {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let departure = Departure::of(orb, false)?;
-        let mut call = self.call(orb, operation, &arguments, departure);
+        let mut in_force = None;
+        let mut call = self.call(orb, operation, &arguments, departure, &mut in_force);
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
@@ -284,20 +307,26 @@ impl ObjectRef {
         }
     }
 
+    #[inline]
     fn call<'c>(
         &self,
         orb: &Arc<OrbCore>,
         operation: &'c str,
         arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
         departure: Departure,
+        in_force: &'c mut Option<Overrides>,
     ) -> Call<'c> {
-        let policies = self.in_force(orb);
+        let policies = if self.is_all_default(orb) {
+            &policy::NO_OVERRIDES
+        } else {
+            in_force.insert(self.in_force(orb))
+        };
         Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            times: orb.client.times(&policies),
+            times: orb.client.times(policies),
             departure,
             policies,
             priority: rt::current::priority(),
@@ -358,7 +387,7 @@ impl Inner {
             forward: PiMutex::new(None),
             is_forwarded: AtomicBool::new(false),
             is_bound: AtomicBool::new(false),
-            overrides,
+            overrides: (!overrides.is_empty()).then(|| Box::new(overrides)),
             successor: OnceLock::new(),
             generation: 0,
             way_back: None,
@@ -367,11 +396,12 @@ impl Inner {
 
     /// A reference of its own to the same object.
     pub(crate) fn to_object(&self) -> ObjectRef {
-        let inner = Self::new(self.ior.clone(), self.orb.clone(), self.overrides);
+        let inner = Self::new(self.ior.clone(), self.orb.clone(), *self.overrides());
         ObjectRef(Arc::new(inner))
     }
 
     /// What a permanent forward has put in its place, or itself.
+    #[inline]
     pub(crate) fn current(&self) -> &Self {
         let mut current = self;
         while let Some(successor) = current.successor.get() {
@@ -381,24 +411,30 @@ impl Inner {
     }
 
     /// Gives way to the reference of a permanent forward; none where there have been too many for them all to be meant.
-    pub(crate) fn give_way(&self, ior: &Ior, routes: &Arc<Routes>) -> Option<&Self> {
+    pub(crate) fn give_way(&self, ior: &Ior, routes: &Routes) -> Option<&Self> {
         if self.generation >= PERMANENT_FORWARDS_MAX {
             return None;
         }
         let successor = self.successor.get_or_init(|| {
-            let mut successor = Self::new(ior.clone(), self.orb.clone(), self.overrides);
+            let mut successor = Self::new(ior.clone(), self.orb.clone(), *self.overrides());
             successor.generation = self.generation + 1;
-            successor.routes = OnceLock::from(Arc::clone(routes));
+            successor.routes = OnceLock::from(routes.for_another());
             Arc::new(successor)
         });
         Some(successor)
     }
 
+    #[inline]
     fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
         if let Some(orb) = self.orb.get() {
             orb.require_life()?;
             return Ok(orb);
         }
+        self.join_orb()
+    }
+
+    #[cold]
+    fn join_orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
         let orb = current::orb().ok_or(raise::bad_inv_order(0, Completion::No))?;
         Ok(self.orb.get_or_init(|| orb))
     }
@@ -413,24 +449,36 @@ impl Inner {
     }
 
     /// Where the addresses in the reference lead.
-    pub(crate) fn routes(&self) -> Result<&Arc<Routes>, SystemException> {
-        if let Some(routes) = self.routes.get() {
-            return Ok(routes);
+    #[inline]
+    pub(crate) fn routes(&self) -> Result<&Routes, SystemException> {
+        match self.routes.get() {
+            Some(routes) => Ok(routes),
+            None => self.find_routes(),
         }
+    }
+
+    #[cold]
+    fn find_routes(&self) -> Result<&Routes, SystemException> {
         let routes = Routes::of(&self.ior, self.orb()?, self.way_back.as_ref())?;
-        let routes = Arc::new(routes);
         Ok(self.routes.get_or_init(|| routes))
+    }
+
+    /// The policies set for it.
+    fn overrides(&self) -> &Overrides {
+        self.overrides.as_deref().unwrap_or(&policy::NO_OVERRIDES)
     }
 
     pub(crate) fn resolve(&self, ior: &Ior) -> Result<Routes, SystemException> {
         Routes::of(ior, self.orb()?, None)
     }
 
+    #[inline]
     pub(crate) fn is_bound(&self) -> bool {
         self.is_bound.load(Ordering::Relaxed)
     }
 
     /// A server has been reached: from here on rebinding is what the policy says.
+    #[inline]
     pub(crate) fn bind(&self) {
         if !self.is_bound() {
             self.is_bound.store(true, Ordering::Relaxed);
@@ -443,6 +491,7 @@ impl Inner {
         self.is_bound.store(false, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn forwarded(&self) -> Option<Arc<Routes>> {
         if !self.is_forwarded.load(Ordering::Acquire) {
             return None;

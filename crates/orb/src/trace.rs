@@ -79,6 +79,7 @@ impl Trace {
     }
 
     /// A number for a new call.
+    #[inline]
     pub(crate) fn next_call(&self) -> CallNumber {
         if self.printer.is_none() {
             return CallNumber(0);
@@ -88,15 +89,27 @@ impl Trace {
     }
 
     /// A whole message as it goes over the wire, or all the fragments of one.
+    #[inline]
     pub(crate) fn message(&self, connection: u32, call: CallNumber, way: Direction, octets: &[u8]) {
         if let Some(printer) = &self.printer {
-            let mut rest = octets;
-            while let Ok(Frame::Message(header, size)) = Frame::parse(rest, usize::MAX) {
-                let (message, more) = rest.split_at(size);
-                let fact = Fact::Message(MessageFact::of(way, header, message));
-                self.record(printer, connection, call, fact);
-                rest = more;
-            }
+            self.record_messages(printer, (connection, call), way, octets);
+        }
+    }
+
+    #[cold]
+    fn record_messages(
+        &self,
+        printer: &Printer,
+        (connection, call): (u32, CallNumber),
+        way: Direction,
+        octets: &[u8],
+    ) {
+        let mut rest = octets;
+        while let Ok(Frame::Message(header, size)) = Frame::parse(rest, usize::MAX) {
+            let (message, more) = rest.split_at(size);
+            let fact = Fact::Message(MessageFact::of(way, header, message));
+            self.record(printer, connection, call, fact);
+            rest = more;
         }
     }
 

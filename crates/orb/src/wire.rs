@@ -419,6 +419,20 @@ pub(crate) fn parse_reply(
     }
 }
 
+/// The head of the reply to the request of this number, where it is as most are: whole, without exception and service contexts. `None`:
+/// [`parse_reply`] tells what it is.
+#[inline]
+pub(crate) fn plain_reply(octets: &[u8], id: u32, profile: &Profile) -> Option<ReplyHead> {
+    (Reply::plain_id(octets)? == id).then(|| ReplyHead {
+        id,
+        status: ReplyStatus::NoException,
+        is_unknown: false,
+        body: Reply::PLAIN_BODY,
+        order: ByteOrder::NATIVE,
+        codec: profile.codec.with_version(Version::V1_2),
+    })
+}
+
 /// The number of the request that a message answers, if it is a reply in one piece.
 pub(crate) fn whole_reply(message: &[u8]) -> Option<u32> {
     match Message::parse(message) {

@@ -27,6 +27,6 @@ pub use ordered_queue::OrderedQueue;
 #[cfg(not(loom))]
 pub use pi_lock::{NeverFree, NotHeld, PiLock};
 pub use pi_mutex::{PiMutex, PiMutexGuard};
-pub use pool::Pool;
+pub use pool::{Lent, Pool};
 pub use queue::{BoundedQueue, Popped, PushError};
 pub use slot_table::{Pinned, SlotKey, SlotTable, TableFull};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
 
 use crate::primitive::{AtomicU64, Cell, Ordering};
 
@@ -47,6 +48,13 @@ impl<T> Pool<T> {
         Some(value)
     }
 
+    /// A value to use where it lies; `None` when there is none. What taking it out and giving it in again costs, halved.
+    #[inline]
+    pub fn lend(&self) -> Option<Lent<'_, T>> {
+        let cell = claim(&self.full)?;
+        Some(Lent { pool: self, cell })
+    }
+
     /// Gives a value in.
     ///
     /// # Errors
@@ -81,6 +89,56 @@ impl<T> Pool<T> {
     }
 }
 
+/// A value of a pool in use by one thread, in its place. Others may have it when this is dropped.
+pub struct Lent<'p, T> {
+    pool: &'p Pool<T>,
+    cell: usize,
+}
+
+impl<T> Lent<'_, T> {
+    /// Takes the value out for good.
+    #[must_use]
+    pub fn into_value(self) -> T {
+        let (pool, cell) = (self.pool, self.cell);
+        std::mem::forget(self);
+        // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
+        let value = pool.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() });
+        release(&pool.empty, cell);
+        value
+    }
+}
+
+impl<T> Deref for Lent<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours for as long as `self` lives.
+        self.pool.cells[self.cell].with(|held| unsafe { (*held).assume_init_ref() })
+    }
+}
+
+impl<T> DerefMut for Lent<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`; `self` is borrowed by one alone.
+        self.pool.cells[self.cell].with_mut(|held| unsafe { (*held).assume_init_mut() })
+    }
+}
+
+impl<T> Drop for Lent<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        release(&self.pool.full, self.cell);
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lent<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lent").field(&**self).finish()
+    }
+}
+
 /// Clears the bit of this place; false where it was not set.
 fn claim_one(set: &[AtomicU64], cell: usize) -> bool {
     let bit = 1 << (cell % 64);
@@ -89,6 +147,7 @@ fn claim_one(set: &[AtomicU64], cell: usize) -> bool {
 }
 
 /// Clears one set bit and returns its place.
+#[inline]
 fn claim(set: &[AtomicU64]) -> Option<usize> {
     for (word, bits) in set.iter().enumerate() {
         let mut seen = bits.load(Ordering::Relaxed);
@@ -108,6 +167,7 @@ fn claim(set: &[AtomicU64]) -> Option<usize> {
     None
 }
 
+#[inline]
 fn release(set: &[AtomicU64], cell: usize) {
     // SYNC: pairs with the acquire in `claim`.
     set[cell / 64].fetch_or(1 << (cell % 64), Ordering::Release);
@@ -143,6 +203,20 @@ mod tests {
         let mut taken: Vec<u32> = std::iter::from_fn(|| pool.take()).collect();
         taken.sort_unstable();
         assert_eq!(taken, (0..70).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_lent_is_nobody_elses_and_comes_back_to_its_place() {
+        let pool = Pool::with_capacity(2);
+        pool.put(String::from("a")).unwrap();
+        let mut lent = pool.lend().unwrap();
+        assert!(pool.take().is_none() && pool.lend().is_none());
+        lent.push('b');
+        pool.put(String::new()).unwrap();
+        assert!(pool.put(String::new()).is_err(), "its place stays taken");
+        drop(lent);
+        assert_eq!(pool.lend().unwrap().into_value(), "ab");
+        pool.put(String::new()).unwrap();
     }
 
     #[test]

@@ -96,6 +96,30 @@ fn a_pool_gives_each_value_to_one_thread() {
 }
 
 #[test]
+fn a_pool_lends_each_value_to_one_thread() {
+    model(|| {
+        let pool = Arc::new(Pool::with_capacity(2));
+        pool.put(Box::new(1)).unwrap();
+        let other = Arc::clone(&pool);
+        let thread = thread::spawn(move || match other.lend() {
+            Some(mut lent) => {
+                **lent += 1;
+                true
+            }
+            None => false,
+        });
+        let taken = pool.take();
+        let here = taken.is_some();
+        taken.map(|value| pool.put(Box::new(*value + 1)).unwrap());
+        let there = thread.join().unwrap();
+        assert!(here || there, "somebody finds the one value");
+        let left = pool.lend().map(|lent| *lent.into_value());
+        assert_eq!(left, Some(1 + i32::from(here) + i32::from(there)));
+        assert!(pool.take().is_none());
+    });
+}
+
+#[test]
 fn a_pool_that_is_looked_through_loses_nothing_that_is_kept() {
     model(|| {
         let pool = Arc::new(Pool::with_capacity(2));

@@ -24,6 +24,12 @@ pub(super) struct RealTimeContexts {
 }
 
 impl RealTimeContexts {
+    /// Whether a request has any of them.
+    #[inline]
+    pub(super) fn has_any(target: &Target, call: &Call<'_>) -> bool {
+        (target.carries_priority && call.priority.is_some()) || call.kind == CallKind::BindBand
+    }
+
     pub(super) fn of(target: &Target, call: &Call<'_>) -> Self {
         let priority = call.priority.filter(|_| target.carries_priority);
         let band = match call.kind {

@@ -1,14 +1,13 @@
 //! Calls of objects that this very ORB serves: marshalled once, dispatched by the calling thread through the adapter, read from
 //! where the skeleton has written. No socket, no system call.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Divided;
 
 use super::exchange::{Attempt, Failure, Reply};
 use super::exchange::{Call, CallKind};
 use super::{Client, Deadlines};
-use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::reference::Target;
@@ -21,8 +20,14 @@ use crate::{Completion, SystemException, raise, raise::own};
 ///
 /// The one place that decides it. Questions where an object is are asked of the network, since they are about it. One-ways that
 /// must not wait are served here only where an active object can be called at once, and no earlier one is still under way.
+#[inline]
 pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<Lane>> {
-    let lane = target.here.as_ref()?.upgrade()?;
+    let lane = target.here.as_ref()?;
+    lane_here(lane, target, call)
+}
+
+fn lane_here(lane: &Weak<Lane>, target: &Target, call: &Call<'_>) -> Option<Arc<Lane>> {
+    let lane = lane.upgrade()?;
     let may_be = match call.kind {
         CallKind::TwoWay => true,
         CallKind::Locate | CallKind::BindBand => false,
@@ -57,7 +62,7 @@ impl Client {
         self.trace
             .message(NO_CONNECTION, call.number, Direction::In, &answer);
         let reply = match wire::parse_reply(&Divided::new(&answer, &[]), &target.profile) {
-            Ok(FromServer::Reply(head)) => Reply::written_here(Arrived::whole(answer), head),
+            Ok(FromServer::Reply(head)) => Reply::written_here(answer, head),
             _ => {
                 debug_assert!(false, "what a lane writes is a reply");
                 let exception = raise::internal(0, Completion::Maybe);

@@ -1,16 +1,17 @@
 //! One request out and its reply back: addresses tried in turn, forwards followed, a closed connection replaced once.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
 use deckwatch_giop::invocation::Times;
-use deckwatch_giop::{Ior, ProtocolError, ReplyStatus, Response};
+use deckwatch_giop::{Ior, ReplyStatus, Response};
 
 use super::collocated::may_be_collocated;
 use super::late::Cancel;
 use super::{Client, ClientConnection, Deadlines};
-use crate::connection::{Arrived, Inbound, OverBudget};
+use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::interceptor::{ClientFlow, Said};
 use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
@@ -19,8 +20,8 @@ use crate::reference::Target;
 use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
 use crate::trace::{CallNumber, Direction};
-use crate::transport::{Instant64, TransportError, read_spinning};
-use crate::wire::{self, FromServer, Profile, ReplyHead};
+use crate::transport::{Instant64, TransportError};
+use crate::wire::{self, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -33,7 +34,7 @@ pub(crate) struct Call<'c> {
     pub(crate) response: Response,
     pub(crate) kind: CallKind,
     /// The policies in force.
-    pub(crate) policies: Overrides,
+    pub(crate) policies: &'c Overrides,
     /// The times that go out with it.
     pub(crate) times: Option<Times>,
     /// The distributable thread that goes out with it.
@@ -64,7 +65,11 @@ pub(crate) enum CallKind {
 
 /// A reply that the caller must read: results or a user exception, in a lent buffer.
 pub(crate) struct Reply {
-    arrived: Arrived,
+    buffer: Vec<u8>,
+    /// The message in it.
+    place: Range<u32>,
+    /// Where its fragments ended, in GIOP 1.1.
+    ends: Option<Box<[u32]>>,
     head: ReplyHead,
     /// It was not read but written, in a buffer for that.
     is_written_here: bool,
@@ -72,40 +77,48 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(super) fn read(arrived: Arrived, head: ReplyHead) -> Self {
+        // No message has more octets than 32 bits count.
+        let index = |at| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
-            arrived,
+            buffer: arrived.buffer,
+            place: index(arrived.place.start)..index(arrived.place.end),
+            ends: (!arrived.ends.is_empty()).then(|| arrived.ends.into_boxed_slice()),
             head,
             is_written_here: false,
         }
     }
 
     /// The reply to a call that this process has served itself.
-    pub(super) fn written_here(arrived: Arrived, head: ReplyHead) -> Self {
+    pub(super) fn written_here(answer: Vec<u8>, head: ReplyHead) -> Self {
         Self {
-            arrived,
-            head,
             is_written_here: true,
+            ..Self::read(Arrived::whole(answer), head)
         }
     }
 
+    #[inline]
     pub(crate) fn status(&self) -> ReplyStatus {
         self.head.status
     }
 
     /// The message, for [`Reply::body`].
+    #[inline]
     pub(crate) fn message(&self) -> Divided<'_> {
-        self.arrived.message()
+        let octets = self.place.start as usize..self.place.end as usize;
+        let ends = self.ends.as_deref().unwrap_or_default();
+        Divided::new(&self.buffer[octets], ends)
     }
 
+    #[inline]
     pub(crate) fn body<'m>(&self, message: &'m Divided<'m>) -> Reader<'m> {
         self.head.body(message)
     }
 
     pub(crate) fn give_back(self, client: &Client) {
         if self.is_written_here {
-            client.slab.take_back_written(self.arrived.buffer);
+            client.slab.take_back_written(self.buffer);
         } else {
-            client.slab.take_back(self.arrived.buffer);
+            client.slab.take_back(self.buffer);
         }
     }
 }
@@ -183,14 +196,48 @@ impl Client {
         may_reconnect: bool,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
-        if let Some(connection) = self.take_idle(&target.binding) {
-            match self.exchange(connection, target, call, deadlines) {
-                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                done => return done,
+        if let Some(mut connection) = self.lend_idle(&target.binding) {
+            self.counters.count(Counter::RequestsSent);
+            match self.ask(&mut connection, target, call, deadlines) {
+                Ok((reply, true)) => {
+                    self.note_use(&mut connection);
+                    drop(connection);
+                    return self.interpret(reply, call.flow).map_err(Failure::last);
+                }
+                Err(failure) if failure.may_retry => {
+                    drop(connection.into_value());
+                    self.counters.count(Counter::StaleConnections);
+                }
+                asked => {
+                    let connection = connection.into_value();
+                    return self.end_exchange(connection, target, call, asked);
+                }
             }
         }
-        let connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
-        self.exchange(connection, target, call, deadlines)
+        self.call_afresh(target, call, may_reconnect, deadlines)
+    }
+
+    /// Over a connection that is not there yet.
+    #[inline(never)]
+    fn call_afresh(
+        &self,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        deadlines: Deadlines,
+    ) -> Result<Attempt, Failure> {
+        let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
+        self.counters.count(Counter::RequestsSent);
+        let asked = self.ask(&mut connection, target, call, deadlines);
+        self.end_exchange(connection, target, call, asked)
+    }
+
+    /// A connection has been used by a call, and can be by the next one.
+    fn note_use(&self, connection: &mut ClientConnection) {
+        let now = self.transport.now_coarse();
+        connection.last_used = now;
+        connection.is_under_way = false;
+        self.close_idle_at(now);
     }
 
     /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
@@ -239,19 +286,20 @@ impl Client {
         }
     }
 
-    fn exchange(
+    /// What becomes of a connection that is in nobody's pool.
+    #[inline(never)]
+    fn end_exchange(
         &self,
         mut connection: ClientConnection,
         target: &Target,
         call: &Call<'_>,
-        deadlines: Deadlines,
+        asked: Result<(Reply, bool), Failure>,
     ) -> Result<Attempt, Failure> {
-        self.counters.count(Counter::RequestsSent);
-        match self.ask(&mut connection, target, call, deadlines) {
+        match asked {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    let now = self.transport.now_coarse();
-                    self.give_back(&target.binding, connection, now);
+                    self.note_use(&mut connection);
+                    let _enough_idle = target.binding.idle.put(connection);
                 }
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }
@@ -299,9 +347,39 @@ impl Client {
         deadlines: Deadlines,
     ) -> Result<(Reply, bool), Failure> {
         let request_id = self.send(connection, target, call, deadlines.request)?;
-        let mut inbound = Inbound::new(self.sizes.message_max, None);
+        let mut buffer = self.slab.lend();
+        let read = self.fill(connection, &mut buffer, deadlines.reply);
+        if let Ok(Some(count)) = read
+            && count <= self.sizes.message_max
+            && let Some(head) = wire::plain_reply(&buffer[..count], request_id, &target.profile)
+        {
+            let number = connection.life.number;
+            let octets = &buffer[..count];
+            self.trace
+                .message(number, CallNumber::default(), Direction::In, octets);
+            return Ok((Reply::read(Arrived::at_start(buffer, count), head), true));
+        }
+        let begun = (read, buffer);
+        self.read_on(connection, target, call, (request_id, deadlines), begun)
+    }
+
+    /// What comes instead of a reply that is there at once, whole and with nothing beside its results.
+    fn read_on(
+        &self,
+        connection: &mut ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        (request_id, deadlines): (u32, Deadlines),
+        (read, buffer): (Result<Option<usize>, Failure>, Vec<u8>),
+    ) -> Result<(Reply, bool), Failure> {
         let asked = (request_id, &target.profile);
-        let received = self.receive(connection, &mut inbound, asked, deadlines.reply);
+        let mut inbound = Inbound::new(self.sizes.message_max, None);
+        inbound.begin(buffer, *read.as_ref().unwrap_or(&None));
+        let received = match read {
+            Ok(Some(_)) => self.receive(connection, &mut inbound, asked, deadlines.reply),
+            Ok(None) => Err(self.waited_in_vain()),
+            Err(failure) => Err(failure),
+        };
         let reply = match received {
             Ok(reply) => reply,
             Err(mut failure) => {
@@ -331,27 +409,23 @@ impl Client {
     ) -> Result<u32, Failure> {
         self.require_end(call, deadline)?;
         let id = connection.next_request_id();
-        let mut buffer = self.slab.lend_empty();
         let says_code_sets = !connection.code_sets_said;
-        let written = self.write_request(&mut buffer, target, call, id, says_code_sets, None);
-        let sent = match written {
-            Ok(()) => {
-                let write = |octets: &[u8]| {
-                    let number = connection.life.number;
-                    self.trace
-                        .message(number, call.number, Direction::Out, octets);
-                    connection.stream.write_all(octets, deadline)
-                };
-                let written = if self.sizes.divides(&buffer) {
-                    self.sizes.with_parts(&buffer, &self.slab, write)
-                } else {
-                    write(&buffer)
-                };
-                written.map_err(|error| self.send_failed(error))
-            }
-            Err(error) => Err(Failure::last(SystemException::from(error))),
-        };
-        self.slab.take_back_written(buffer);
+        let sent = self.slab.with_empty(|buffer| {
+            let written = self.write_request(buffer, target, call, id, says_code_sets, None);
+            written.map_err(|error| Failure::last(SystemException::from(error)))?;
+            let write = |octets: &[u8]| {
+                let number = connection.life.number;
+                self.trace
+                    .message(number, call.number, Direction::Out, octets);
+                connection.stream.write_all(octets, deadline)
+            };
+            let written = if self.sizes.divides(buffer) {
+                self.sizes.with_parts(buffer, &self.slab, write)
+            } else {
+                write(buffer)
+            };
+            written.map_err(|error| self.send_failed(error))
+        });
         connection.code_sets_said |= sent.is_ok() && call.kind != CallKind::Locate;
         if let Err(failure) = &sent {
             self.trace.attempt_failed(
@@ -365,6 +439,7 @@ impl Client {
     }
 
     /// A message that was not written whole has not been served.
+    #[cold]
     fn send_failed(&self, error: TransportError) -> Failure {
         if error == TransportError::TimedOut {
             return Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No));
@@ -373,163 +448,25 @@ impl Client {
         Failure::of_the_way(raise::comm_failure(own::SEND_FAILED, Completion::No))
     }
 
+    #[cold]
     pub(super) fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
         self.counters.count(Counter::Timeouts);
         raise::timeout(minor, completed)
     }
 
-    /// Reads until the reply to the request of this number is whole.
-    fn receive(
-        &self,
-        connection: &ClientConnection,
-        inbound: &mut Inbound,
-        asked: (u32, &Profile),
-        deadline: Option<Instant64>,
-    ) -> Result<Reply, Failure> {
-        let received = self.receive_until(connection, inbound, asked, deadline)?;
-        received.ok_or_else(|| self.waited_in_vain())
-    }
-
-    /// The reply was not there when the caller's time had passed.
-    #[cold]
-    pub(super) fn waited_in_vain(&self) -> Failure {
-        Failure::last(self.timed_out(own::TIMED_OUT_WAITING, Completion::Maybe))
-    }
-
-    /// As [`Client::receive`]; none where the deadline comes first: what has arrived by then stays in `inbound`.
-    pub(super) fn receive_until(
-        &self,
-        connection: &ClientConnection,
-        inbound: &mut Inbound,
-        asked: (u32, &Profile),
-        deadline: Option<Instant64>,
-    ) -> Result<Option<Reply>, Failure> {
-        loop {
-            let mut is_stray = false;
-            while let Some(place) = inbound
-                .poll_message()
-                .map_err(|fault| self.misread(connection.life.number, fault))?
-            {
-                is_stray = true;
-                let number = connection.life.number;
-                let octets = inbound.message(place.clone());
-                self.trace
-                    .message(number, CallNumber::default(), Direction::In, octets);
-                if wire::is_fragmented(inbound.message(place.clone())) {
-                    let joined = inbound.join(place, &self.slab);
-                    let Some(arrived) =
-                        joined.map_err(|fault| self.misread(connection.life.number, fault))?
-                    else {
-                        continue;
-                    };
-                    if let Some(head) = self.reply_head(connection, &arrived.message(), asked)? {
-                        return Ok(Some(Reply::read(arrived, head)));
-                    }
-                    continue;
-                }
-                let whole = Divided::new(inbound.message(place.clone()), &[]);
-                if let Some(head) = self.reply_head(connection, &whole, asked)? {
-                    let arrived = inbound.detach(place, &self.slab);
-                    return Ok(Some(Reply::read(arrived, head)));
-                }
-            }
-            // A read that finds octets does not look at its deadline: a server that sends without end what nobody asked
-            // for must not keep the caller.
-            if is_stray && deadline.is_some_and(|deadline| self.transport.now() >= deadline) {
-                return Ok(None);
-            }
-            let space = inbound
-                .space(&self.slab)
-                .map_err(|OverBudget| self.malformed(Counter::InboundExhausted))?;
-            match self.read(connection, space, deadline) {
-                Ok(count) if count != 0 => inbound.handle_bytes(count),
-                Err(TransportError::TimedOut) => return Ok(None),
-                Err(TransportError::Refused) => return Err(self.not_taken()),
-                Ok(_) | Err(_) => return Err(self.lost()),
-            }
-        }
-    }
-
-    fn read(
-        &self,
-        connection: &ClientConnection,
-        space: &mut [u8],
-        deadline: Option<Instant64>,
-    ) -> Result<usize, TransportError> {
-        let stream = &*connection.stream;
-        match self.spin {
-            None => stream.read(space, deadline),
-            Some(spin) => read_spinning(stream, space, deadline, spin, &*self.transport),
-        }
-    }
-
-    /// The head of the reply, if this message is the one waited for.
-    fn reply_head(
-        &self,
-        connection: &ClientConnection,
-        message: &Divided<'_>,
-        (id, profile): (u32, &Profile),
-    ) -> Result<Option<ReplyHead>, Failure> {
-        match wire::parse_reply(message, profile) {
-            Ok(FromServer::Reply(head)) if head.id == id => Ok(Some(head)),
-            Ok(FromServer::Reply(head)) => {
-                let is_late = connection.forget_late(head.id);
-                self.counters.count(match is_late {
-                    true => Counter::LateReplies,
-                    false => Counter::RepliesToNobody,
-                });
-                Ok(None)
-            }
-            other => Err(self.no_reply(connection.life.number, other)),
-        }
-    }
-
-    /// What a message comes to that is no reply: a farewell, a complaint, or nothing that can be read.
-    pub(super) fn no_reply(
-        &self,
-        connection: u32,
-        message: Result<FromServer, ProtocolError>,
-    ) -> Failure {
-        match message {
-            Ok(FromServer::MessageError) => {
-                self.counters.count(Counter::MessageErrorsReceived);
-                let exception = raise::comm_failure(own::MESSAGE_REFUSED, Completion::Maybe);
-                Failure::last(exception)
-            }
-            Ok(_) => {
-                // The standard's promise: what was not answered was not served.
-                let exception = raise::comm_failure(own::CONNECTION_CLOSED, Completion::No);
-                Failure::of_the_way(exception)
-            }
-            Err(fault) => {
-                self.trace.misread(connection, fault);
-                self.malformed(Counter::MalformedReplies)
-            }
-        }
-    }
-
-    pub(super) fn misread(&self, connection: u32, fault: ProtocolError) -> Failure {
-        self.trace.misread(connection, fault);
-        self.malformed(wire::counter_of(fault))
-    }
-
-    fn malformed(&self, counter: Counter) -> Failure {
-        self.counters.count(counter);
-        Failure::last(raise::comm_failure(own::REPLY_MALFORMED, Completion::Maybe))
-    }
-
-    /// The server never took the connection, nor what was written into it.
-    fn not_taken(&self) -> Failure {
-        self.counters.count(Counter::CommFailures);
-        Failure::of_the_way(raise::transient(own::CONNECT_REFUSED, Completion::No))
-    }
-
-    pub(super) fn lost(&self) -> Failure {
-        self.counters.count(Counter::CommFailures);
-        Failure::last(raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe))
-    }
-
+    #[inline]
     pub(super) fn interpret(
+        &self,
+        reply: Reply,
+        flow: Option<&RefCell<ClientFlow>>,
+    ) -> Result<Attempt, SystemException> {
+        if flow.is_none() && reply.status() == ReplyStatus::NoException {
+            return Ok(Attempt::Replied(reply));
+        }
+        self.interpret_other(reply, flow)
+    }
+
+    fn interpret_other(
         &self,
         reply: Reply,
         flow: Option<&RefCell<ClientFlow>>,

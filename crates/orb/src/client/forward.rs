@@ -14,6 +14,7 @@ use crate::{Completion, SystemException, SystemExceptionKind, minor};
 use crate::{raise, raise::own};
 
 /// Calls the object of `origin` and follows forwards until a server replies.
+#[inline]
 pub(crate) fn follow_forwards(
     client: &Client,
     origin: &Inner,
@@ -34,15 +35,16 @@ pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: 
 
 fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
     let mut origin = origin.current();
-    let now = client.begin(call);
-    let deadlines = Deadlines::of(client, call, now);
-    client.start(call, now, deadlines)?;
+    let deadlines = match call.needs_time() {
+        true => client.begin(call)?,
+        false => Deadlines::NONE,
+    };
     let is_bound = origin.is_bound();
     let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
     let mut forwarded: Option<Arc<Routes>> = origin.forwarded();
     for _ in 0..FORWARDS_MAX {
         let routes = match &forwarded {
-            Some(routes) => routes,
+            Some(routes) => &**routes,
             None => origin.routes()?,
         };
         let targets = routes.choose(client, call)?;

@@ -22,6 +22,36 @@ impl Client {
         listen_points: Option<&[u8]>,
     ) -> Result<(), EncodeError> {
         let profile = &target.profile;
+        let says_code_sets = says_code_sets && profile.code_sets.is_some();
+        let is_alone = call.times.is_none()
+            && !says_code_sets
+            && call.departure.traveller.is_none()
+            && listen_points.is_none()
+            && call.contexts.is_empty();
+        if is_alone && !RealTimeContexts::has_any(target, call) && call.kind != CallKind::Locate {
+            let head = wire::RequestHead {
+                id,
+                response: call.response,
+                operation: call.operation,
+                contexts: &[],
+            };
+            return wire::write_request(buffer, profile, &head, self.sizes, call.arguments);
+        }
+        self.write_request_with(buffer, target, call, id, says_code_sets, listen_points)
+    }
+
+    /// One that has service contexts, or is a question where the object is.
+    #[inline(never)]
+    fn write_request_with(
+        &self,
+        buffer: &mut Vec<u8>,
+        target: &Target,
+        call: &Call<'_>,
+        id: u32,
+        says_code_sets: bool,
+        listen_points: Option<&[u8]>,
+    ) -> Result<(), EncodeError> {
+        let profile = &target.profile;
         let mut contexts = Contexts::new();
         let mut octets = None;
         if let Some(times) = &call.times {

@@ -123,9 +123,10 @@ pub(super) fn first_target(
     call: &Call<'_>,
 ) -> Result<Target, SystemException> {
     let current = origin.current();
-    let routes = match current.forwarded() {
-        Some(routes) => routes,
-        None => Arc::clone(current.routes()?),
+    let forwarded = current.forwarded();
+    let routes = match &forwarded {
+        Some(routes) => &**routes,
+        None => current.routes()?,
     };
     let targets = routes.choose(client, call)?;
     Ok(targets[0].clone())

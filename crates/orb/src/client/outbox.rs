@@ -79,7 +79,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
     let current = origin.current();
     let forwarded = current.forwarded();
     let routes = match &forwarded {
-        Some(routes) => routes,
+        Some(routes) => &**routes,
         None => current.routes()?,
     };
     let targets = routes.choose(client, call)?;
@@ -110,7 +110,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
         orb: Arc::clone(orb),
         object: Arc::clone(origin),
         targets: Arc::clone(targets),
-        policies: call.policies,
+        policies: *call.policies,
         times: call.times,
         departure: call.departure,
         priority: call.priority,
@@ -260,7 +260,7 @@ impl Letter {
             arguments: &write,
             response: Response::Nothing,
             kind: CallKind::Oneway,
-            policies: self.policies,
+            policies: &self.policies,
             times: self.times,
             departure: self.departure,
             priority: self.priority,

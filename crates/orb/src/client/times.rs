@@ -20,6 +20,12 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
+    /// A call that takes as long as it takes.
+    pub(crate) const NONE: Self = Self {
+        reply: None,
+        request: None,
+    };
+
     pub(crate) fn of(client: &Client, call: &Call<'_>, now: Instant64) -> Self {
         let mut reply = call.policies.round_trip().map(|wait| now.after(wait));
         let mut sent = call.policies.request().map(|wait| now.after(wait));
@@ -52,20 +58,22 @@ impl Call<'_> {
 
     /// Whether anything of it ends or begins at a time.
     #[inline]
-    fn needs_time(&self) -> bool {
+    pub(super) fn needs_time(&self) -> bool {
         self.is_timed() || self.policies.round_trip().is_some() || self.policies.request().is_some()
     }
 }
 
 impl Client {
-    /// The time at which a call begins; about it where the call needs it only to tell how long a connection has been idle.
-    #[inline]
-    pub(super) fn begin(&self, call: &Call<'_>) -> Instant64 {
-        if call.needs_time() {
-            self.transport.now()
-        } else {
-            self.transport.now_coarse()
-        }
+    /// Waits for the start of a call that has one, and tells until when it may take.
+    ///
+    /// # Errors
+    /// As [`Client::start`].
+    #[inline(never)]
+    pub(super) fn begin(&self, call: &Call<'_>) -> Result<Deadlines, SystemException> {
+        let now = self.transport.now();
+        let deadlines = Deadlines::of(self, call, now);
+        self.start(call, now, deadlines)?;
+        Ok(deadlines)
     }
 
     fn moment(&self, now: Instant64) -> Moment {

@@ -78,7 +78,7 @@ impl ClientFlow {
                 target: origin.to_object(),
                 profile: target.profile.clone(),
                 response: call.response,
-                policies: call.policies,
+                policies: *call.policies,
                 request_contexts: Vec::new(),
                 reply_contexts: Vec::new(),
                 slots: Slots::of_thread(all),

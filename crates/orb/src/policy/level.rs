@@ -1,6 +1,6 @@
 //! Two of the levels at which policies are set: the ORB's and the thread's. The third is the reference.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
@@ -63,6 +63,7 @@ impl PolicyCurrent {
             if changed != Overrides::default() {
                 kept.push((self.0.clone(), changed));
             }
+            IS_ANY_OF_THREAD.set(!kept.is_empty());
         });
         Ok(())
     }
@@ -84,6 +85,17 @@ impl fmt::Debug for PolicyCurrent {
 thread_local! {
     /// One entry an ORB for which this thread has overrides: most have none, most others one.
     static OF_THREAD: RefCell<Vec<(Weak<OrbCore>, Overrides)>> = const { RefCell::new(Vec::new()) };
+}
+
+thread_local! {
+    /// Whether it has any: what most calls ask, and no more.
+    static IS_ANY_OF_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread has set anything, for calls through whichever ORB.
+#[inline]
+pub(crate) fn is_any_at_thread() -> bool {
+    IS_ANY_OF_THREAD.get()
 }
 
 /// What the calling thread has set for its calls through `orb`.
@@ -114,6 +126,12 @@ impl AtOrb {
             details: overrides.details.map(AtomicU64::new),
             changing: PiMutex::new(()),
         }
+    }
+
+    /// Whether none is set.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.load(Ordering::Relaxed) == 0
     }
 
     /// As they were before or after a change that is under way, none of them torn.

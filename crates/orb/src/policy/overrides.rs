@@ -21,7 +21,20 @@ pub(crate) struct Overrides {
     pub(super) details: [u64; DETAILS],
 }
 
+/// No overrides, for whoever has none to lend.
+pub(crate) static NO_OVERRIDES: Overrides = Overrides {
+    set: 0,
+    words: [0; COUNT],
+    details: [0; DETAILS],
+};
+
 impl Overrides {
+    /// Whether none is set.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.set == 0
+    }
+
     /// One override.
     pub(crate) fn one(policy: Policy) -> Self {
         let mut one = Self::default();
@@ -86,6 +99,7 @@ impl Overrides {
         both
     }
 
+    #[inline]
     fn limit(&self, place: usize) -> Option<Duration> {
         let is_limited = self.has(place) && self.words[place] != u64::MAX;
         is_limited.then(|| Duration::from_nanos(self.words[place]))
@@ -128,7 +142,7 @@ impl Overrides {
     /// Whether connections are such that servers may call back over them.
     #[inline]
     pub(crate) const fn is_bidirectional(&self) -> bool {
-        self.words[BIDIRECTIONAL] != 0
+        self.has(BIDIRECTIONAL) && self.words[BIDIRECTIONAL] != 0
     }
 
     pub(crate) const fn is_private(&self) -> bool {
@@ -155,10 +169,12 @@ impl Overrides {
         }
     }
 
+    #[inline]
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.limit(ROUND_TRIP)
     }
 
+    #[inline]
     pub(crate) fn request(&self) -> Option<Duration> {
         self.limit(REQUEST)
     }
@@ -167,7 +183,11 @@ impl Overrides {
         self.limit(CONNECTION)
     }
 
+    #[inline]
     pub(crate) fn rebind(&self) -> RebindMode {
+        if !self.has(REBIND) {
+            return RebindMode::Transparent;
+        }
         match self.words[REBIND] {
             0 => RebindMode::Transparent,
             1 => RebindMode::NoRebind,

@@ -103,7 +103,9 @@ impl ObjectRef {
         current::enter_core(orb);
         let origin = self.0.current();
         origin.unbind();
-        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()), Departure::default());
+        let mut in_force = None;
+        let departure = Departure::default();
+        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()), departure, &mut in_force);
         call.kind = CallKind::Locate;
         match follow_forwards(&orb.client, origin, &call) {
             Ok(reply) => {

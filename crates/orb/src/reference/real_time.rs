@@ -53,7 +53,7 @@ impl ObjectRef {
         let current = self.0.current();
         let forwarded = current.forwarded();
         let routes = match &forwarded {
-            Some(routes) => routes,
+            Some(routes) => &**routes,
             None => current.routes()?,
         };
         let in_force = self.in_force(self.0.orb()?);

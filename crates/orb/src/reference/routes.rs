@@ -128,7 +128,7 @@ impl Routes {
         if self.real_time.is_none() && !call.policies.is_real_time() {
             return Ok(&self.plain);
         }
-        self.choose_way(client, &call.policies, call.priority)
+        self.choose_way(client, call.policies, call.priority)
     }
 
     fn choose_way(

@@ -16,23 +16,55 @@ use crate::rt::{self, Priority};
 use crate::transport::Endpoint;
 
 /// What a request needs of one profile of a reference.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Profile {
-    object_key: Vec<u8>,
+    object_key: Key,
     pub(super) codec: Codec,
+    /// How the server wants the object named (CORBA 3.3 part 2, clause 9.4.2.3), at this address.
+    disposition: AtomicU16,
     addressing: Arc<Addressing>,
     /// The service context that tells the server our choice of code sets, where it offers one.
     pub(crate) code_sets: Option<[u8; 12]>,
 }
 
-/// How the server wants the object named (CORBA 3.3 part 2, clause 9.4.2.3). What one profile has been asked for holds for all who have that reference.
+/// The octets of a key. Those of ours lie in the profile itself: a call finds them beside what else it needs.
+#[derive(Clone, Debug)]
+enum Key {
+    Here(u8, [u8; KEY_HERE_MAX]),
+    Apart(Box<[u8]>),
+}
+
+/// Ours have 36.
+const KEY_HERE_MAX: usize = 46;
+
+impl Key {
+    fn new(octets: &[u8]) -> Self {
+        let mut here = [0; KEY_HERE_MAX];
+        match here.get_mut(..octets.len()) {
+            Some(place) => {
+                place.copy_from_slice(octets);
+                Self::Here(octets.len() as u8, here)
+            }
+            None => Self::Apart(octets.into()),
+        }
+    }
+
+    #[inline]
+    fn octets(&self) -> &[u8] {
+        match self {
+            Self::Here(len, octets) => octets.get(..usize::from(*len)).unwrap_or(octets),
+            Self::Apart(octets) => octets,
+        }
+    }
+}
+
+/// What the object is named by otherwise than by its key.
 #[derive(Debug)]
 struct Addressing {
     /// The whole reference, as it travels in native byte order.
     reference: Arc<[u8]>,
     /// Index of the profile.
     selected: u32,
-    disposition: AtomicU16,
 }
 
 const KEY_ADDRESS: u16 = 0;
@@ -40,6 +72,7 @@ const PROFILE_ADDRESS: u16 = 1;
 const REFERENCE_ADDRESS: u16 = 2;
 
 impl Addressing {
+    #[cold]
     fn target(&self, disposition: u16) -> Option<Target<'_>> {
         let mut r = Reader::new(&self.reference, ByteOrder::NATIVE);
         let ior = IorRef::parse(&mut r).ok()?;
@@ -56,7 +89,8 @@ impl Profile {
         let addressing = Arc::new(addressing);
         let version = Version::from_minor(profile.minor).unwrap_or(Version::V1_2);
         let codec = Codec::DEFAULT.with_version(version);
-        let object_key = profile.object_key.clone();
+        let object_key = Key::new(&profile.object_key);
+        let disposition = AtomicU16::new(KEY_ADDRESS);
         let offered = profile
             .component(component_tag::CODE_SETS)
             .and_then(|data| CodeSetInfo::from_octets(data).ok());
@@ -69,12 +103,14 @@ impl Profile {
             // GIOP 1.0 has no negotiation.
             Some((context, chars)) if version > Version::V1_0 => Self {
                 object_key,
+                disposition,
                 addressing,
                 codec: codec.with_chars(chars),
                 code_sets: Some(context.to_octets()),
             },
             _ => Self {
                 object_key,
+                disposition,
                 addressing,
                 codec,
                 code_sets: None,
@@ -92,7 +128,7 @@ impl Profile {
 
     /// How the object is named now.
     pub(crate) fn disposition(&self) -> u16 {
-        self.addressing.disposition.load(Ordering::Relaxed)
+        self.disposition.load(Ordering::Relaxed)
     }
 
     /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than the one that it
@@ -100,28 +136,41 @@ impl Profile {
     pub(crate) fn address_by(&self, wanted: u16, asked_in: u16) -> bool {
         let is_another = wanted <= REFERENCE_ADDRESS && wanted != asked_in;
         if is_another {
-            self.addressing.disposition.store(wanted, Ordering::Relaxed);
+            self.disposition.store(wanted, Ordering::Relaxed);
         }
         is_another
     }
 
     /// The object in the way the server wants it named: by its key, unless it has asked for another.
+    #[inline]
     fn target(&self) -> Target<'_> {
         let named = match self.disposition() {
             KEY_ADDRESS => None,
             other => self.addressing.target(other),
         };
-        named.unwrap_or(Target::Key(&self.object_key))
+        named.unwrap_or(Target::Key(self.object_key()))
     }
 
     /// The object's key.
     pub(crate) fn object_key(&self) -> &[u8] {
-        &self.object_key
+        self.object_key.octets()
     }
 
     /// What its requests are written in.
     pub(crate) const fn codec(&self) -> Codec {
         self.codec
+    }
+}
+
+impl Clone for Profile {
+    fn clone(&self) -> Self {
+        Self {
+            object_key: self.object_key.clone(),
+            codec: self.codec,
+            disposition: AtomicU16::new(self.disposition.load(Ordering::Relaxed)),
+            addressing: Arc::clone(&self.addressing),
+            code_sets: self.code_sets,
+        }
     }
 }
 
@@ -134,6 +183,7 @@ pub(crate) struct RequestHead<'a> {
 }
 
 /// Writes a whole request.
+#[inline]
 pub(crate) fn write_request(
     buffer: &mut Vec<u8>,
     profile: &Profile,
@@ -196,7 +246,6 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
         let addressing = Addressing {
             reference: Arc::clone(&reference),
             selected: index as u32,
-            disposition: AtomicU16::new(KEY_ADDRESS),
         };
         let profile = IiopProfile::from_octets(&profile.data).ok()?;
         Some((Profile::new(&profile, addressing), profile))

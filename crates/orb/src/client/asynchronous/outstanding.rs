@@ -114,7 +114,7 @@ impl Outstanding {
                 octets: Vec::new(),
                 codec: Codec::DEFAULT,
             },
-            policies: call.policies,
+            policies: *call.policies,
             departure: call.departure,
             times: call.times,
             priority: call.priority,
@@ -147,7 +147,7 @@ impl Outstanding {
             let origin = self.origin.current();
             let forwarded = origin.forwarded();
             let routes = match &forwarded {
-                Some(routes) => routes,
+                Some(routes) => &**routes,
                 None => origin.routes()?,
             };
             let Some((ior, _)) = self.intercept(replies, origin, routes, call)? else {
@@ -352,7 +352,7 @@ impl Outstanding {
             arguments: &write,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            policies: self.policies,
+            policies: &self.policies,
             times: self.times,
             departure: self.departure,
             priority: self.priority,

@@ -322,6 +322,7 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ProtocolError`] where the octets are no GIOP message, or one that is too large: nothing after it can be read.
+    #[inline]
     pub(crate) fn poll_message(&mut self) -> Result<Option<Range<usize>>, ProtocolError> {
         let Some(len) = self.next_len()? else {
             return Ok(None);
@@ -334,7 +335,11 @@ impl Inbound {
         Ok(Some(place))
     }
 
+    #[inline]
     fn next_len(&self) -> Result<Option<usize>, ProtocolError> {
+        if self.consumed == self.filled {
+            return Ok(None);
+        }
         let Some(buffer) = &self.buffer else {
             return Ok(None);
         };

@@ -54,6 +54,7 @@ pub struct ServerRequest<'r> {
 }
 
 impl<'r> ServerRequest<'r> {
+    #[inline]
     pub(crate) fn new(
         request: &'r Request<'r>,
         object_id: &'r [u8],
@@ -156,11 +157,11 @@ impl<'r> ServerRequest<'r> {
     }
 
     /// States the size of the reply; a servant that has begun none has no results.
-    pub(crate) fn finish(mut self) -> Result<(), EncodeError> {
+    pub(crate) fn finish(&mut self) -> Result<(), EncodeError> {
         if self.open.is_none() {
             self.begin(ReplyStatus::NoException)?;
         }
-        self.open
-            .map_or(Ok(()), |open| open.finish(self.reply).map(drop))
+        let open = self.open.take();
+        open.map_or(Ok(()), |open| open.finish(self.reply).map(drop))
     }
 }

@@ -86,7 +86,7 @@ impl Served {
             request,
             reply: vec![0; REPLY_SIZE],
         };
-        served.ask(BATCH);
+        served.ask(REHEARSAL);
         served
     }
 
@@ -132,9 +132,11 @@ impl Served {
 
 /// A reply of GIOP 1.2 without results.
 const REPLY_SIZE: usize = 24;
-/// Requests of a batch, and batches of a count.
-const BATCH: u64 = 200;
-const BATCHES: u64 = 20;
+/// Requests until the connection has its thread.
+const REHEARSAL: u64 = 200;
+/// Requests of a batch, and batches of a count: on a busy machine one of many small ones is left alone.
+const BATCH: u64 = 10;
+const BATCHES: u64 = 400;
 
 /// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not permit it.
 fn counts_of_lanes() -> Option<Vec<EventCount>> {

@@ -100,14 +100,15 @@ pub struct Claimed<'c, T> {
 }
 
 impl<T> Claimed<'_, T> {
-    /// Gives the right back. True: somebody has left word, and looks for nothing more himself.
+    /// Gives the right back. True: somebody has left word, and looks for nothing more himself. Who finds the value claimed until now, behind
+    /// a sequentially consistent fence, has what it did before that fence seen by sequentially consistent loads after this.
     #[inline]
     #[must_use]
     pub fn let_go(self) -> bool {
         let claim = self.claim;
         std::mem::forget(self);
         // SYNC: the release pairs with the acquire of the next one, the acquire with the release in `claim_or_tell`.
-        claim.word.swap(FREE, Ordering::AcqRel) == TOLD
+        claim.word.swap(FREE, Ordering::SeqCst) == TOLD
     }
 }
 

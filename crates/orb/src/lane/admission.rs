@@ -6,13 +6,13 @@ use deckwatch_giop::{LocateStatus, Message};
 use deckwatch_sync::SlotKey;
 
 use super::keeper::{Waiting, WaitingRoom};
-use super::realtime::{echo_priority, said_priority};
+use super::realtime::{echoed_priority, said_priority};
 use super::{Lane, ServerConnection, key_of};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::rt::Priority;
 use crate::transport::Interest;
-use crate::wire::{self, Contexts};
+use crate::wire;
 use crate::{Completion, raise, raise::own};
 
 impl Lane {
@@ -119,9 +119,8 @@ impl Lane {
                 if !request.response.is_expected() {
                     return;
                 }
-                let mut contexts = Contexts::new();
-                echo_priority(&mut contexts, &request);
-                let (contexts, sizes) = (contexts.as_slice(), self.shape.sizes);
+                let echoed = echoed_priority(&request);
+                let (contexts, sizes) = (echoed.as_slice(), self.shape.sizes);
                 self.write_with(connection, |reply| {
                     wire::exception_reply(reply, &request, exception, contexts, sizes);
                 });

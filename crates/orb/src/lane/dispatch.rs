@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{CharSet, Divided};
 use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
-use super::realtime::echo_priority;
+use super::realtime::echoed_priority;
 use super::upcall::{Caller, Upcall};
 use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
@@ -16,7 +16,7 @@ use crate::counters::Counter;
 use crate::interceptor::{Said, Served, ServerFlow};
 use crate::raise;
 use crate::servant::ServerRequest;
-use crate::wire::{self, Contexts};
+use crate::wire;
 use crate::{Completion, SystemException, SystemExceptionKind, current, minor};
 
 thread_local! {
@@ -65,8 +65,8 @@ impl Lane {
         message: &Divided<'_>,
     ) -> Result<(), ()> {
         match Message::parse_joined(message) {
-            Ok(Message::Request(request)) => {
-                self.serve_request(connection, message, request);
+            Ok(Message::Request(mut request)) => {
+                self.serve_request(connection, message, &mut request);
                 Ok(())
             }
             Ok(Message::LocateRequest(request)) => {
@@ -134,10 +134,10 @@ impl Lane {
         &self,
         connection: &ServerConnection,
         message: &Divided<'_>,
-        mut request: Request<'_>,
+        request: &mut Request<'_>,
     ) {
-        let agreed = self.agree_on_code_sets(connection, &mut request);
-        let request = &request;
+        let agreed = self.agree_on_code_sets(connection, request);
+        let request = &*request;
         if self.adapter.is_bidirectional() {
             self.note_listen_points(connection, request);
         }
@@ -145,15 +145,14 @@ impl Lane {
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         let mut reply = self.slab.lend_empty();
-        let mut contexts = Contexts::new();
-        echo_priority(&mut contexts, request);
+        let echoed = echoed_priority(request);
         let mut upcall = Upcall {
             connection: Some(connection),
             caller: Caller::Remote,
             message,
             request,
             reply: &mut reply,
-            contexts: contexts.as_slice(),
+            contexts: echoed.as_slice(),
             flow: None,
         };
         let is_answered = self.answer(&mut upcall, agreed);

@@ -47,6 +47,14 @@ impl Default for Seat {
     }
 }
 
+impl Seat {
+    /// Its own thread alone takes a step.
+    fn next_step(&self) {
+        let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
+        self.step.store(step, Ordering::Release);
+    }
+}
+
 impl Lane {
     /// Whether this thread may leave the poller to others.
     fn may_stay_away(&self) -> bool {
@@ -120,9 +128,9 @@ impl Lane {
                 Ok(Some(count)) => count,
             };
             reading.handle_bytes(count);
-            seat.step.fetch_add(1, Ordering::Release);
+            seat.next_step();
             let served = self.serve_messages(key, connection, reading, count == room);
-            seat.step.fetch_add(1, Ordering::Release);
+            seat.next_step();
             match served {
                 // The buffer stays for the next request.
                 Ok(mut reading) if reading.is_within_message() => {

@@ -6,7 +6,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use deckwatch_giop::{Request, context_id, parse_priority_context, parse_priority_range_context};
+use deckwatch_giop::{
+    Request, ServiceContext, context_id, parse_priority_context, parse_priority_range_context,
+};
 use deckwatch_os::schedule::{self, Class};
 
 use super::Lane;
@@ -16,7 +18,6 @@ use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
 use crate::counters::Counter;
 use crate::orb::OrbCore;
 use crate::rt::{Priority, PriorityModel, current};
-use crate::wire::Contexts;
 use crate::{Completion, SystemException, SystemExceptionKind as Kind};
 use crate::{minor, raise, raise::own};
 
@@ -223,11 +224,12 @@ pub(super) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, S
     Priority::try_from(parse_priority_context(data)?).map(Some)
 }
 
-/// The priority of a request goes back with its reply, as it came.
-pub(super) fn echo_priority<'r>(contexts: &mut Contexts<'r>, request: &Request<'r>) {
-    if !request.contexts.is_empty()
-        && let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY)
-    {
-        contexts.push(context_id::RT_CORBA_PRIORITY, data);
+/// The priority of a request, which goes back with its reply as it came.
+pub(super) fn echoed_priority<'r>(request: &Request<'r>) -> Option<ServiceContext<'r>> {
+    if request.contexts.is_empty() {
+        return None;
     }
+    let id = context_id::RT_CORBA_PRIORITY;
+    let data = request.contexts.find(id)?;
+    Some(ServiceContext { id, data })
 }

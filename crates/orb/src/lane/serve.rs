@@ -276,9 +276,9 @@ impl Lane {
         let has_more = reading.has_more();
         // Counted before others may read: who finds nothing to be served may say farewell.
         connection.serving.fetch_add(1, Ordering::SeqCst);
-        drop(reading);
-        // SYNC: pairs with the fence in `serve`: who found us reading has left the signal, and we see it.
-        fence(Ordering::SeqCst);
+        // Nobody leaves word with a reader, but the signal.
+        let _never_told = reading.let_go();
+        // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
         if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
             connection.adopted.store(false, Ordering::Release);
             let interest = if has_more {

@@ -13,7 +13,7 @@ use clap::builder::RangedI64ValueParser;
 use deckwatch_meter::result::save_whole;
 use deckwatch_os::signal;
 use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
-use deckwatch_report::RESULT_FILE;
+use deckwatch_report::{REPORT_FILE, RESULT_FILE, experiment_page};
 use deckwatch_scenario::run::make_result_folder;
 
 use crate::mission_args::duration;
@@ -227,18 +227,23 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
     drop(progress);
     let found = found?;
     // What cannot be written is shown all the same.
-    let written = save_whole(&found, &path);
+    let written = save_whole(&found, &path).map_err(anyhow::Error::from);
+    let written = written.and_then(|()| {
+        let report = folder.join(REPORT_FILE);
+        deckwatch_report::write_page(&report, &experiment_page(&found.as_experiment())?)?;
+        Ok(report)
+    });
     let mut out = anstream::stdout();
     if common.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
     } else {
         table::print(&mut out, &found)?;
-        if written.is_ok() {
-            writeln!(out, "\nResult: {}", path.display())?;
+        if let Ok(report) = &written {
+            writeln!(out, "\nReport: {}", report.display())?;
         }
     }
     out.flush()?;
-    Ok(written.map(|()| ExitCode::SUCCESS)?)
+    written.map(|_| ExitCode::SUCCESS)
 }
 
 fn calls(octets: &[u32], structs: &[u32]) -> Vec<Case> {

@@ -105,6 +105,19 @@ fn a_bench_whose_end_is_killed_keeps_what_it_has_and_says_so() {
     let broken_off = warned.iter().find(|it| it["kind"] == "broken-off");
     let text = broken_off.expect("a warning")["text"].to_string();
     assert!(text.contains("it was killed"), "{text}");
+    let reported = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg("report")
+        .arg(&folder)
+        .status();
+    assert!(reported.expect("it runs").success());
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    for said in [
+        "The bench could not go on",
+        "two-way 64 B, p50 over raw TCP",
+        "class=\"chart plot\"",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 

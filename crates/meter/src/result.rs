@@ -7,8 +7,7 @@ mod file;
 
 use std::collections::BTreeMap;
 
-pub(crate) use file::load_versioned;
-pub use file::{ResultError, json_schema, save_whole};
+pub use file::{ResultError, json_schema, load_versioned, save_whole};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

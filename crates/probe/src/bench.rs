@@ -12,6 +12,7 @@ mod counts;
 mod document;
 pub(crate) mod end;
 mod error;
+mod figures;
 pub(crate) mod foreign;
 mod kind;
 mod memory;

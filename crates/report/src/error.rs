@@ -53,6 +53,14 @@ pub enum ReportError {
         /// Line, column and what was expected.
         reason: String,
     },
+    /// The document is of an experiment or a bench, not of a run.
+    #[error(
+        "{path}: is of an experiment or a bench, which are not laid beside others; name its folder alone"
+    )]
+    NoRun {
+        /// The file.
+        path: PathBuf,
+    },
     /// The document was written by a later program.
     #[error(
         "{path}: has schema version {found}, this deckwatch reads versions 1 to {newest}; use the deckwatch that wrote it, or a later one"

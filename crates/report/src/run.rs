@@ -133,7 +133,13 @@ fn name_of(folder: &Path) -> String {
 }
 
 fn document(path: &Path) -> Result<ResultDocument, ReportError> {
-    parse(path, &read(path)?, SCHEMA_VERSION)
+    let text = read(path)?;
+    if is_experiment(&text) || is_bench(&text) {
+        return Err(ReportError::NoRun {
+            path: path.to_path_buf(),
+        });
+    }
+    parse(path, &text, SCHEMA_VERSION)
 }
 
 /// The text of a result document.
@@ -186,6 +192,16 @@ pub(crate) fn is_experiment(text: &[u8]) -> bool {
     struct Named {
         #[serde(rename = "experiment")]
         _name: String,
+    }
+    serde_json::from_slice::<Named>(text).is_ok()
+}
+
+/// Whether the document is one of a bench.
+fn is_bench(text: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        #[serde(rename = "bench")]
+        _kind: String,
     }
     serde_json::from_slice::<Named>(text).is_ok()
 }

@@ -75,10 +75,10 @@ impl ResultDocument {
 }
 
 /// Reads a document whose version is at most `newest`.
-pub(crate) fn load_versioned<T: DeserializeOwned>(
-    path: &Path,
-    newest: u32,
-) -> Result<T, ResultError> {
+///
+/// # Errors
+/// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later version.
+pub fn load_versioned<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T, ResultError> {
     let file_error = |source| ResultError::File {
         path: path.to_owned(),
         source,

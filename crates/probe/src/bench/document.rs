@@ -4,7 +4,7 @@ use deckwatch_meter::histogram::LatencyHistogram;
 use deckwatch_meter::result::{Provenance, Warning};
 use deckwatch_meter::statistics::percentiles;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 use super::kind::Kind;
@@ -12,7 +12,7 @@ use super::process::Ran;
 use super::variant::Variant;
 
 /// A whole bench. Every time is in nanoseconds; those of calls are round trips.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bench {
     /// Version of this document's shape.
     pub schema_version: u32,
@@ -45,7 +45,7 @@ pub fn json_schema() -> String {
 }
 
 /// What one kind found in one condition.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// The kind.
     pub kind: Kind,
@@ -66,7 +66,7 @@ pub struct Part {
 }
 
 /// A line of the table.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// What is measured, over what.
     pub measure: String,
@@ -83,7 +83,7 @@ pub struct Standing {
 }
 
 /// What is measured, of a peer.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeerRatio {
     /// Its name.
     pub peer: String,
@@ -92,7 +92,7 @@ pub struct PeerRatio {
 }
 
 /// What the server of a peer does for one request.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountResult {
     /// Its name.
     pub peer: String,
@@ -111,7 +111,7 @@ pub struct CountResult {
 }
 
 /// Memory of the server of a peer.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryResult {
     /// Its name.
     pub peer: String,
@@ -124,7 +124,7 @@ pub struct MemoryResult {
 }
 
 /// One operation at one size.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseResult {
     /// What was sent, and beside what.
     pub case: Case,
@@ -139,7 +139,7 @@ pub struct CaseResult {
 }
 
 /// One peer beside its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeerResult {
     /// Its name.
     pub peer: String,
@@ -205,7 +205,7 @@ impl Kept {
 }
 
 /// Ratios of pairs: the middle one, and between which the middle half lies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// The middle one.
     pub median: f64,
@@ -253,7 +253,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// A run of a peer and the run of its baseline directly before it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// The peer.
     pub peer: RunSummary,
@@ -279,7 +279,7 @@ impl Pair {
 }
 
 /// One run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     /// Round trips or messages.
     pub samples: u64,
@@ -352,7 +352,7 @@ impl PeerResult {
 }
 
 /// Our raw TCP ping-pong beside sockperf's, of the same octets both ways.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineCheck {
     /// Octets each way.
     pub octets: usize,
@@ -367,7 +367,7 @@ pub struct BaselineCheck {
 }
 
 /// A peer that is not here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skip {
     /// Which.
     pub peer: String,

@@ -1,14 +1,14 @@
 //! The kinds of bench: what each measures.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::case::{Beside, Case, Operation};
 use super::condition::Condition;
 use super::variant::Variant;
 
 /// One kind of bench.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Two-way calls behind each other.

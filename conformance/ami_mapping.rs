@@ -22,6 +22,14 @@ use deckwatch_orb::{
 mod idl {
     include!(concat!(env!("OUT_DIR"), "/asynchronous.rs"));
 }
+#[allow(dead_code, reason = "that it compiles is what is asked of most of it")]
+#[allow(
+    clippy::redundant_closure,
+    reason = "what it suggests is not general enough over lifetimes"
+)]
+mod odd {
+    include!(concat!(env!("OUT_DIR"), "/odd_names.rs"));
+}
 use idl::stocks::{
     AMIExchangeExceptionHolder, AMIExchangeHandler, AMIExchangeHandlerRef,
     AMIExchangeHandlerSkeleton, AMIPlaceHandler, AMIPlaceHandlerRef, Exchange,
@@ -387,4 +395,29 @@ fn ours(over: Over) -> (Orb, ObjectRef, Sender<()>) {
     let servant: Arc<dyn Servant> = Arc::new(ExchangeSkeleton::new(Ours(Mutex::new(gated))));
     let object = root.servant_to_reference(&servant).unwrap();
     (server, object, gate)
+}
+
+#[test]
+fn names_that_asynchronous_calls_need_themselves_are_made_way_for() {
+    use odd::odd_names::{
+        AMIHeirHandler, AMIHeirPoller, AMIMakerHandler, AMIMakerPoller, HeirRef, MakerRef,
+    };
+    type Sent = Result<(), SystemException>;
+    type Handler = Option<Arc<dyn AMIMakerHandler>>;
+    let _parameters: fn(&MakerRef, Handler, i32, &str) -> Sent =
+        |object, handler, deliver, name| object.sendc_new(handler, deliver, name);
+    // By an attribute and by operations.
+    let _senders: [fn(&MakerRef, Handler) -> Sent; 3] = [
+        MakerRef::sendc_get_level,
+        MakerRef::sendc_ami_get_level,
+        MakerRef::sendc_ami_ami_get_level,
+    ];
+    let _poller: fn(&AMIMakerPoller, u32) -> Sent = AMIMakerPoller::associated_handler_;
+    let _replies: [fn(&dyn AMIMakerHandler) -> Sent; 2] = [
+        |handler| handler.ami_parcel_excep(),
+        |handler| handler.deliver_parcel(),
+    ];
+    let _inherited: fn(&AMIHeirPoller, u32) -> Result<i32, SystemException> =
+        AMIHeirPoller::get_parcel;
+    let _of_heir: fn(&HeirRef, Option<Arc<dyn AMIHeirHandler>>) -> Sent = HeirRef::sendc_get_parcel;
 }

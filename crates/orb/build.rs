@@ -10,6 +10,7 @@ fn main() {
         .ami()
         .file(format!("{idl}/deckwatch/asynchronous.idl"))
         .file(format!("{idl}/deckwatch/echo.idl"))
+        .file(format!("{idl}/deckwatch/odd_names.idl"))
         .file(format!("{idl}/deckwatch/types.idl"))
         .file(format!("{idl}/deckwatch/omniorb_examples.idl"))
         .compile();

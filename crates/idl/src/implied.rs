@@ -103,7 +103,18 @@ fn handler(
         name.insert_str(0, "AMI_");
     }
     let whole = nowhere(model, definition.whole);
-    let known = |ids: &[DefId]| ids.iter().filter_map(|&id| handlers.of(id)).collect();
+    let known = |ids: &[DefId]| -> Vec<DefId> {
+        let handlers = ids.iter().filter_map(|&id| handlers.of(id));
+        handlers.collect()
+    };
+    let (bases, ancestors) = (known(&interface.bases), known(&interface.ancestors));
+    let mut taken = HashSet::new();
+    for &ancestor in &ancestors {
+        if let DefinitionKind::Interface(ancestor) = &model.definition(ancestor).kind {
+            let names = ancestor.operations.iter();
+            taken.extend(names.map(|operation| operation.name.to_ascii_lowercase()));
+        }
+    }
     let operations = interface
         .operations
         .iter()
@@ -117,11 +128,11 @@ fn handler(
         whole,
         kind: DefinitionKind::Interface(Interface {
             flavour: Flavour::Plain,
-            bases: known(&interface.bases),
-            ancestors: known(&interface.ancestors),
+            bases,
+            ancestors,
             members: Vec::new(),
             operations: operations
-                .flat_map(|operation| replies(operation, holder, whole))
+                .flat_map(|operation| replies(operation, &mut taken, holder, whole))
                 .collect(),
             defined: true,
         }),
@@ -140,22 +151,41 @@ fn nowhere(model: &Model, whole: Span) -> Span {
     }
 }
 
-/// What the handler of an operation is told: its results, or its exception.
-fn replies(operation: &Operation, holder: DefId, whole: Span) -> [Operation; 2] {
+/// What the handler of an operation is told: its results, or its exception. `ami_` stands before names that are `taken` (those of an
+/// attribute `a` by an operation `get_a`, that of an exception by an operation `op_excep`), as the standard has it for `sendc_`.
+fn replies(
+    operation: &Operation,
+    taken: &mut HashSet<String>,
+    holder: DefId,
+    whole: Span,
+) -> [Operation; 2] {
     let given = |name: &str, ty: &Type| Parameter {
         mode: Mode::In,
         name: name.to_owned(),
         ty: ty.clone(),
     };
-    let result = operation
-        .result
+    let mut return_value = "ami_return_val".to_owned();
+    while operation
+        .parameters
         .iter()
-        .map(|ty| given("ami_return_val", ty));
+        .any(|parameter| parameter.name.eq_ignore_ascii_case(&return_value))
+    {
+        return_value.insert_str(0, "ami_");
+    }
+    let result = operation.result.iter().map(|ty| given(&return_value, ty));
     let parameters = operation.parameters.iter();
     let returned = parameters
         .filter(|parameter| parameter.mode != Mode::In)
         .map(|parameter| given(&parameter.name, &parameter.ty));
-    let name = reply_name(operation);
+    let mut name = reply_name(operation);
+    loop {
+        let both = [name.clone(), format!("{name}_excep")].map(|name| name.to_ascii_lowercase());
+        if both.iter().all(|name| !taken.contains(name)) {
+            taken.extend(both);
+            break;
+        }
+        name.insert_str(0, "ami_");
+    }
     let raised = vec![given("excep_holder", &Type::Named(holder))];
     [
         told(name.clone(), result.chain(returned).collect(), whole),

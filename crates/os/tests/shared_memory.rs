@@ -280,6 +280,25 @@ fn a_client_may_write_before_it_is_taken_and_learns_where_it_never_is() {
 }
 
 #[test]
+fn a_thread_that_waits_long_is_left_asleep() {
+    let (near, _far) = pair();
+    let sleeps = || -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let before = sleeps();
+    let deadline_ns = Some(monotonic_ns() + 1_500_000_000);
+    let none = near.read(&mut [0; 8], deadline_ns).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::TimedOut);
+    // It looks every 50 ms whether the other end has died, and does little else.
+    let count = sleeps() - before;
+    assert!(count < 150, "{count} sleeps");
+}
+
+#[test]
 fn a_plain_socket_is_not_taken_for_one_at_either_end() {
     use std::io::Write as _;
     use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,5 +1,7 @@
 //! Asynchronous calls of an interface: `sendc_` and `sendp_` operations, its poller, and what its exception holders raise.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
@@ -45,13 +47,11 @@ impl<'m> Generator<'m> {
         if self.handlers.of(id).is_none() {
             return Ok(Vec::new());
         }
-        let taken: Vec<String> = all
-            .iter()
-            .map(|&declared| self.method(declared).to_string())
-            .collect();
+        let methods = all.iter().map(|&declared| self.method(declared));
+        let mut taken: HashSet<String> = methods.map(|method| method.to_string()).collect();
         let mut methods = Vec::new();
         for declared in self.with_replies(all) {
-            methods.push(self.senders(id, declared, &taken, at)?);
+            methods.push(self.senders(id, declared, &mut taken, at)?);
             if declared.interface == id {
                 methods.push(self.delivery(declared, at)?);
             }
@@ -63,7 +63,7 @@ impl<'m> Generator<'m> {
         &mut self,
         id: DefId,
         declared: Declared<'m>,
-        taken: &[String],
+        taken: &mut HashSet<String>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
@@ -73,17 +73,21 @@ impl<'m> Generator<'m> {
             return Ok(TokenStream::new());
         };
         let reference = tokens(&self.reference(declared.interface, at, operation.span)?);
-        let deliver = delivery_name(declared);
+        let deliver = self.delivery_name(declared);
         let (sendc, sendp) = (
             sender("sendc_", declared, taken),
             sender("sendp_", declared, taken),
         );
-        let mut parameters = Vec::new();
+        let (mut parameters, mut ami_handler) = (Vec::new(), "ami_handler".to_owned());
         for parameter in inputs(operation) {
             let name = parameter_ident(&parameter.name);
             let ty = tokens(&self.argument(&parameter.ty, at, operation.span, "")?);
             parameters.push(quote! { #name: #ty });
+            if name == ami_handler {
+                ami_handler.push('_');
+            }
         }
+        let ami_handler = ident(&ami_handler);
         let arguments = self.written_arguments(operation);
         let wire_name = &operation.wire_name;
         let poller = ident(&self.names.interface(id).poller.clone());
@@ -102,13 +106,12 @@ impl<'m> Generator<'m> {
             /// What kept the request from being sent.
             pub fn #sendc(
                 &self,
-                ami_handler: #option<::std::sync::Arc<dyn #handler>>,
+                #ami_handler: #option<::std::sync::Arc<dyn #handler>>,
                 #(#parameters),*
             ) -> #result<(), #orb::SystemException> {
-                let deliver = ami_handler.map(|handler| -> #orb::Deliver {
+                self.0.send_callback(#wire_name, #arguments, #ami_handler.map(|handler| -> #orb::Deliver {
                     ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
-                });
-                self.0.send_callback(#wire_name, #arguments, deliver)
+                }))
             }
 
             #[doc = #poller_doc]
@@ -157,7 +160,7 @@ impl<'m> Generator<'m> {
             });
         let passed: Vec<TokenStream> = passed.collect();
         let read = self.parsed_results(operation, &owned);
-        let deliver = delivery_name(declared);
+        let deliver = self.delivery_name(declared);
         Ok(quote! {
             #[doc(hidden)]
             pub fn #deliver(
@@ -170,6 +173,15 @@ impl<'m> Generator<'m> {
                 }
             }
         })
+    }
+
+    fn delivery_name(&self, declared: Declared<'_>) -> Ident {
+        ident(&self.names.interface(declared.interface).deliveries[declared.index])
+    }
+
+    /// What pollers call it.
+    fn polled_name(&self, declared: Declared<'_>) -> &str {
+        &self.names.interface(declared.interface).replies[declared.index]
     }
 
     /// How many of its interface's operations before it have replies.
@@ -226,12 +238,23 @@ impl<'m> Generator<'m> {
             polls.push(self.poll(declared, at)?);
             let reference =
                 tokens(&self.reference(declared.interface, at, declared.operation.span)?);
-            let deliver = delivery_name(declared);
+            let deliver = self.delivery_name(declared);
             let wire_name = Literal::string(&declared.operation.wire_name);
             arms.push(quote! {
                 #wire_name => ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
             });
         }
+        let deliver = match &arms[..] {
+            [] => quote! { |_| -> #orb::Deliver { ::std::boxed::Box::new(|_| Ok(())) } },
+            arms => quote! {
+                |handler| -> #orb::Deliver {
+                    match self.poller.operation_name() {
+                        #(#arms,)*
+                        _ => ::std::boxed::Box::new(|_| Ok(())),
+                    }
+                }
+            },
+        };
         let views = self.views_of_poller(&name);
         Ok(quote! {
             #[doc = #doc]
@@ -255,12 +278,7 @@ impl<'m> Generator<'m> {
                 pub fn set_associated_handler(&self, handler: #option<::std::sync::Arc<dyn #handler>>) {
                     let mut kept = self.handler.lock().unwrap_or_else(::std::sync::PoisonError::into_inner);
                     kept.clone_from(&handler);
-                    self.poller.set_handler(handler.map(|handler| -> #orb::Deliver {
-                        match self.poller.operation_name() {
-                            #(#arms,)*
-                            _ => ::std::boxed::Box::new(|_| Ok(())),
-                        }
-                    }));
+                    self.poller.set_handler(handler.map(#deliver));
                 }
 
                 #(#polls)*
@@ -302,7 +320,7 @@ impl<'m> Generator<'m> {
         let read = self.parsed_results(operation, &owned);
         let exceptions = self.parsed_exceptions(declared, at)?;
         let wire_name = &operation.wire_name;
-        let method = ident(&super::names::snake_case(&reply_name(operation)));
+        let method = ident(self.polled_name(declared));
         let doc = format!(" The reply of `{}`.", reply_name(operation));
         Ok(quote! {
             #[doc = #doc]
@@ -337,7 +355,7 @@ impl<'m> Generator<'m> {
             let error = self.error_type(declared, at)?;
             let exceptions = self.parsed_exceptions(declared, at)?;
             let spoken = reply_name(declared.operation);
-            let method = ident(&super::names::snake_case(&format!("raise_{spoken}")));
+            let method = ident(&format!("raise_{}", self.polled_name(declared)));
             let doc = format!(" The exception of `{spoken}`.");
             declarations.push(quote! { #[doc = #doc] fn #method(&self) -> #error; });
             bodies.push(quote! {
@@ -400,16 +418,11 @@ impl<'m> Generator<'m> {
 }
 
 /// `sendc_op`, with `ami_` before the operation's name where that is taken.
-fn sender(prefix: &str, declared: Declared<'_>, taken: &[String]) -> Ident {
+fn sender(prefix: &str, declared: Declared<'_>, taken: &mut HashSet<String>) -> Ident {
     let name = super::names::snake_case(&reply_name(declared.operation));
     let mut sender = format!("{prefix}{name}");
-    while taken.contains(&sender) {
+    while !taken.insert(sender.clone()) {
         sender.insert_str(prefix.len(), "ami_");
     }
     ident(&sender)
-}
-
-fn delivery_name(declared: Declared<'_>) -> Ident {
-    let name = super::names::snake_case(&reply_name(declared.operation));
-    ident(&format!("deliver_{name}"))
 }

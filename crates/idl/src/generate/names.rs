@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span};
 
+use crate::implied::reply_name;
 use crate::model::{Access, DefId, DefinitionKind, Interface, Model};
 
 /// Where a definition stands in Rust, and what it and its companions are called.
@@ -36,6 +37,10 @@ pub(crate) struct InterfaceNames {
     pub(crate) holder: String,
     /// The methods, in the order of the interface's operations.
     pub(crate) methods: Vec<String>,
+    /// In that order what gives their replies to handlers.
+    pub(crate) deliveries: Vec<String>,
+    /// And what gives them to whoever polls.
+    pub(crate) replies: Vec<String>,
     /// The error enums of the operations that raise.
     pub(crate) errors: Vec<Option<String>>,
 }
@@ -104,6 +109,8 @@ impl Names {
         if let DefinitionKind::Interface(interface) = kind {
             let name = self.name(id).to_owned();
             let methods = self.methods(interface);
+            let deliveries = self.deliveries(interface, &methods);
+            let replies = self.replies(interface);
             let errors = interface
                 .operations
                 .iter()
@@ -126,22 +133,49 @@ impl Names {
                     poller,
                     holder,
                     methods,
+                    deliveries,
+                    replies,
                     errors,
                 },
             );
         }
     }
 
+    /// What the ancestors of an interface have, and what all have.
+    fn inherited<const N: usize>(
+        &self,
+        interface: &Interface,
+        all: [&str; N],
+        of: impl Fn(&InterfaceNames) -> &Vec<String>,
+    ) -> HashSet<String> {
+        let ancestors = interface.ancestors.iter();
+        let names = ancestors.filter_map(|ancestor| self.interfaces.get(ancestor));
+        let names = names.flat_map(|names| of(names).iter().cloned());
+        names.chain(all.map(str::to_owned)).collect()
+    }
+
+    /// Functions beside the methods of an interface's references.
+    fn deliveries(&self, interface: &Interface, methods: &[String]) -> Vec<String> {
+        let mut taken = self.inherited(interface, [], |names| &names.methods);
+        taken.extend(methods.iter().cloned());
+        let names = methods.iter().map(|method| format!("deliver_{method}"));
+        names.map(|name| unique(name, &mut taken)).collect()
+    }
+
+    /// The methods of an interface's poller, apart from those that every poller has.
+    fn replies(&self, interface: &Interface) -> Vec<String> {
+        let every = ["new", "associated_handler", "set_associated_handler"];
+        let mut taken = self.inherited(interface, every, |names| &names.replies);
+        let names = interface.operations.iter().map(reply_name);
+        names
+            .map(|name| unique(snake_case(&name), &mut taken))
+            .collect()
+    }
+
     /// The methods of an interface's own operations, apart from those it inherits and those every reference has.
     fn methods(&self, interface: &Interface) -> Vec<String> {
-        let mut taken: HashSet<String> = ["object", "narrow", "unchecked_narrow"]
-            .map(str::to_owned)
-            .into();
-        for ancestor in &interface.ancestors {
-            if let Some(names) = self.interfaces.get(ancestor) {
-                taken.extend(names.methods.iter().cloned());
-            }
-        }
+        let every = ["object", "narrow", "unchecked_narrow"];
+        let mut taken = self.inherited(interface, every, |names| &names.methods);
         (interface.operations.iter())
             .map(|operation| {
                 let name = snake_case(&operation.name);

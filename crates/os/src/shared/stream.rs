@@ -181,17 +181,16 @@ impl SharedStream {
     /// `TimedOut` at the deadline, `ConnectionRefused` where the server never took the connection and so nothing of what was written,
     /// `InvalidData` where the other end has spoiled the memory.
     pub fn read(&self, into: &mut [u8], deadline_ns: Option<u64>) -> io::Result<usize> {
-        let mut sleeps = 0;
+        let mut vain_wakes = 0;
         loop {
             // A deadline that has passed leaves what has come.
             if let Some(count) = self.look(into)? {
                 return Ok(count);
             }
             let slice = remaining(deadline_ns)?.min(DEATH_LOOK);
-            if let Some(count) = self.read_after_sleep(into, slice, sleeps)? {
+            if let Some(count) = self.read_after_sleep(into, slice, &mut vain_wakes)? {
                 return Ok(count);
             }
-            sleeps += 1;
         }
     }
 
@@ -201,7 +200,7 @@ impl SharedStream {
     /// `InvalidData` where the other end has spoiled the memory.
     pub fn read_within(&self, into: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
         match self.look(into)? {
-            None => self.read_after_sleep(into, wait.min(DEATH_LOOK), 0),
+            None => self.read_after_sleep(into, wait.min(DEATH_LOOK), &mut 0),
             some => Ok(some),
         }
     }
@@ -210,7 +209,7 @@ impl SharedStream {
         &self,
         into: &mut [u8],
         limit: Duration,
-        sleeps: u32,
+        vain_wakes: &mut u32,
     ) -> io::Result<Option<usize>> {
         let Some(rings) = self.rings() else {
             wait_for_greeting(&self.arrival, limit);
@@ -222,7 +221,7 @@ impl SharedStream {
         fence(Ordering::SeqCst);
         let mut found = self.look(into);
         if matches!(found, Ok(None)) {
-            let is_in_time = sleep(word, limit, sleeps);
+            let is_in_time = sleep(word, limit, vain_wakes);
             found = self.look(into);
             if matches!(found, Ok(None)) && !is_in_time && self.is_ended() {
                 found = self.look(into);
@@ -371,7 +370,7 @@ impl SharedStream {
     /// `TimedOut` at the deadline, in which case a part may have been sent; `BrokenPipe` where nobody reads any more;
     /// `InvalidData` where the other end has spoiled the memory.
     pub fn write_all(&self, mut octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
-        let mut sleeps = 0;
+        let mut vain_wakes = 0;
         loop {
             octets = &octets[self.put(octets)?..];
             if octets.is_empty() {
@@ -382,18 +381,17 @@ impl SharedStream {
             octets = &octets[count..];
             if count == 0 {
                 let slice = remaining(deadline_ns)?.min(DEATH_LOOK);
-                self.sleep_for_room(slice, sleeps);
-                sleeps += 1;
+                self.sleep_for_room(slice, &mut vain_wakes);
             } else {
-                sleeps = 0;
+                vain_wakes = 0;
             }
             self.awaits_room(wait::AWAKE);
         }
     }
 
-    fn sleep_for_room(&self, limit: Duration, sleeps: u32) {
+    fn sleep_for_room(&self, limit: Duration, vain_wakes: &mut u32) {
         if let Some(rings) = self.rings()
-            && !sleep(&rings.outgoing.writer_waits.0, limit, sleeps)
+            && !sleep(&rings.outgoing.writer_waits.0, limit, vain_wakes)
         {
             self.is_ended();
         }
@@ -518,9 +516,9 @@ fn wake(word: &AtomicU32) {
     let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// Sleeps until somebody rings; false where the time has passed.
-fn sleep(word: &AtomicU32, limit: Duration, sleeps: u32) -> bool {
-    if sleeps >= VAIN_WAKES_MAX {
+/// Sleeps until somebody rings, which counts as in vain until something is found; false where the time has passed.
+fn sleep(word: &AtomicU32, limit: Duration, vain_wakes: &mut u32) -> bool {
+    if *vain_wakes >= VAIN_WAKES_MAX {
         std::thread::park_timeout(VAIN_WAKE_REST.min(limit));
         return false;
     }
@@ -529,7 +527,9 @@ fn sleep(word: &AtomicU32, limit: Duration, sleeps: u32) -> bool {
         tv_nsec: i64::from(limit.subsec_nanos()),
     };
     let slept = futex::wait(word, futex::Flags::empty(), wait::SLEEPS, Some(&limit));
-    slept != Err(Errno::TIMEDOUT)
+    let is_woken = slept != Err(Errno::TIMEDOUT);
+    *vain_wakes += u32::from(is_woken);
+    is_woken
 }
 
 fn remaining(deadline_ns: Option<u64>) -> io::Result<Duration> {

@@ -223,6 +223,13 @@ impl World {
         }
     }
 
+    /// Asks the object once more, on a connection of its own: nobody else was hurt.
+    #[track_caller]
+    pub(crate) fn expect_served(&self) {
+        let ping = self.request((2, Order::Big), "ping").bare();
+        assert_eq!(self.dial().ask(&ping).reply().status, message::NO_EXCEPTION);
+    }
+
     /// The object as a client of ours sees it.
     pub(crate) fn seen_by(&self, client: &Orb) -> ObjectRef {
         let text = self.orb.object_to_string(&self.object);

@@ -7,39 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deckwatch_orb::transport::{Endpoint, SocketTransport, Transport, TransportError};
-use deckwatch_orb::{BuildError, Counter, Orb};
-use support::{
-    CallError, Refused, Server, call, call_back, call_octets, call_refuse, client_of, note, noted,
-    socket_path,
-};
+use deckwatch_orb::{Counter, Orb};
+use support::{Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path};
 
 #[test]
 fn every_kind_of_call_goes_through_shared_memory() {
-    let path = socket_path();
-    let server = Server::at(&format!("shm:{path}"));
-    let (client, bench) = client_of(&server);
-    assert_eq!(call(&bench, "ping"), Ok(()));
-    // More than the rings hold, both ways.
-    let large = vec![7; 3 << 20];
-    assert_eq!(call_octets(&bench, &large), Ok(large));
-    assert_eq!(
-        call_refuse(&bench, 5),
-        Err(CallError::Refused(Refused { code: 5 }))
-    );
-    for value in 0..5_000 {
-        note(&bench, value).unwrap();
-    }
-    while noted(&bench).unwrap() < 5_000 {
-        std::thread::yield_now();
-    }
-    assert_eq!(
-        *server.bench.order.lock().unwrap(),
-        (0..5_000).collect::<Vec<_>>()
-    );
-    let other = Server::at(&format!("shm:{}", socket_path()));
-    let peer = client.string_to_object(&other.text).unwrap().unwrap();
-    assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
-    assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
+    let (path, other) = (socket_path(), socket_path());
+    make_every_kind_of_call(&format!("shm:{path}"), &format!("shm:{other}"), 5_000);
 }
 
 #[test]
@@ -99,16 +73,13 @@ fn the_socket_has_its_permissions_and_places_that_cannot_be_had_are_told_apart()
     let server = Server::with(orb.build().unwrap());
     let mode = Path::new(&path).metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
-    for (path, expected) in [
-        (path.as_str(), TransportError::InUse),
-        ("/tmp/no such folder/socket", TransportError::FolderMissing),
-    ] {
-        let builder = Orb::builder().listen(&format!("shm:{path}")).unwrap();
-        match builder.build() {
-            Err(BuildError::CannotListen { error, .. }) => assert_eq!(error, expected, "{path}"),
-            other => panic!("{path}: {other:?}"),
-        }
-    }
+    expect_no_listener(
+        "shm",
+        &[
+            (path.as_str(), TransportError::InUse),
+            ("/tmp/no such folder/socket", TransportError::FolderMissing),
+        ],
+    );
     server.orb.shutdown(true).expect("it ends");
     assert!(!Path::new(&path).exists());
 }

@@ -6,40 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use deckwatch_orb::transport::{Endpoint, TransportError};
-use deckwatch_orb::{BuildError, Counter, Orb};
-use support::{
-    CallError, Refused, Server, call, call_back, call_octets, call_refuse, client_of, note, noted,
-    socket_path,
-};
+use deckwatch_orb::{Counter, Orb};
+use support::{Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path};
 
 #[test]
 fn every_kind_of_call_goes_over_a_unix_socket() {
-    let path = socket_path();
-    let server = Server::at(&format!("unix:{path}"));
-    let (client, bench) = client_of(&server);
-    assert_eq!(call(&bench, "ping"), Ok(()));
-    let large = vec![7; 3 << 20];
-    assert_eq!(call_octets(&bench, &large), Ok(large));
-    assert_eq!(
-        call_refuse(&bench, 5),
-        Err(CallError::Refused(Refused { code: 5 }))
-    );
-    for value in 0..100 {
-        note(&bench, value).unwrap();
-    }
-    while noted(&bench).unwrap() < 100 {
-        std::thread::yield_now();
-    }
-    assert_eq!(
-        *server.bench.order.lock().unwrap(),
-        (0..100).collect::<Vec<_>>()
-    );
-    // A servant that calls back goes the other way over a socket of its own.
-    let other = Server::at(&format!("unix:{}", socket_path()));
-    let peer = client.string_to_object(&other.text).unwrap().unwrap();
-    assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
-    // One connection for two-ways, one for one-ways.
-    assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
+    let (path, other) = (socket_path(), socket_path());
+    make_every_kind_of_call(&format!("unix:{path}"), &format!("unix:{other}"), 100);
 }
 
 #[test]
@@ -82,17 +55,14 @@ fn a_path_in_use_one_too_long_and_one_without_its_folder_are_told_apart() {
     let path = socket_path();
     let _server = Server::at(&format!("unix:{path}"));
     let long = format!("/tmp/{}", "x".repeat(103));
-    for (path, expected) in [
-        (path.as_str(), TransportError::InUse),
-        (long.as_str(), TransportError::PathTooLong),
-        ("/tmp/no such folder/socket", TransportError::FolderMissing),
-    ] {
-        let builder = Orb::builder().listen(&format!("unix:{path}")).unwrap();
-        match builder.build() {
-            Err(BuildError::CannotListen { error, .. }) => assert_eq!(error, expected, "{path}"),
-            other => panic!("{path}: {other:?}"),
-        }
-    }
+    expect_no_listener(
+        "unix",
+        &[
+            (path.as_str(), TransportError::InUse),
+            (long.as_str(), TransportError::PathTooLong),
+            ("/tmp/no such folder/socket", TransportError::FolderMissing),
+        ],
+    );
 }
 
 #[test]

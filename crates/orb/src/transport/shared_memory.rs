@@ -7,7 +7,7 @@ use deckwatch_os::shared::{self, SharedListener, SharedStream};
 use deckwatch_os::stream::is_readable_now;
 use deckwatch_os::unix;
 
-use super::socket::{fact, fact_of_path};
+use super::socket::{as_its_own, fact, fact_of_path, taken};
 use super::{Endpoint, Instant64, Listener, Source, Stream, TransportError};
 use crate::limits::{LISTEN_BACKLOG, SHARED_MEMORY_CONNECTIONS_MAX};
 
@@ -35,9 +35,7 @@ pub(super) fn listen(
 }
 
 impl Stream for SharedStream {
-    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
-        Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
-    }
+    as_its_own!();
 
     fn read_within(
         &self,
@@ -45,34 +43,6 @@ impl Stream for SharedStream {
         wait: Duration,
     ) -> Result<Option<usize>, TransportError> {
         Self::read_within(self, into, wait).map_err(|error| fact(&error))
-    }
-
-    fn read_spinning(
-        &self,
-        into: &mut [u8],
-        wait: Duration,
-    ) -> Result<Option<usize>, TransportError> {
-        Self::read_spinning(self, into, wait).map_err(|error| fact(&error))
-    }
-
-    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
-        Self::read_now(self, into).map_err(|error| fact(&error))
-    }
-
-    fn is_readable(&self) -> bool {
-        Self::is_readable(self)
-    }
-
-    fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError> {
-        Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
-    }
-
-    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
-        Self::write_now(self, octets).map_err(|error| fact(&error))
-    }
-
-    fn shutdown(&self) {
-        Self::shutdown(self);
     }
 
     fn peer(&self) -> String {
@@ -86,8 +56,7 @@ impl Stream for SharedStream {
 
 impl Listener for SharedListener {
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
-        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
-        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+        taken(Self::accept(self))
     }
 
     fn is_pending(&self) -> bool {

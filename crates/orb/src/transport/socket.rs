@@ -174,14 +174,66 @@ pub(super) fn fact(error: &io::Error) -> TransportError {
     }
 }
 
+/// What a stream of `os` does under the same name.
+macro_rules! as_its_own {
+    () => {
+        fn read(
+            &self,
+            into: &mut [u8],
+            deadline: Option<Instant64>,
+        ) -> Result<usize, TransportError> {
+            Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+        }
+
+        fn read_spinning(
+            &self,
+            into: &mut [u8],
+            wait: Duration,
+        ) -> Result<Option<usize>, TransportError> {
+            Self::read_spinning(self, into, wait).map_err(|error| fact(&error))
+        }
+
+        fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
+            Self::read_now(self, into).map_err(|error| fact(&error))
+        }
+
+        fn is_readable(&self) -> bool {
+            Self::is_readable(self)
+        }
+
+        fn write_all(
+            &self,
+            octets: &[u8],
+            deadline: Option<Instant64>,
+        ) -> Result<(), TransportError> {
+            Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+        }
+
+        fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
+            Self::write_now(self, octets).map_err(|error| fact(&error))
+        }
+
+        fn shutdown(&self) {
+            Self::shutdown(self);
+        }
+    };
+}
+pub(super) use as_its_own;
+
+/// A connection that `os` has taken, as the ORB has it.
+pub(super) fn taken<S: Stream + 'static>(
+    accepted: io::Result<Option<S>>,
+) -> Result<Option<Box<dyn Stream>>, TransportError> {
+    let accepted = accepted.map_err(|error| fact(&error))?;
+    Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+}
+
 impl Stream for StreamSocket {
+    as_its_own!();
+
     fn peer(&self) -> String {
         let address = self.peer_address();
         address.map_or_else(|_| "unix".to_owned(), |address| address.to_string())
-    }
-
-    fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError> {
-        Self::read(self, into, deadline.map(|at| at.0)).map_err(|error| fact(&error))
     }
 
     fn read_within(
@@ -191,34 +243,6 @@ impl Stream for StreamSocket {
     ) -> Result<Option<usize>, TransportError> {
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
         Self::read_within(self, into, wait_ms).map_err(|error| fact(&error))
-    }
-
-    fn read_spinning(
-        &self,
-        into: &mut [u8],
-        wait: Duration,
-    ) -> Result<Option<usize>, TransportError> {
-        Self::read_spinning(self, into, wait).map_err(|error| fact(&error))
-    }
-
-    fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError> {
-        Self::read_now(self, into).map_err(|error| fact(&error))
-    }
-
-    fn is_readable(&self) -> bool {
-        Self::is_readable(self)
-    }
-
-    fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError> {
-        Self::write_all(self, octets, deadline.map(|at| at.0)).map_err(|error| fact(&error))
-    }
-
-    fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError> {
-        Self::write_now(self, octets).map_err(|error| fact(&error))
-    }
-
-    fn shutdown(&self) {
-        Self::shutdown(self);
     }
 
     fn source(&self) -> Source<'_> {
@@ -232,8 +256,7 @@ impl Listener for TcpListener {
     }
 
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
-        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
-        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+        taken(Self::accept(self))
     }
 
     fn is_pending(&self) -> bool {
@@ -259,8 +282,7 @@ impl Listener for UnixListener {
     }
 
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError> {
-        let accepted = Self::accept(self).map_err(|error| fact(&error))?;
-        Ok(accepted.map(|stream| Box::new(stream) as Box<dyn Stream>))
+        taken(Self::accept(self))
     }
 
     fn is_pending(&self) -> bool {

@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_cdr::{EncodeError, Parse, Reader, UserException, Write, Writer};
+use deckwatch_orb::transport::TransportError;
 use deckwatch_orb::{
-    Completion, ObjectRef, Orb, Poa, Servant, ServerRequest, SystemException, SystemExceptionKind,
+    BuildError, Completion, Counter, ObjectRef, Orb, Poa, Servant, ServerRequest, SystemException,
+    SystemExceptionKind,
 };
 
 pub const TEST_ID: &str = "IDL:deckwatch.test/Bench:1.0";
@@ -304,4 +306,48 @@ pub fn forged(client: &Orb, server: &Server, key: &[u8]) -> ObjectRef {
     let key: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();
     let url = format!("corbaloc::{}/{key}", server.orb.endpoints()[0]);
     client.string_to_object(&url).unwrap().unwrap()
+}
+
+/// Has every kind of call made at a server that listens at `endpoint`; another, which is called back, listens at `other`.
+pub fn make_every_kind_of_call(endpoint: &str, other: &str, notes: u32) {
+    let server = Server::at(endpoint);
+    let (client, bench) = client_of(&server);
+    assert_eq!(call(&bench, "ping"), Ok(()));
+    // More than sockets and rings hold, both ways.
+    let large = vec![7; 3 << 20];
+    assert_eq!(call_octets(&bench, &large), Ok(large));
+    assert_eq!(
+        call_refuse(&bench, 5),
+        Err(CallError::Refused(Refused { code: 5 }))
+    );
+    for value in 0..notes {
+        note(&bench, value).unwrap();
+    }
+    while noted(&bench).unwrap() < notes {
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        *server.bench.order.lock().unwrap(),
+        (0..notes).collect::<Vec<_>>()
+    );
+    // A servant that calls back goes the other way over a connection of its own.
+    let other = Server::at(other);
+    let peer = client.string_to_object(&other.text).unwrap().unwrap();
+    assert_eq!(call_back(&bench, &peer).unwrap(), b"called back");
+    // One connection for two-ways, one for one-ways.
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 2);
+}
+
+/// That nobody can listen at these places of a protocol, for these reasons.
+#[track_caller]
+pub fn expect_no_listener(protocol: &str, places: &[(&str, TransportError)]) {
+    for &(path, expected) in places {
+        let builder = Orb::builder()
+            .listen(&format!("{protocol}:{path}"))
+            .unwrap();
+        match builder.build() {
+            Err(BuildError::CannotListen { error, .. }) => assert_eq!(error, expected, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
 }

@@ -129,6 +129,9 @@ pub const LETTERS_MAX: usize = 1_024;
 /// Octets that they hold together, unless a single one is larger.
 pub const LETTERS_SIZE_MAX: usize = 4 << 20;
 
+/// How long the end of a connection waits for the thread that is writing to it: that one never waits itself, but may have lost its processor.
+pub(crate) const LAST_WORD_WAIT: Duration = Duration::from_millis(100);
+
 /// Asynchronous calls and deferred requests of one ORB whose replies nobody has had: each keeps its arguments, to send them elsewhere. Then NO_RESOURCES.
 pub const OUTSTANDING_MAX: u32 = 4_096;
 

@@ -17,7 +17,7 @@ use deckwatch_sync::{PiMutexGuard, SlotKey};
 use super::{Lane, ServerConnection, key_of};
 use crate::connection::{Budget, OverBudget};
 use crate::counters::Counter;
-use crate::limits::OUTBOUND_SHARES;
+use crate::limits::{LAST_WORD_WAIT, OUTBOUND_SHARES};
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire;
@@ -387,6 +387,31 @@ impl Lane {
 
     pub(super) fn say_message_error(&self, connection: &ServerConnection, version: Version) {
         self.write_with(connection, |buffer| wire::message_error(buffer, version));
+        // The connection ends next, and whoever has the right to write would come too late.
+        if connection.owes() {
+            self.write_last(connection);
+        }
+    }
+
+    /// Writes what waits as far as there is room, once who writes just now has done so.
+    #[cold]
+    fn write_last(&self, connection: &ServerConnection) {
+        let deadline = self.transport.now().after(LAST_WORD_WAIT);
+        let _gone = self.wait_until(deadline, || {
+            let mut queue = connection.outbound.lock("lane.last");
+            if queue.is_empty() {
+                return true;
+            }
+            let Some(right) = connection.writing.try_claim() else {
+                return false;
+            };
+            self.write_queue(connection, &mut queue);
+            drop(right);
+            if queue.is_empty() {
+                self.settle(connection, &mut queue);
+            }
+            true
+        });
     }
 
     /// Tells the client that the connection closes and that nothing unanswered has been served.

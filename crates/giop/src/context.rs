@@ -32,18 +32,21 @@ pub mod context_id {
 pub struct ServiceContexts<'a> {
     at_first: Reader<'a>,
     count: u32,
+    /// A bit for each id below its size that is among them: most are asked for in vain.
+    ids: u32,
 }
 
 impl<'a> ServiceContexts<'a> {
     /// Walks over the list, so that what follows can be read, and keeps the way back.
     pub(crate) fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = r.read_count(8)? as u32;
-        let contexts = Self {
+        let mut contexts = Self {
             at_first: *r,
             count,
+            ids: 0,
         };
         for _ in 0..count {
-            parse_one(r)?;
+            contexts.ids |= bit(parse_one(r)?.id);
         }
         Ok(contexts)
     }
@@ -56,7 +59,13 @@ impl<'a> ServiceContexts<'a> {
 
     /// The data of the first context of this id.
     #[must_use]
+    #[inline]
     pub fn find(&self, id: u32) -> Option<&'a [u8]> {
+        let is_absent = id < u32::BITS && self.ids & bit(id) == 0;
+        if is_absent { None } else { self.look_for(id) }
+    }
+
+    fn look_for(&self, id: u32) -> Option<&'a [u8]> {
         self.iter()
             .find(|context| context.id == id)
             .map(|context| context.data)
@@ -73,6 +82,11 @@ impl<'a> ServiceContexts<'a> {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
+}
+
+/// The bit of an id; none for a large one.
+const fn bit(id: u32) -> u32 {
+    if id < u32::BITS { 1 << id } else { 0 }
 }
 
 fn parse_one<'a>(r: &mut Reader<'a>) -> Result<ServiceContext<'a>, DecodeError> {
@@ -93,4 +107,34 @@ pub(crate) fn write_contexts(
         w.write_octet_sequence(context.data)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use deckwatch_cdr::ByteOrder;
+
+    use super::*;
+
+    #[test]
+    fn contexts_are_found_by_small_and_by_large_ids_and_others_are_not() {
+        let said: [(u32, &[u8]); 5] = [
+            (1, b"one"),
+            (31, b"last with a bit"),
+            (32, b"first without"),
+            (0x4f41_5401, b"a vendor's"),
+            (1, b"another"),
+        ];
+        let contexts = said.map(|(id, data)| ServiceContext { id, data });
+        let mut octets = Vec::new();
+        write_contexts(&contexts, &mut Writer::new(&mut octets)).expect("short");
+        let parsed =
+            ServiceContexts::parse(&mut Reader::new(&octets, ByteOrder::NATIVE)).expect("sound");
+        assert_eq!(parsed.len(), said.len());
+        for (id, data) in &said[..4] {
+            assert_eq!(parsed.find(*id), Some(*data), "the first of {id}");
+        }
+        for absent in [0, 10, 33, u32::MAX] {
+            assert_eq!(parsed.find(absent), None, "{absent}");
+        }
+    }
 }

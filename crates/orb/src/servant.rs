@@ -151,14 +151,29 @@ impl<'r> ServerRequest<'r> {
     }
 
     fn begin(&mut self, status: ReplyStatus) -> Result<Writer<'_>, EncodeError> {
+        if status == ReplyStatus::NoException && !self.response_expected() {
+            return Ok(self.results_for_nobody());
+        }
         let open = wire::begin_reply(self.reply, self.request, status, self.contexts, self.sizes)?;
         self.open = Some(open);
         Ok(open.writer(self.reply))
     }
 
+    /// What a servant may write that nobody is waiting for: the head of a reply is not worth its time.
+    fn results_for_nobody(&mut self) -> Writer<'_> {
+        self.open = None;
+        self.reply.clear();
+        Writer::new(self.reply)
+            .with_codec(self.request.body.codec())
+            .with_limit(self.sizes.message_max)
+    }
+
     /// States the size of the reply; a servant that has begun none has no results.
     pub(crate) fn finish(&mut self) -> Result<(), EncodeError> {
         if self.open.is_none() {
+            if !self.response_expected() {
+                return Ok(());
+            }
             self.begin(ReplyStatus::NoException)?;
         }
         let open = self.open.take();

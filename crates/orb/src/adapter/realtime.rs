@@ -26,6 +26,15 @@ pub(crate) struct Realtime {
     reserved: RwLock<HashMap<ObjectId, Priority>>,
 }
 
+/// A caller who says his priority has chosen the lane by it: what comes to a lane is served there.
+fn mark(model: Option<PriorityModelPolicy>, pool: &Threadpool) -> u32 {
+    match model.map(|model| model.priority_model) {
+        None => pool.id.0,
+        Some(PriorityModel::ClientPropagated) if pool.has_lanes => pool.id.0,
+        Some(_) => NO_POOL,
+    }
+}
+
 /// No pool has this number.
 const NO_POOL: u32 = u32::MAX;
 
@@ -36,7 +45,7 @@ impl Realtime {
         check(policies, &pool)?;
         Ok(Self {
             model: policies.priority_model,
-            mark: policies.priority_model.map_or(pool.id.0, |_| NO_POOL),
+            mark: mark(policies.priority_model, &pool),
             pool,
             reserved: RwLock::default(),
         })

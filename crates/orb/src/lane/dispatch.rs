@@ -144,7 +144,11 @@ impl Lane {
         let over = connection.two_way.get();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
-        let mut reply = self.slab.lend_empty();
+        let is_awaited = request.response.is_expected();
+        let mut reply = match is_awaited {
+            true => self.slab.lend_empty(),
+            false => Vec::new(),
+        };
         let echoed = echoed_priority(request);
         let mut upcall = Upcall {
             connection: Some(connection),
@@ -156,10 +160,12 @@ impl Lane {
             flow: None,
         };
         let is_answered = self.answer(&mut upcall, agreed);
-        if request.response.is_expected() && !is_answered {
+        if is_awaited && !is_answered {
             self.write(connection, &reply);
         }
-        self.slab.take_back_written(reply);
+        if is_awaited {
+            self.slab.take_back_written(reply);
+        }
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -197,8 +203,9 @@ impl Lane {
         };
         let is_answered = matches!(outcome, Outcome::Receipted);
         let (reply, sizes) = (&mut *upcall.reply, self.shape.sizes);
+        let is_awaited = request.response.is_expected();
         match outcome {
-            Outcome::Replied if !said.is_empty() && request.response.is_expected() => {
+            Outcome::Replied if !said.is_empty() && is_awaited => {
                 if let Err(error) = wire::say_with_reply(reply, contexts, sizes) {
                     let exception = SystemException::from(error).of_reply();
                     wire::exception_reply(reply, request, exception, &[], sizes);
@@ -210,8 +217,11 @@ impl Lane {
                 if is_of_octets(exception) {
                     self.counters.count(Counter::MalformedRequests);
                 }
-                wire::exception_reply(reply, request, exception, contexts, sizes);
+                if is_awaited {
+                    wire::exception_reply(reply, request, exception, contexts, sizes);
+                }
             }
+            Outcome::Forward(_) if !is_awaited => {}
             Outcome::Forward(target) => {
                 let ior = target.ior();
                 if let Err(error) = wire::forward_reply(reply, request, ior, contexts, sizes) {

@@ -13,7 +13,7 @@ use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
 use crate::trace::{CallNumber, Direction};
-use crate::transport::Interest;
+use crate::transport::{Instant64, Interest};
 use crate::wire::{self, Kind};
 
 /// How a connection is left.
@@ -36,6 +36,12 @@ impl ServerConnection {
         if self.begun.load(Ordering::Relaxed) != begun {
             self.begun.store(begun, Ordering::Relaxed);
         }
+    }
+
+    /// Tells the lane that messages have come; those of one read have come together.
+    fn note_brought(&self, now: Instant64) {
+        self.used.store(now.0, Ordering::Relaxed);
+        self.has_brought.store(true, Ordering::Relaxed);
     }
 }
 
@@ -160,6 +166,7 @@ impl Lane {
         mut reading: Reading<'c>,
         mut unread: bool,
     ) -> Result<Reading<'c>, Left> {
+        let mut is_noted = false;
         loop {
             if connection.parted.load(Ordering::Relaxed) {
                 // It came behind the farewell: the client asks again elsewhere.
@@ -192,9 +199,9 @@ impl Lane {
                 return Ok(reading);
             };
             connection.note_begun(&reading);
-            let now = self.transport.now_coarse();
-            connection.used.store(now.0, Ordering::Relaxed);
-            connection.has_brought.store(true, Ordering::Relaxed);
+            if !std::mem::replace(&mut is_noted, true) {
+                connection.note_brought(self.transport.now_coarse());
+            }
             let octets = reading.message(place.clone());
             let call = CallNumber::default();
             self.trace

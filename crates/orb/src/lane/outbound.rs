@@ -391,6 +391,8 @@ impl Lane {
         if connection.owes() {
             self.write_last(connection);
         }
+        // Who gets the right to read before it is closed would complain of the same octets again.
+        connection.parted.store(true, Ordering::Relaxed);
     }
 
     /// Writes what waits as far as there is room, once who writes just now has done so.

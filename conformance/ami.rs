@@ -296,8 +296,10 @@ over_each! {
         let peer = Peer::start(over, move |_, wire, tell| {
             while let Some(asked) = wire.hear() {
                 let _the_test_lets = opened.recv();
-                wire.say(&same(&asked));
+                let answer = same(&asked);
+                // Told before the test can go on.
                 tell(asked);
+                wire.say(&answer);
             }
         });
         let client = common::client();

@@ -3,6 +3,7 @@
 #include "experiment.hh"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -180,12 +181,20 @@ void greet(const char* reference) {
 
 std::atomic<std::uint64_t> factored{0};
 std::atomic<std::uint64_t> factor_cpu_ns{0};
+// It is told to: several servers share a processor, and one is looked at at a time.
+std::mutex factor_mutex;
+std::condition_variable factor_changed;
+std::atomic<bool> factor_wanted{false};
 
 // The same two primes as our own thread's.
 void factor() {
     sched_param parameters = {};
     sched_setscheduler(0, SCHED_OTHER, &parameters);
     for (;;) {
+        if (!factor_wanted.load(std::memory_order_relaxed)) {
+            std::unique_lock<std::mutex> lock(factor_mutex);
+            factor_changed.wait(lock, [] { return factor_wanted.load(); });
+        }
         volatile std::uint64_t product = UINT64_C(3989) * 4001;
         const std::uint64_t number = product;
         std::uint64_t candidate = 2;
@@ -210,7 +219,12 @@ void serve(CORBA::ORB_ptr orb, bool factors) {
     greet(text);
     std::string line;
     while (std::getline(std::cin, line)) {
-        if (line == "factored") {
+        if (line == "factor" || line == "rest") {
+            std::lock_guard<std::mutex> lock(factor_mutex);
+            factor_wanted = line == "factor";
+            factor_changed.notify_all();
+        }
+        if (line == "factored" || line == "factor" || line == "rest") {
             std::printf("factored %llu %llu %lld\n", static_cast<unsigned long long>(factored.load()),
                         static_cast<unsigned long long>(factor_cpu_ns.load()), static_cast<long long>(now_ns()));
         } else {

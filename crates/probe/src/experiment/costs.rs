@@ -236,8 +236,9 @@ struct Factored {
     now_ns: f64,
 }
 
-fn factored(server: &mut End) -> Result<Option<Factored>, BenchError> {
-    server.tell("factored\n")?;
+/// `asked`: `factored`, or `factor` and `rest`, which let the thread begin or pause.
+fn factored(server: &mut End, asked: &str) -> Result<Option<Factored>, BenchError> {
+    server.tell(&format!("{asked}\n"))?;
     let Some(said) = server.hear_line(END_PATIENCE)? else {
         return Ok(None);
     };
@@ -274,12 +275,26 @@ fn share(
     if !stage.begin_run(format!("factoring beside {}", system.name)) {
         return Ok(false);
     }
+    let shared = share_factoring(stage, system, rate_hz, kept);
+    // The threads of the other servers have the same processor.
+    let paused = factored(&mut system.server, "rest");
+    stage.rest();
+    Ok(shared? && paused?.is_some())
+}
+
+/// As [`share`]; the thread is left factoring.
+fn share_factoring(
+    stage: &Stage<'_>,
+    system: &mut System,
+    rate_hz: f64,
+    kept: &mut Kept,
+) -> Result<bool, BenchError> {
     let limits = stage.limits();
-    let Some(begun) = factored(&mut system.server)? else {
+    let Some(begun) = factored(&mut system.server, "factor")? else {
         return Ok(false);
     };
     std::thread::sleep(limits.budget);
-    let Some(alone) = factored(&mut system.server)? else {
+    let Some(alone) = factored(&mut system.server, "factored")? else {
         return Ok(false);
     };
     let period_ns = if rate_hz > 0.0 {
@@ -292,7 +307,7 @@ fn share(
     let Some(Ran::RoundTrips(times_ns)) = client.finish(limits)? else {
         return Ok(false);
     };
-    let Some(beside) = factored(&mut system.server)? else {
+    let Some(beside) = factored(&mut system.server, "factored")? else {
         return Ok(false);
     };
     let (alone_rate, alone_share) = alone.since(&begun);
@@ -313,7 +328,6 @@ fn share(
         let taken = (1.0 - beside_rate / alone_rate.max(1.0)).max(0.0);
         kept.value("processor_per_request_ns", taken * 1e9 / calls_hz);
     }
-    stage.rest();
     Ok(true)
 }
 

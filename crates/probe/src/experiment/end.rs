@@ -1,5 +1,5 @@
 //! One end of an experiment: a process that serves subjects, or one that calls them. What ends say and are told stands in
-//! [`crate::bench`]'s ends; a server here answers questions besides: `factored` and `locks`.
+//! [`crate::bench`]'s ends; a server here answers questions besides: `factored`, `factor`, `rest` and `locks`.
 
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
@@ -186,6 +186,10 @@ fn answer_questions(factoring: Option<&Factoring>) -> Result<(), BenchError> {
         let line = line.map_err(system("Questions cannot be read"))?;
         let answer = match (line.as_str(), factoring) {
             ("factored", Some(factoring)) => factoring.said(),
+            ("factor" | "rest", Some(factoring)) => {
+                factoring.want(line == "factor");
+                factoring.said()
+            }
             ("locks", _) => {
                 deckwatch_sync::count_locks(true);
                 format!("locks {}", deckwatch_sync::locks_taken())

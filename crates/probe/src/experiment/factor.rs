@@ -1,7 +1,8 @@
 //! A thread that factors numbers beside a server: what it gets done is what the server leaves of its processor (slides 17 and 18).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
 
 use deckwatch_os::clock::{monotonic_ns, thread_cpu_ns};
 use deckwatch_os::schedule::{Class, set_class};
@@ -14,11 +15,16 @@ use crate::bench::end::system;
 struct Done {
     numbers: AtomicU64,
     cpu_ns: AtomicU64,
+    /// It is told to: several servers share a processor, and one is looked at at a time.
+    is_wanted: AtomicBool,
 }
 
-/// The thread; it ends with its process.
+/// The thread, asleep until it is told to begin; it ends with its process.
 #[derive(Debug)]
-pub(super) struct Factoring(Arc<Done>);
+pub(super) struct Factoring {
+    done: Arc<Done>,
+    thread: Thread,
+}
 
 impl Factoring {
     /// Starts it, in the time-sharing class.
@@ -28,6 +34,9 @@ impl Factoring {
         let work = move || {
             let _time_sharing_anyway = set_class(Class::Other);
             loop {
+                while !own.is_wanted.load(Ordering::Relaxed) {
+                    std::thread::park();
+                }
                 let found = least_factor(std::hint::black_box(PRODUCT));
                 debug_assert_eq!(found, FACTOR);
                 own.numbers.fetch_add(1, Ordering::Relaxed);
@@ -35,17 +44,24 @@ impl Factoring {
                     .store(thread_cpu_ns().unsigned_abs(), Ordering::Relaxed);
             }
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("factors".to_owned())
             .spawn(work)
             .map_err(system("A thread cannot be started"))?;
-        Ok(Self(done))
+        let thread = thread.thread().clone();
+        Ok(Self { done, thread })
+    }
+
+    /// Lets it factor, or rest.
+    pub(super) fn want(&self, is_wanted: bool) {
+        self.done.is_wanted.store(is_wanted, Ordering::Relaxed);
+        self.thread.unpark();
     }
 
     /// `factored NUMBERS CPU_NS NOW_NS`.
     pub(super) fn said(&self) -> String {
-        let numbers = self.0.numbers.load(Ordering::Relaxed);
-        let cpu_ns = self.0.cpu_ns.load(Ordering::Relaxed);
+        let numbers = self.done.numbers.load(Ordering::Relaxed);
+        let cpu_ns = self.done.cpu_ns.load(Ordering::Relaxed);
         format!("factored {numbers} {cpu_ns} {}", monotonic_ns())
     }
 }

@@ -55,18 +55,15 @@ impl Slab {
         }
     }
 
-    /// A buffer to read into, of any content, at least [`BUFFER_SIZE`] long.
+    /// A buffer to read into, of any content, at least [`BUFFER_SIZE`] long. Never one to write into: to zero it would cost more than a small call.
     pub(crate) fn lend(&self) -> Vec<u8> {
-        self.read.take().unwrap_or_else(|| {
-            let mut buffer = self.write.take().unwrap_or_default();
-            buffer.resize(self.size.max(buffer.capacity()), 0);
-            buffer
-        })
+        let buffer = self.read.take();
+        buffer.unwrap_or_else(|| vec![0; self.size])
     }
 
     /// An empty buffer to write into.
     pub(crate) fn lend_empty(&self) -> Vec<u8> {
-        let buffer = self.write.take().or_else(|| self.read.take());
+        let buffer = self.write.take();
         let mut buffer = buffer.unwrap_or_else(|| Vec::with_capacity(self.size));
         buffer.clear();
         buffer
@@ -89,14 +86,15 @@ impl Slab {
         written
     }
 
-    /// Takes a buffer back in which a message has arrived; one that has grown large, or that nobody needs, is given to the allocator.
+    /// Takes a buffer back in which a message has arrived. What was lent comes back, or the next one would have to be taken from the
+    /// allocator: of one that has grown large the allocator gets what is beyond [`BUFFER_RETAINED_MAX`], and one that nobody needs whole.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
-        if buffer.capacity() > BUFFER_RETAINED_MAX {
-            return;
-        }
         if buffer.len() < BUFFER_SIZE {
             return self.take_back_written(buffer);
         }
+        let len_max = BUFFER_RETAINED_MAX.max(self.size);
+        buffer.truncate(len_max);
+        buffer.shrink_to(len_max);
         // Where fragments were joined in it, what is left of it must be there to read into.
         if buffer.len() != buffer.capacity() {
             buffer.resize(buffer.capacity(), 0);
@@ -106,12 +104,8 @@ impl Slab {
 
     /// Takes a buffer back into which a message was written. It stays what it is: one that has grown for a large message has its room for the next.
     pub(crate) fn take_back_written(&self, mut buffer: Vec<u8>) {
-        if buffer.len() > BUFFER_RETAINED_MAX {
-            return;
-        }
-        // A vector grows by more than it needs.
-        buffer.shrink_to(BUFFER_RETAINED_MAX);
         buffer.clear();
+        buffer.shrink_to(BUFFER_RETAINED_MAX);
         let _has_enough = self.write.put(buffer);
     }
 }
@@ -572,6 +566,26 @@ mod tests {
             }
         }
         assert_eq!(left_over, [HEADER_SIZE, HEADER_SIZE, 0]);
+    }
+
+    #[test]
+    fn buffers_come_back_from_large_messages_and_stay_of_their_kind() {
+        let slab = Slab::new(BUFFER_SIZE, 0);
+        slab.fill(1);
+        let (mut read, mut written) = (slab.lend(), slab.lend_empty());
+        read.resize(4 * BUFFER_RETAINED_MAX, 0);
+        written.resize(4 * BUFFER_RETAINED_MAX, 0);
+        slab.take_back(read);
+        // None is there to write into: the one to read into is left alone.
+        slab.take_back_written(slab.lend_empty());
+        slab.take_back_written(written);
+        let kept = slab.lend();
+        assert_eq!(kept.len(), BUFFER_RETAINED_MAX);
+        // None is there to read into: those to write into are left alone.
+        assert_eq!(slab.lend().len(), BUFFER_SIZE);
+        let written = [slab.write.take(), slab.write.take()];
+        assert!(written.iter().flatten().all(Vec::is_empty));
+        assert!(written.iter().all(Option::is_some));
     }
 
     #[test]

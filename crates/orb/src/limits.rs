@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Octets a read asks for at first, and the size a lent buffer starts with: a mission's message fits.
 pub const BUFFER_SIZE: usize = 16 << 10;
 
-/// A buffer that has grown beyond this is given back to the allocator, not to the slab: 64 KiB messages and their headers stay.
+/// What of a buffer is beyond this is given back to the allocator when the slab takes it back: 64 KiB messages and their headers stay.
 pub const BUFFER_RETAINED_MAX: usize = 128 << 10;
 
 /// Buffers to read into and to write into, together, that a lane, or the caller's side of an ORB, keeps. With [`BUFFER_RETAINED_MAX`]: at most 16 MiB.

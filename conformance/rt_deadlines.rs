@@ -184,6 +184,26 @@ over_each! {
         assert_eq!((id.as_str(), minor, completed), ("IDL:omg.org/CORBA/TRANSIENT:1.0", REQUEST_DISCARDED, 1));
     }
 
+    fn the_only_thread_of_a_lane_serves_others_while_a_request_waits_for_its_start(over) {
+        let world = World::with(over, Orb::builder().clock_bound(Duration::ZERO).threads(1).dynamic_threads(0));
+        let mut early = world.dial();
+        for (number, start) in [(1, 50), (2, 40)] {
+            let far = timed(world.request((2, Order::Big), "note").flags(SYNC_NONE), Order::Big, &[(REQUEST_START, time(start))]);
+            early.say(&far.with(|o| { o.u32(number); }));
+        }
+        // Behind them on the same connection, and on another.
+        assert_eq!(early.ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
+        assert_eq!(world.dial().ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
+        assert_eq!(world.orb.counters().read(Counter::RequestsEarly), 2);
+        assert_eq!(world.probe.notes(), []);
+        // One whose start comes while the thread waits.
+        let start = time(0) + 500_000;
+        let soon = timed(world.request((2, Order::Big), "ping"), Order::Big, &[(REQUEST_START, start)]);
+        assert_eq!(early.ask(&soon.bare()).reply().status, NO_EXCEPTION);
+        assert!(time(0) >= start, "it was served before its start");
+        assert_eq!(world.probe.notes(), []);
+    }
+
     fn a_context_that_cannot_be_read_is_marshal_and_other_policies_are_passed_over(over) {
         let world = knowing(over);
         let whole = policies(Order::Big, &[(REQUEST_END, time(HOUR))]);

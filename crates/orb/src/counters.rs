@@ -89,6 +89,8 @@ counters! {
     ThreadsAdded => "threads_added",
     /// Threads that could not be added.
     ThreadsRefused => "threads_refused",
+    /// Requests that came before their start, and were put aside until then.
+    RequestsEarly => "requests_early",
     /// Requests that were let wait for a thread.
     RequestsBuffered => "requests_buffered",
     /// Requests refused because all threads of their lane served and its buffers were full.

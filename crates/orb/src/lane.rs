@@ -9,6 +9,7 @@ mod chores;
 mod close;
 mod crew;
 mod dispatch;
+mod early;
 mod follow;
 mod here;
 mod keeper;
@@ -38,6 +39,7 @@ use crate::rt::{Protocols, RequestBuffering};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
+use early::EarlyRequests;
 use follow::Seat;
 use keeper::{Kin, WaitingRoom};
 use outbound::Outbound;
@@ -119,6 +121,8 @@ pub(crate) struct Lane {
     /// When it next looks for connections that are idle too long.
     idle_due: AtomicU64,
     closing: AtomicBool,
+    /// Requests that wait for their start.
+    early: EarlyRequests,
     /// Where requests wait for a thread, if they may.
     room: Option<Arc<WaitingRoom>>,
     kin: OnceLock<Kin>,
@@ -252,6 +256,7 @@ impl Lane {
             arrivals_due: AtomicU64::new(0),
             idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            early: EarlyRequests::new(),
             room,
             kin: OnceLock::new(),
             protocols: PiMutex::new(None),
@@ -285,7 +290,7 @@ impl Lane {
         if self.closing.load(Ordering::Acquire) {
             return Turned::Closed;
         }
-        if self.serve_waiting() {
+        if self.serve_early() || self.serve_waiting() {
             return Turned::Served;
         }
         // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
@@ -323,7 +328,7 @@ impl Lane {
 
     /// Whether [`Lane::turn`] would find an event, where it is for somebody else to call it.
     pub(crate) fn is_pending(&self) -> bool {
-        self.shape.threads == 0 && self.poller.is_pending()
+        self.shape.threads == 0 && (self.poller.is_pending() || self.has_due())
     }
 }
 

@@ -213,8 +213,15 @@ pub const MAPPINGS_MAX: usize = 8;
 /// a lock. A program writes some of them; a thousand would be made of what peers send.
 pub const POLICY_LISTS_MAX: usize = 256;
 
-/// How far ahead the start time of a request or reply may lie: whoever waits for it is a thread, the caller's or one of the lane's.
+/// How far ahead the start time of a request or reply may lie: a caller waits for it, and a lane keeps the message.
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
+
+/// Requests of a lane that wait for their start: callers whose clocks are ahead, by as much as they say they may be, and no store of
+/// requests. Then TRANSIENT.
+pub const EARLY_REQUESTS_MAX: usize = 256;
+
+/// Octets of the messages that wait so: one of the largest.
+pub const EARLY_REQUESTS_SIZE_MAX: usize = MESSAGE_SIZE_MAX;
 
 /// Threadpools of one ORB beside the one that it begins with.
 pub const THREADPOOLS_MAX: usize = 64;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
-    SystemException, SystemExceptionKind as Kind, UtcT, own_minor,
+    SystemException, SystemExceptionKind as Kind, UtcT, limits, own_minor,
 };
 use support::world::{BEGUN_UTC_NS, World};
 use support::{Bench, call, note};
@@ -67,6 +67,10 @@ impl Pair {
     fn utc(&self, ahead_ns: i64) -> UtcT {
         let unix_ns = BEGUN_UTC_NS + self.now_ns();
         UtcT::from_unix_ns(unix_ns.saturating_add_signed(ahead_ns), Duration::ZERO)
+    }
+
+    fn notes(&self) -> Vec<u32> {
+        self.bench.order.lock().unwrap().clone()
     }
 
     /// Calls that have reached the servant besides the first.
@@ -216,18 +220,85 @@ fn a_request_waits_for_its_start_at_the_caller() {
     assert_eq!(pair.now_ns() - before, 2 * LATENCY_NS);
 }
 
+/// Its caller's clock is 3 ms ahead of the server's: a request that starts in 2 ms comes 5 ms too early, less one latency.
+fn hasty() -> Pair {
+    Pair::new([None, Some(EXACT)], -3 * MS)
+}
+
 #[test]
-fn a_server_that_has_no_thread_to_spare_cannot_hold_a_request_until_its_start() {
-    // By its own clock it is behind. The conformance suite has one with threads.
-    let pair = Pair::new([None, Some(EXACT)], -3 * MS);
+fn a_request_before_its_start_is_put_aside_and_others_are_served_meanwhile() {
+    let pair = hasty();
+    let begun = pair.now_ns();
+    let early = pair.with(&[Policy::RequestStartTime(pair.utc(2 * MS))]);
+    assert_eq!(note(&early, 1), Ok(()));
+    let waited_ns = (pair.now_ns() - begun).div_ceil(100) * 100;
+    assert_eq!(waited_ns, 2_000_000, "its caller has waited");
+    assert_eq!(call(&pair.object, "ping"), Ok(()));
+    assert_eq!(note(&pair.object, 2), Ok(()));
+    pair.world.pass(Duration::from_millis(2));
+    assert_eq!(pair.notes(), [2], "what comes behind does not wait");
+    pair.world.pass(Duration::from_millis(1));
+    assert_eq!(pair.notes(), [2, 1]);
+    assert_eq!(pair.server.counters().read(Counter::RequestsEarly), 1);
+}
+
+#[test]
+fn requests_put_aside_are_served_by_their_starts_and_equals_as_they_came() {
+    let pair = hasty();
+    let base = pair.utc(0);
+    for (number, start_us) in [(1, 1_900), (2, 1_700), (3, 1_900), (4, 1_800)] {
+        let start = UtcT::new(base.time + start_us * 10, 0, 0);
+        // A caller does not wait for what its own clock has passed.
+        pair.world
+            .pass(Duration::from_micros(u64::from(number == 1) * 1_950));
+        let object = pair.with(&[Policy::RequestStartTime(start)]);
+        assert_eq!(note(&object, number), Ok(()));
+    }
+    pair.world.pass(Duration::from_millis(5));
+    assert_eq!(pair.notes(), [2, 4, 1, 3]);
+}
+
+#[test]
+fn no_more_requests_are_put_aside_than_may_be() {
+    let pair = hasty();
     let start = Policy::RequestStartTime(pair.utc(2 * MS));
-    let refused = call(&pair.with(&[start]), "ping").unwrap_err();
+    let early = pair.with(&[start]);
+    let max = u32::try_from(limits::EARLY_REQUESTS_MAX).unwrap();
+    for number in 0..max {
+        assert_eq!(note(&early, number), Ok(()));
+    }
+    pair.world.pass(Duration::from_millis(1));
+    let refused = call(&early, "ping").unwrap_err();
     assert_eq!(
         (refused.kind, refused.completed),
         (Kind::Transient, Completion::No)
     );
-    let discarded = pair.server.counters().read(Counter::RequestsDiscarded);
-    assert_eq!((pair.served(), discarded), (0, 1));
+    pair.world.pass(Duration::from_millis(5));
+    assert_eq!(pair.notes(), (0..max).collect::<Vec<_>>());
+    // There is room again.
+    assert_eq!(pair.server.counters().read(Counter::RequestsDiscarded), 1);
+    let early = pair.with(&[Policy::RequestStartTime(pair.utc(2 * MS))]);
+    assert_eq!(note(&early, max), Ok(()));
+    pair.world.pass(Duration::from_millis(5));
+    assert_eq!(pair.served(), u64::from(max) + 1);
+}
+
+#[test]
+fn a_request_put_aside_goes_with_its_connection_and_with_its_server() {
+    let pair = hasty();
+    let early = pair.with(&[Policy::RequestStartTime(pair.utc(2 * MS))]);
+    assert_eq!(note(&early, 1), Ok(()));
+    pair.world.pass(Duration::from_millis(1));
+    (0..2).for_each(|pick| pair.world.reset(pick * 2));
+    pair.world.pass(Duration::from_millis(5));
+    assert_eq!(pair.notes(), []);
+    assert_eq!(call(&pair.object, "ping"), Ok(()));
+    let early = pair.with(&[Policy::RequestStartTime(pair.utc(2 * MS))]);
+    assert_eq!(note(&early, 2), Ok(()));
+    pair.world.pass(Duration::from_millis(1));
+    pair.world.end_one("server");
+    assert_eq!(pair.notes(), []);
+    assert_eq!(pair.server.counters().read(Counter::RequestsDiscarded), 2);
 }
 
 #[test]

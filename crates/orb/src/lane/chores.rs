@@ -23,20 +23,25 @@ pub(super) struct Wait {
 }
 
 impl Lane {
-    /// One of the threads that wait comes back in time for the chores; the others sleep until there is something to serve.
+    /// One of the threads that wait comes back in time for the chores and for the next request that waits for its start; the others sleep until there is something to serve.
     pub(super) fn begin_wait(&self, patience: Option<Duration>) -> Wait {
         let others = Wait {
             limit: patience,
             is_patience: true,
             keeps_until: 0,
         };
-        let Some(period) = self.chores_period() else {
+        let (chores, start) = (self.chores_period(), self.early.next());
+        if chores.is_none() && start.is_none() {
+            return others;
+        }
+        let now = self.transport.now();
+        let start = start.map(|start| start.since(now));
+        let Some(period) = chores.into_iter().chain(start).min() else {
             return others;
         };
         if patience.is_some_and(|patience| patience <= period) {
             return others;
         }
-        let now = self.transport.now();
         let until = now.after(period).0;
         let kept = self.kept_until.load(Ordering::SeqCst);
         // One that is overdue is not relied on.

@@ -40,6 +40,7 @@ impl Lane {
         }
         connection.stream.shutdown();
         if self.connections.remove(key) {
+            self.forget_early(key);
             self.counters.count(Counter::ConnectionsClosed);
             self.trace.closed(connection.number);
             if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
@@ -94,6 +95,7 @@ impl Lane {
     /// Lets the requests in progress finish until `deadline`, and tells every client that the connection closes.
     pub(crate) fn drain(&self, deadline: Instant64) {
         self.discard_waiting();
+        self.discard_early();
         self.wait_until(deadline, || self.in_progress.load(Ordering::SeqCst) == 0);
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.

@@ -138,13 +138,21 @@ impl Lane {
     ) {
         let agreed = self.agree_on_code_sets(connection, request);
         let request = &*request;
+        let is_awaited = request.response.is_expected();
+        let ready = match agreed.and_then(|()| self.start_of(request)) {
+            Ok(None) => Ok(()),
+            Ok(Some(start)) => match self.put_aside(connection, message, !is_awaited, start) {
+                Ok(()) => return,
+                full => full,
+            },
+            Err(exception) => Err(exception),
+        };
         if self.adapter.is_bidirectional() {
             self.note_listen_points(connection, request);
         }
         let over = connection.two_way.get();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
-        let is_awaited = request.response.is_expected();
         let mut reply = match is_awaited {
             true => self.slab.lend_empty(),
             false => Vec::new(),
@@ -159,7 +167,7 @@ impl Lane {
             contexts: echoed.as_slice(),
             flow: None,
         };
-        let is_answered = self.answer(&mut upcall, agreed);
+        let is_answered = self.answer(&mut upcall, ready);
         if is_awaited && !is_answered {
             self.write(connection, &reply);
         }
@@ -169,17 +177,18 @@ impl Lane {
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Serves a request, whoever has made it; its whole reply stands in the buffer. True: the caller has been answered already.
+    /// Serves a request, whoever has made it, unless it is not `ready`; its whole reply stands in the buffer. True: the caller has been
+    /// answered already.
     pub(super) fn answer(
         &self,
         upcall: &mut Upcall<'_>,
-        agreed: Result<(), SystemException>,
+        ready: Result<(), SystemException>,
     ) -> bool {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
         upcall.flow = self.begin_flow();
         let request = upcall.request;
-        let early = match agreed.and_then(|()| self.require_time(request)) {
+        let early = match ready {
             Ok(()) => upcall
                 .flow
                 .as_mut()

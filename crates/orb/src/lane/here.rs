@@ -87,6 +87,7 @@ impl Lane {
         let is_needed = OF_LANE.get() != 0 || self.shape.threads == 0;
         let patience = is_needed.then_some(&self.holds);
         let contexts = Contexts::new();
+        let ready = self.await_start(&request);
         let is_answered = self.answer(
             &mut Upcall {
                 connection: None,
@@ -97,7 +98,7 @@ impl Lane {
                 contexts: contexts.as_slice(),
                 flow: None,
             },
-            Ok(()),
+            ready,
         );
         debug_assert!(!is_answered, "nobody else answers");
         Ok(())

@@ -336,7 +336,7 @@ impl Lane {
         rooms.any(|room| !room.queue.is_empty())
     }
 
-    fn serve_waited(self: &Arc<Self>, waiting: Waiting) {
+    pub(super) fn serve_waited(self: &Arc<Self>, waiting: Waiting) {
         let Some(connection) = self.connections.pin(waiting.key) else {
             return self.slab.take_back(waiting.arrived.buffer);
         };

@@ -7,53 +7,79 @@ use super::Lane;
 use crate::counters::Counter;
 use crate::limits::START_AHEAD_MAX;
 use crate::rt::deadline::{Verdict, verdict};
+use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
 impl Lane {
-    /// Holds a request until its start.
+    /// When a request that has come too early may be served; none: now.
     ///
     /// # Errors
     /// TIMEOUT for one whose end, or that of its reply, has passed: it is dropped, and counted. TRANSIENT for one whose start lies too far
-    /// ahead, or where no thread can be spared to wait for it.
+    /// ahead.
     #[inline]
-    pub(super) fn require_time(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(super) fn start_of(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Option<Instant64>, SystemException> {
         if request.contexts.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         match request.contexts.find(context_id::INVOCATION_POLICIES) {
-            None => Ok(()),
-            Some(data) => self.keep_times(request, data),
+            None => Ok(None),
+            Some(data) => self.start_by(request, data),
         }
     }
 
-    fn keep_times(&self, request: &Request<'_>, data: &[u8]) -> Result<(), SystemException> {
+    fn start_by(
+        &self,
+        request: &Request<'_>,
+        data: &[u8],
+    ) -> Result<Option<Instant64>, SystemException> {
         let times = Times::parse(data)?;
         if times.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let Some(bound) = self.shape.clock_bound else {
             self.counters.count(Counter::TimesIgnored);
-            return Ok(());
+            return Ok(None);
         };
         let has_reply = request.response == Response::Outcome;
-        let now = || verdict(&times, has_reply, self.transport.utc_ns(), bound);
-        let mut verdict = now();
-        if let Verdict::Early(wait) = verdict {
-            let cannot = || {
-                self.counters.count(Counter::RequestsDiscarded);
-                raise::transient(minor::REQUEST_DISCARDED, Completion::No)
-            };
-            if wait > START_AHEAD_MAX {
-                return Err(cannot());
+        match verdict(&times, has_reply, self.transport.utc_ns(), bound) {
+            Verdict::Due => Ok(None),
+            Verdict::Early(wait) if wait <= START_AHEAD_MAX => {
+                Ok(Some(self.transport.now().after(wait)))
             }
-            let _hold = self.holds.take().ok_or_else(cannot)?;
-            self.transport.sleep_until(self.transport.now().after(wait));
-            verdict = now();
+            Verdict::Early(_) => {
+                self.counters.count(Counter::RequestsDiscarded);
+                let too_far = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
+                Err(too_far)
+            }
+            Verdict::Late => {
+                self.counters.count(Counter::RequestsDropped);
+                Err(raise::timeout(own::END_TIME_PASSED, Completion::No))
+            }
         }
-        if verdict == Verdict::Late {
-            self.counters.count(Counter::RequestsDropped);
-            return Err(raise::timeout(own::END_TIME_PASSED, Completion::No));
+    }
+
+    /// For a request that had its start once, and has waited since.
+    ///
+    /// # Errors
+    /// TIMEOUT where its end has passed meanwhile.
+    pub(super) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
+        self.start_of(request).map(drop)
+    }
+
+    /// For a request of the calling thread itself, which waits for its start.
+    ///
+    /// # Errors
+    /// As [`Lane::start_of`].
+    pub(super) fn await_start(&self, request: &Request<'_>) -> Result<(), SystemException> {
+        match self.start_of(request)? {
+            None => Ok(()),
+            Some(start) => {
+                self.transport.sleep_until(start);
+                self.require_end(request)
+            }
         }
-        Ok(())
     }
 }

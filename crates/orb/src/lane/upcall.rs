@@ -181,7 +181,7 @@ impl Lane {
                     return Outcome::Raise(exception);
                 }
                 // It may have been held too long.
-                if let Err(exception) = self.require_time(upcall.request) {
+                if let Err(exception) = self.require_end(upcall.request) {
                     return Outcome::Raise(exception);
                 }
             }
@@ -267,7 +267,7 @@ impl Lane {
             return self.refuse(no_object());
         };
         request.body = request.body.with_codec(codec);
-        if let Err(exception) = self.require_time(&request) {
+        if let Err(exception) = self.require_end(&request) {
             return Outcome::Raise(exception);
         }
         let _served = self.note_served_here();

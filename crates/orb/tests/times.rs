@@ -2,13 +2,13 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
-    Completion, Counter, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
+    Completion, Counter, Deliver, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind, UtcT, limits, own_minor,
 };
 use support::world::{BEGUN_UTC_NS, World};
@@ -310,6 +310,64 @@ fn a_reply_waits_for_its_start() {
     let took = pair.now_ns() - begun;
     assert_eq!(took.div_ceil(100) * 100, 5_000_000);
     assert_eq!(pair.served(), 1);
+}
+
+#[test]
+fn a_reply_that_waits_for_its_start_keeps_no_handler_and_no_poller_from_others() {
+    let pair = Pair::new([None, None], 0);
+    let begun = pair.now_ns();
+    let given = Arc::new(Mutex::new(Vec::new()));
+    let call_back = |object: &ObjectRef, name| {
+        let (given, world) = (Arc::clone(&given), pair.world.clone());
+        let deliver = move |_| {
+            let at_us = (world.now().0 - begun).div_ceil(100) / 10;
+            given.lock().unwrap().push((name, at_us));
+            Ok(())
+        };
+        let deliver: Deliver = Box::new(deliver);
+        object
+            .send_callback("ping", |_| Ok(()), Some(deliver))
+            .unwrap();
+    };
+    let late = |ms: i64| pair.with(&[Policy::ReplyStartTime(pair.utc(ms * MS))]);
+    call_back(&late(8), "last");
+    call_back(&late(5), "late");
+    call_back(&pair.object, "soon");
+    let poller = late(3).send_poller("ping", |_| Ok(())).unwrap();
+    pair.world.pass(Duration::from_millis(1));
+    assert_eq!(*given.lock().unwrap(), [("soon", 500)]);
+    assert_eq!(
+        poller.is_ready(0),
+        Ok(false),
+        "its reply is not to be had yet"
+    );
+    assert_eq!(poller.is_ready(u32::MAX), Ok(true));
+    let now_ns = pair.now_ns();
+    assert_eq!((now_ns - begun).div_ceil(100) * 100, 3_000_000);
+    pair.world.pass(Duration::from_millis(10));
+    let given = given.lock().unwrap();
+    let names: Vec<_> = given.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["soon", "late", "last"]);
+}
+
+#[test]
+fn a_reply_that_waits_for_its_start_is_told_of_the_end_of_its_orb() {
+    let pair = Pair::new([None, None], 0);
+    let given = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&given);
+    let deliver: Deliver = Box::new(move |reply| {
+        let raised = reply.results(|_| Ok(())).unwrap_err();
+        *told.lock().unwrap() = Some(raised.is_system_exception());
+        Ok(())
+    });
+    let object = pair.with(&[Policy::ReplyStartTime(pair.utc(9 * MS))]);
+    object
+        .send_callback("ping", |_| Ok(()), Some(deliver))
+        .unwrap();
+    pair.world.pass(Duration::from_millis(1));
+    assert_eq!(*given.lock().unwrap(), None);
+    pair.world.end_one("client");
+    assert_eq!(*given.lock().unwrap(), Some(true));
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) struct Replies {
     /// None from the end on.
     connections: Mutex<Option<HashMap<u64, Arc<SharedConnection>>>>,
     next_token: AtomicU64,
-    /// When calls end by their deadlines.
+    /// When calls end by their deadlines, and replies that came early may be given.
     deadlines: Mutex<BinaryHeap<Reverse<Due>>>,
     jobs: Mutex<Jobs>,
     /// Told of jobs, of calls that have ended, and of the end.
@@ -53,10 +53,19 @@ struct Jobs {
     ended: u64,
 }
 
-/// A call that is to end at a time, if it has not by then.
+/// A call that is to end at a time, if it has not by then; or whose reply may be given then.
 struct Due {
     at: Instant64,
     call: Weak<Outstanding>,
+    /// Its reply has come, and waits for its start: nobody else need know of it.
+    replied: Option<Arc<Outstanding>>,
+}
+
+impl Due {
+    /// Whether its call has not been ended by something else.
+    fn is_wanted(&self) -> bool {
+        self.replied.is_some() || self.call.strong_count() != 0
+    }
 }
 
 impl PartialEq for Due {
@@ -174,11 +183,31 @@ impl Replies {
         // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
         let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
         if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
-            deadlines.retain(|Reverse(due)| due.call.strong_count() != 0);
+            deadlines.retain(|Reverse(due)| due.is_wanted());
         }
-        let is_first = deadlines.peek().is_none_or(|first| at < first.0.at);
-        let call = Arc::downgrade(call);
-        deadlines.push(Reverse(Due { at, call }));
+        self.note_due(
+            deadlines,
+            Due {
+                at,
+                call: Arc::downgrade(call),
+                replied: None,
+            },
+        );
+    }
+
+    /// Gives the reply to a call at its start.
+    fn note_start(&self, call: &Arc<Outstanding>, at: Instant64) {
+        let due = Due {
+            at,
+            call: Weak::new(),
+            replied: Some(Arc::clone(call)),
+        };
+        self.note_due(lock(&self.deadlines), due);
+    }
+
+    fn note_due(&self, mut deadlines: MutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
+        let is_first = deadlines.peek().is_none_or(|first| due.at < first.0.at);
+        deadlines.push(Reverse(due));
         drop(deadlines);
         if is_first {
             self.poller.wake();
@@ -263,7 +292,10 @@ impl Replies {
             }
             let due = deadlines.pop();
             drop(deadlines);
-            if let Some(call) = due.and_then(|Reverse(due)| due.call.upgrade()) {
+            let Some(Reverse(due)) = due else { continue };
+            if let Some(call) = due.replied {
+                call.begin_reply(self);
+            } else if let Some(call) = due.call.upgrade() {
                 call.expire(client, self);
             }
         }
@@ -369,11 +401,16 @@ impl Replies {
         }
         let due = lock(&self.deadlines).peek().map(|due| due.0.at);
         let until = [until, due].into_iter().flatten().min();
-        if let Some(connection) = reads() {
-            connection.read_until(&orb.client, self, until);
-            if connection.has_ended() {
-                self.forget(&connection);
+        match (reads(), until) {
+            (Some(connection), until) => {
+                connection.read_until(&orb.client, self, until);
+                if connection.has_ended() {
+                    self.forget(&connection);
+                }
             }
+            // A reply that has come waits for its start.
+            (None, Some(until)) => orb.client.transport.sleep_until(until),
+            (None, None) => {}
         }
     }
 
@@ -418,10 +455,12 @@ impl Replies {
         self.end_jobs(orb, &ended);
     }
 
-    /// Fails what would be sent again; who has threads no longer calls handlers itself.
+    /// Fails what would be sent again, and what would be given later; who has threads no longer calls handlers itself.
     fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
         let moves = std::mem::take(&mut lock(&self.jobs).moves);
-        for call in moves {
+        let dues = std::mem::take(&mut *lock(&self.deadlines));
+        let early = dues.into_iter().filter_map(|Reverse(due)| due.replied);
+        for call in early.chain(moves) {
             call.fail(self, ended.exception);
         }
         if self.is_by_hand || self.is_closed() {

@@ -150,16 +150,19 @@ impl Client {
 
     /// Waits until the reply that has come may be given to the caller.
     pub(super) fn wait_for_reply_start(&self, times: Option<&Times>) {
-        let start = times.and_then(|times| times.reply_start);
-        if let Some(start) = start {
-            let now = self.transport.now();
-            let at = self.moment(now).instant(start);
-            // It was near enough when the call began; a clock set since must not hold the caller for ever.
-            let at = at.min(now.after(START_AHEAD_MAX));
-            if at > now {
-                self.transport.sleep_until(at);
-            }
+        if let Some(start) = self.reply_start(times) {
+            self.transport.sleep_until(start);
         }
+    }
+
+    /// When the reply that has come may be given to the caller; none: now.
+    pub(super) fn reply_start(&self, times: Option<&Times>) -> Option<Instant64> {
+        let start = times?.reply_start?;
+        let now = self.transport.now();
+        let at = self.moment(now).instant(start);
+        // It was near enough when the call began; a clock set since must not hold the caller for ever.
+        let at = at.min(now.after(START_AHEAD_MAX));
+        (at > now).then_some(at)
     }
 
     /// # Errors

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use deckwatch_cdr::{Codec, EncodeError, Writer};
@@ -55,6 +55,8 @@ struct Kept {
 struct State {
     place: Option<Place>,
     end: Option<End>,
+    /// A reply that has come before its start: it is its end then.
+    early: Option<End>,
     /// Somebody has had the reply.
     is_taken: bool,
     handler: Option<Handler>,
@@ -420,6 +422,30 @@ impl Outstanding {
             drop(state);
             return end.give_back(&self.orb);
         }
+        if let End::Replied(_) = end
+            && let Some(start) = client.reply_start(self.times.as_ref())
+        {
+            state.early = Some(end);
+            drop(state);
+            return replies.note_start(self, start);
+        }
+        let never_given = state.early.take();
+        self.show(state, replies, end);
+        if let Some(early) = never_given {
+            early.give_back(&self.orb);
+        }
+    }
+
+    /// The start of its reply has come.
+    pub(super) fn begin_reply(self: &Arc<Self>, replies: &Replies) {
+        let mut state = lock(&self.state);
+        if let Some(end) = state.early.take() {
+            self.show(state, replies, end);
+        }
+    }
+
+    /// Has whoever waits for it see its end.
+    fn show(self: &Arc<Self>, mut state: MutexGuard<'_, State>, replies: &Replies, end: End) {
         state.end = Some(end);
         let has_handler = state.handler.is_some();
         drop(state);
@@ -454,13 +480,14 @@ impl Outstanding {
         let mut state = lock(&self.state);
         state.is_taken = true;
         state.handler = None;
-        let (end, flow) = (state.end.take(), state.flow.take());
+        let ends = [state.end.take(), state.early.take()];
+        let flow = state.flow.take();
         drop(state);
         if let Some(mut flow) = flow {
             let _nobody_waits = flow.end(&Ending::Abandoned);
         }
         self.give_up();
-        if let Some(end) = end {
+        for end in ends.into_iter().flatten() {
             end.give_back(&self.orb);
         }
     }
@@ -495,10 +522,6 @@ impl Outstanding {
         let mut state = lock(&self.state);
         let end = state.end.take();
         state.is_taken |= end.is_some();
-        drop(state);
-        if matches!(end, Some(End::Replied(_))) {
-            self.orb.client.wait_for_reply_start(self.times.as_ref());
-        }
         end
     }
 
@@ -530,9 +553,6 @@ impl Outstanding {
         let (handler, end) = (state.handler.take(), state.end.take());
         state.is_taken = true;
         drop(state);
-        if matches!(end, Some(End::Replied(_))) {
-            orb.client.wait_for_reply_start(self.times.as_ref());
-        }
         current::enter_core(&self.orb);
         if let (Some(handler), Some(end)) = (handler, end)
             && catch_unwind(AssertUnwindSafe(|| handler(&self.orb, end))).is_err()
@@ -555,7 +575,10 @@ impl Outstanding {
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        if let Some(end) = lock(&self.state).end.take() {
+        let mut state = lock(&self.state);
+        let ends = [state.end.take(), state.early.take()];
+        drop(state);
+        for end in ends.into_iter().flatten() {
             end.give_back(&self.orb);
         }
         self.orb.client.outstanding.fetch_sub(1, Ordering::Relaxed);

@@ -1,10 +1,11 @@
 //! The object adapter: from an object key to the servant, and the tables behind it.
 //!
-//! Requests for active objects read the tables without a lock: a key tells the slot and the generation, or the table of recent
-//! keys does. Ids and paths are looked up under read locks, which are written only when objects or adapters come and go.
+//! Requests read the tables without a lock: a key tells the slot and the generation of an active object, or an index of names does.
+//! Locks are for those who make objects and adapters come and go.
 
 mod activator;
 mod active_map;
+mod chosen;
 mod error;
 mod frames;
 mod holds;
@@ -12,26 +13,24 @@ mod incarnation;
 mod main_thread;
 mod manager;
 mod manager_factory;
+mod names;
 mod object_key;
 mod objects;
 mod poa;
 mod poa_current;
 mod policies;
 mod realtime;
-mod recent;
 mod servant_manager;
 mod state;
 mod turns;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
+use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use deckwatch_sync::{Pinned, SlotTable};
+use deckwatch_sync::{Bell, PiMutex, PiMutexGuard, Pinned, SlotTable};
 
 pub use activator::AdapterActivator;
 pub use error::PoaError;
@@ -56,7 +55,7 @@ pub(crate) use state::{Phase, PoaState};
 
 use crate::counters::Counter;
 use crate::interceptor::Registry;
-use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX, RECENT_ADAPTERS, RECENT_KEYS};
+use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX};
 use crate::orb::OrbCore;
 use crate::rt::Priority;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
@@ -75,15 +74,14 @@ pub(crate) struct Adapter {
     bidirectional: AtomicBool,
     objects: SlotTable<ActiveObject>,
     adapters: SlotTable<Arc<PoaState>>,
-    /// Adapters by path.
-    paths: RwLock<HashMap<Vec<u8>, SlotKey>>,
-    recent_keys: recent::Recent,
-    recent_paths: recent::Recent,
+    names: names::Names,
+    /// Held by who makes an adapter.
+    making: PiMutex<()>,
     /// Paths that an adapter activator works on, and by which thread.
-    activating: Mutex<HashMap<Vec<u8>, ThreadId>>,
-    activated: Condvar,
+    activating: PiMutex<HashMap<Vec<u8>, ThreadId>>,
+    activated: Bell,
     managers: manager_factory::Managers,
-    plain: RwLock<HashMap<Vec<u8>, Elsewhere>>,
+    plain: names::Directory<Elsewhere>,
     /// Who serves adapters with MAIN_THREAD_MODEL.
     pub(crate) main: main_thread::MainThread,
     /// Adapters that have been made and have not given everything back.
@@ -164,13 +162,12 @@ impl Adapter {
             bidirectional: AtomicBool::new(false),
             objects: SlotTable::new(),
             adapters: SlotTable::new(),
-            paths: RwLock::default(),
-            recent_keys: recent::Recent::new(RECENT_KEYS),
-            recent_paths: recent::Recent::new(RECENT_ADAPTERS),
-            activating: Mutex::default(),
-            activated: Condvar::new(),
+            names: names::Names::new(),
+            making: PiMutex::new(()),
+            activating: PiMutex::default(),
+            activated: Bell::new(),
             managers: manager_factory::Managers::default(),
-            plain: RwLock::default(),
+            plain: names::Directory::new(),
             main: main_thread::MainThread::default(),
             unfinished: AtomicUsize::new(0),
         }
@@ -213,7 +210,7 @@ impl Adapter {
                     Some(object) if object.adapter.phase() == Phase::Serving => {
                         Ok(Found::Active(slot, object))
                     }
-                    _ => self.find_at(adapter, key, id, patience),
+                    _ => self.find_at(adapter, id, patience),
                 }
             }
             ObjectKey::TransientNamed {
@@ -224,24 +221,21 @@ impl Adapter {
                 if incarnation != self.incarnation {
                     return Err(unknown_adapter());
                 }
-                let recent = self.recent(key, id, |state| state.slot() == adapter);
-                recent.map_or_else(|| self.find_at(adapter, key, id, patience), Ok)
+                let serving = self.serving_at(adapter, id);
+                serving.map_or_else(|| self.find_at(adapter, id, patience), Ok)
             }
             ObjectKey::Persistent { path, id } => {
-                let is_it = |state: &PoaState| {
-                    state.path == path && state.policies.lifespan == Lifespan::Persistent
-                };
-                if let Some(found) = self.recent(key, id, is_it) {
+                if let Some(found) = self.serving_under(path, id) {
                     return Ok(found);
                 }
                 let adapter = self.adapter_at(path, patience)?;
                 if adapter.policies.lifespan != Lifespan::Persistent {
                     return Err(unknown_adapter());
                 }
-                self.find_in(adapter, key, id, patience)
+                self.find_in(adapter, id, patience)
             }
             ObjectKey::Plain(plain) => {
-                let target = read(&self.plain).get(plain).cloned();
+                let target = self.plain.look(plain, Elsewhere::clone);
                 Ok(Found::Elsewhere(target.ok_or_else(unknown_adapter)?))
             }
         }
@@ -252,7 +246,7 @@ impl Adapter {
         static NONE: Holds = Holds::new(0);
         if let ObjectKey::Persistent { path, id } = ObjectKey::parse(key) {
             let adapter = self.known_at(path)?;
-            return self.find_in(adapter, key, id, Some(&NONE)).ok();
+            return self.find_in(adapter, id, Some(&NONE)).ok();
         }
         self.find(key, Some(&NONE)).ok()
     }
@@ -277,35 +271,19 @@ impl Adapter {
         }
     }
 
-    /// The active object that the key led to last, if it is still there.
-    fn recent(
-        &self,
-        key: &[u8],
-        id: &[u8],
-        is_adapter: impl Fn(&PoaState) -> bool,
-    ) -> Option<Found<'_>> {
-        let slot = self.recent_keys.hint(key);
-        let object = self.objects.pin(slot)?;
-        let state = &object.adapter;
-        let is_it = *object.id == *id && is_adapter(state) && state.phase() == Phase::Serving;
-        is_it.then_some(Found::Active(slot, object))
-    }
-
     fn find_at<'a>(
         &'a self,
         adapter: SlotKey,
-        key: &[u8],
         id: &'a [u8],
         patience: Patience<'_>,
     ) -> Result<Found<'a>, SystemException> {
         let state = self.adapters.pin(adapter).ok_or_else(unknown_adapter)?;
-        self.find_in(Arc::clone(&state), key, id, patience)
+        self.find_in(Arc::clone(&state), id, patience)
     }
 
     fn find_in<'a>(
         &'a self,
         adapter: Arc<PoaState>,
-        key: &[u8],
         id: &'a [u8],
         patience: Patience<'_>,
     ) -> Result<Found<'a>, SystemException> {
@@ -323,44 +301,30 @@ impl Adapter {
             return Err(unknown_adapter());
         }
         if adapter.retains()
-            && let Some(slot) = adapter.map.slot_of(id)
-            && let Some(object) = self.objects.pin(slot)
+            && let Some(found) = self.active(&adapter, id)
         {
-            self.recent_keys.remember(key, slot);
-            return Ok(Found::Active(slot, object));
+            return Ok(found);
         }
         Ok(Found::Inactive { adapter, id })
     }
 
     /// The adapter at `path`, if it is there. One that is destroyed and about to be struck out is not.
     fn known_at(&self, path: &[u8]) -> Option<Arc<PoaState>> {
-        let is_it = |state: &PoaState| state.path == path && state.phase() != Phase::Destroyed;
-        let recent = self.adapters.pin(self.recent_paths.hint(path));
-        if let Some(state) = recent
-            && is_it(&state)
-        {
-            return Some(Arc::clone(&state));
-        }
-        let slot = read(&self.paths).get(path).copied()?;
-        let state = self.adapters.pin(slot).filter(|state| is_it(state))?;
-        self.recent_paths.remember(path, slot);
-        Some(Arc::clone(&state))
+        self.names.adapter(path, |slot| {
+            let (_, state) = self.adapters.pin_at(slot)?;
+            let is_it = state.path == path && state.phase() != Phase::Destroyed;
+            is_it.then(|| Arc::clone(&state))
+        })
     }
 
-    fn activating(&self) -> MutexGuard<'_, HashMap<Vec<u8>, ThreadId>> {
-        self.activating
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn activating(&self) -> PiMutexGuard<'_, HashMap<Vec<u8>, ThreadId>> {
+        self.activating.lock("adapter.activating")
     }
 
     /// An adapter has been destroyed: its name is free, and its references lead nowhere.
     fn strike_out(&self, state: &Arc<PoaState>) {
         let slot = state.slot();
-        let mut paths = write(&self.paths);
-        if paths.get(&state.path) == Some(&slot) {
-            paths.remove(&state.path);
-        }
-        drop(paths);
+        self.names.strike_adapter(&state.path, slot);
         self.adapters.remove(slot);
     }
 
@@ -385,12 +349,13 @@ impl Adapter {
         };
         let is_ours = target.leads_to(&orb);
         let target = target.kept_by(&orb);
-        let mut plain = write(&self.plain);
-        if plain.len() >= PLAIN_KEYS_MAX && !plain.contains_key(key) {
-            return Err(raise::no_resources(0, Completion::No));
-        }
-        plain.insert(key.to_vec(), Elsewhere { target, is_ours });
-        Ok(())
+        let full = raise::no_resources(0, Completion::No);
+        self.plain.change(key, full, |before, count| {
+            if count >= PLAIN_KEYS_MAX && before.is_none() {
+                return Err(full);
+            }
+            Ok(Some(Elsewhere { target, is_ours }))
+        })
     }
 
     /// Turns away the requests that are held: nobody will let them through any more.
@@ -406,8 +371,7 @@ impl Adapter {
     /// Ends every adapter, gives servants back to their activators and forgets every key. Waits for that, unless this thread
     /// serves a request itself, while there is time.
     pub(crate) fn clear(&self, is_time: impl Fn() -> bool) {
-        let plain = std::mem::take(&mut *write(&self.plain));
-        drop(plain);
+        self.plain.clear();
         for adapter in &self.all() {
             let _deactivated_before = adapter.manager.deactivate(false, false);
             if adapter.parent.is_none() {
@@ -436,13 +400,4 @@ impl Adapter {
 /// Nobody serves the key: its object is not active, or its adapter does not exist.
 fn unknown_adapter() -> SystemException {
     raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
-}
-
-/// A table is whole at every point where a panic could leave its lock.
-fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    table.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    table.write().unwrap_or_else(PoisonError::into_inner)
 }

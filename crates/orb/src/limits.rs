@@ -187,13 +187,6 @@ pub const OBJECT_ID_SIZE_MAX: usize = 4_096;
 /// Objects that may be reached by a plain key (a `corbaloc:` key such as `NameService`).
 pub const PLAIN_KEYS_MAX: usize = 1_024;
 
-/// Objects whose place is remembered by their key where the key itself does not tell it (64 KiB): a request for another one
-/// takes a read lock.
-pub const RECENT_KEYS: usize = 8_192;
-
-/// Adapters whose place is remembered by their path.
-pub const RECENT_ADAPTERS: usize = 256;
-
 /// Requests held by an adapter manager in its holding state: each of them holds a thread. The requests held by all managers
 /// leave one thread of a lane free besides, where it has more than one.
 pub const HELD_REQUESTS_MAX: u32 = 64;

@@ -5,7 +5,6 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use deckwatch_orb::limits::RECENT_KEYS;
 use deckwatch_orb::{
     Completion, IdAssignment, ObjectRef, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
@@ -313,11 +312,11 @@ fn a_persistent_reference_to_an_adapter_of_two_levels_survives_a_restart() {
 }
 
 #[test]
-fn more_objects_than_are_remembered_by_their_keys_are_all_found_and_none_for_another() {
+fn of_many_objects_that_are_found_by_name_all_are_found_and_none_for_another() {
     let server = Server::start();
     let (client, _) = client_of(&server);
     let poa = child(&server.root, "many", &Policies::persistent());
-    let count = 2 * RECENT_KEYS;
+    let count = 16_384_usize;
     let servants: Vec<_> = (0..count).map(|_| Arc::new(Bench::default())).collect();
     for (number, servant) in servants.iter().enumerate() {
         poa.activate_object_with_id(&number.to_be_bytes(), servant.clone())

@@ -9,7 +9,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use deckwatch_orb::{Orb, Poa, Scheduling, Servant, ServerRequest, SystemException};
+use deckwatch_orb::{
+    IdUniqueness, ObjectRef, Orb, Poa, Policies, RequestProcessing, Scheduling, Servant,
+    ServerRequest, SystemException,
+};
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_sync::PiMutex;
 use support::{TEST_ID, request_of};
@@ -49,6 +52,45 @@ enum Road {
     SharedPoller,
 }
 
+/// How the adapter comes to the servant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Object {
+    /// Its key tells the slot.
+    Slot,
+    Name,
+    /// It is not active: the default servant serves it.
+    Default,
+}
+
+/// A reference to what `doer` serves.
+fn object(root: &Poa, doer: &Arc<Doer>, by: Object) -> ObjectRef {
+    let servant: Arc<dyn Servant> = doer.clone();
+    let persistent = |request_processing| {
+        let mut policies = Policies {
+            request_processing,
+            ..Policies::persistent()
+        };
+        if request_processing == RequestProcessing::UseDefaultServant {
+            policies.id_uniqueness = IdUniqueness::MultipleId;
+        }
+        let manager = root.the_poa_manager();
+        root.create_poa("named", Some(manager), &policies).unwrap()
+    };
+    match by {
+        Object::Slot => root.servant_to_reference(&servant).unwrap(),
+        Object::Name => {
+            let poa = persistent(RequestProcessing::UseActiveObjectMapOnly);
+            poa.activate_object_with_id(b"id", servant).unwrap();
+            poa.id_to_reference(b"id").unwrap()
+        }
+        Object::Default => {
+            let poa = persistent(RequestProcessing::UseDefaultServant);
+            poa.set_servant(servant).unwrap();
+            poa.create_reference_with_id(b"any", TEST_ID).unwrap()
+        }
+    }
+}
+
 /// A sealed server, and a connection to it that has been busy for a while.
 struct Served {
     orb: Orb,
@@ -60,7 +102,7 @@ struct Served {
 }
 
 impl Served {
-    fn by(road: Road) -> Self {
+    fn by(road: Road, by: Object) -> Self {
         let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
         let builder = match road {
             Road::OwnThread => builder.dynamic_threads(0),
@@ -71,8 +113,7 @@ impl Served {
         let root = orb.root_poa().unwrap();
         root.the_poa_manager().activate().unwrap();
         let doer = Arc::new(Doer::default());
-        let servant: Arc<dyn Servant> = doer.clone();
-        let reference = root.servant_to_reference(&servant).unwrap();
+        let reference = object(&root, &doer, by);
         orb.seal();
         let request = request_of(&reference, (1, 3), "ping", &[]);
         let address = orb.endpoints()[0].to_string();
@@ -163,7 +204,7 @@ fn counts_of_lanes() -> Option<Vec<EventCount>> {
 #[test]
 fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
     for (road, calls) in [(Road::OwnThread, 2), (Road::SharedPoller, 3)] {
-        let mut served = Served::by(road);
+        let mut served = Served::by(road, Object::Slot);
         let count = BATCH * BATCHES;
         assert_eq!(served.locks(NOTHING, count), 0, "{road:?}");
         assert_eq!(served.locks(LOCK, count), count, "{road:?}");
@@ -171,6 +212,11 @@ fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
             assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}");
             assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}");
         }
+        served.orb.shutdown(true).expect("it ends");
+    }
+    for by in [Object::Name, Object::Default] {
+        let mut served = Served::by(Road::OwnThread, by);
+        assert_eq!(served.locks(NOTHING, BATCH * BATCHES), 0, "{by:?}");
         served.orb.shutdown(true).expect("it ends");
     }
 }

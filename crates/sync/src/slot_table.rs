@@ -55,15 +55,21 @@ impl<T> SlotTable<T> {
     /// An empty table that has taken its first chunk.
     #[must_use]
     pub fn new() -> Self {
-        let table = Self {
+        let table = Self::without_memory();
+        table.grow(&mut table.free.lock("slots.grow"));
+        table
+    }
+
+    /// An empty table that takes its first chunk with its first value.
+    #[must_use]
+    pub fn without_memory() -> Self {
+        Self {
             chunks: [const { OnceLock::new() }; SLOT_CHUNKS_MAX],
             free: PiMutex::new(Free {
                 slots: Vec::new(),
                 chunks: 0,
             }),
-        };
-        table.grow(&mut table.free.lock("slots.grow"));
-        table
+        }
     }
 
     /// Puts `value` into a free slot; grows the table by doubling where there is none.
@@ -94,6 +100,23 @@ impl<T> SlotTable<T> {
     /// The value of `key`, kept while the pin is held; `None` if it has been removed or never was.
     pub fn pin(&self, key: SlotKey) -> Option<Pinned<'_, T>> {
         self.pin_where(key, |state| state & LIVE != 0)
+    }
+
+    /// The value that a slot has now, whichever it is, and its key.
+    #[inline]
+    pub fn pin_at(&self, slot: u32) -> Option<(SlotKey, Pinned<'_, T>)> {
+        let state = &self.slot(slot)?.state;
+        loop {
+            let generation = (state.load(Ordering::Relaxed) >> 32) as u32;
+            let key = SlotKey { slot, generation };
+            if let Some(pinned) = self.pin(key) {
+                return Some((key, pinned));
+            }
+            // Gone, unless another has taken its place meanwhile.
+            if (state.load(Ordering::Relaxed) >> 32) as u32 == generation {
+                return None;
+            }
+        }
     }
 
     /// As [`SlotTable::pin`], also where the value has been removed and somebody still has it pinned.

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use deckwatch_sync::{
-    BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotTable,
+    Bell, BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotIndex, SlotTable,
 };
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -261,5 +261,62 @@ fn two_consumers_share_what_two_producers_push() {
         };
         producer.join().unwrap();
         assert_eq!(value + consumer.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn what_is_in_an_index_is_found_while_what_stood_before_it_goes() {
+    model(|| {
+        let index = Arc::new(SlotIndex::new());
+        // Two whose search begins at one place.
+        index.insert(1 << 32, 7);
+        index.insert(5 << 32, 8);
+        let other = Arc::clone(&index);
+        let thread = thread::spawn(move || assert!(other.remove(1 << 32, 7)));
+        let found = index.find(5 << 32, |slot| (slot == 8).then_some(()));
+        assert!(found.is_some());
+        thread.join().unwrap();
+        assert_eq!(index.find(1 << 32, Some), None);
+    });
+}
+
+#[test]
+fn what_is_in_an_index_is_found_while_others_take_the_places_around_it() {
+    model(|| {
+        let index = Arc::new(SlotIndex::new());
+        index.insert(1 << 32, 7);
+        index.insert(5 << 32, 8);
+        let other = Arc::clone(&index);
+        let thread = thread::spawn(move || {
+            assert!(other.remove(1 << 32, 7));
+            // Grows.
+            other.insert(9 << 32, 9);
+            other.insert(13 << 32, 10);
+        });
+        let found = index.find(5 << 32, |slot| (slot == 8).then_some(()));
+        assert!(found.is_some());
+        thread.join().unwrap();
+        assert_eq!(index.find(13 << 32, Some), Some(10));
+    });
+}
+
+#[test]
+fn who_waits_at_a_bell_is_woken_by_what_has_changed() {
+    model(|| {
+        let bell = Arc::new(Bell::new());
+        let changed = Arc::new(AtomicUsize::new(0));
+        let (other, others) = (Arc::clone(&bell), Arc::clone(&changed));
+        let thread = thread::spawn(move || {
+            others.store(1, Ordering::Relaxed);
+            other.ring();
+        });
+        loop {
+            let turn = bell.turn();
+            if changed.load(Ordering::Relaxed) == 1 {
+                break;
+            }
+            bell.wait(turn);
+        }
+        thread.join().unwrap();
     });
 }

@@ -1,11 +1,11 @@
 //! Adapters that are made when they are first asked for (CORBA 3.3 part 1, 15.3.3).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use super::holds::{Patience, permit};
-use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, read, unknown_adapter};
+use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, unknown_adapter};
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::{Completion, SystemException, minor, raise};
 
@@ -58,7 +58,7 @@ impl Adapter {
         name: &str,
         patience: Patience<'_>,
     ) -> Result<Option<Arc<PoaState>>, SystemException> {
-        let Some(activator) = read(&parent.activator).clone() else {
+        let Some(activator) = parent.activator.get() else {
             return Ok(None);
         };
         let path = parent.child_path(name);
@@ -107,19 +107,21 @@ impl Adapter {
         patience: Patience<'_>,
     ) -> Result<(), SystemException> {
         let me = thread::current().id();
-        let mut activating = self.activating();
-        let goes_on = |thread: Option<&thread::ThreadId>| thread.is_some_and(|it| *it != me);
-        if !goes_on(activating.get(path)) {
+        let goes_on = |turn: &u32| {
+            let thread = self.activating().get(path).copied();
+            thread.is_some_and(|it| it != me).then_some(*turn)
+        };
+        let Some(mut turn) = goes_on(&self.activated.turn()) else {
             return Ok(());
-        }
+        };
         let _hold = permit(patience)?;
-        while goes_on(activating.get(path)) {
-            activating = self
-                .activated
-                .wait(activating)
-                .unwrap_or_else(PoisonError::into_inner);
+        loop {
+            self.activated.wait(turn);
+            match goes_on(&self.activated.turn()) {
+                Some(now) => turn = now,
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
 }
 
@@ -137,6 +139,6 @@ impl Drop for Activating<'_> {
             made.open();
         }
         self.adapter.activating().remove(self.path);
-        self.adapter.activated.notify_all();
+        self.adapter.activated.ring();
     }
 }

@@ -1,20 +1,21 @@
 //! The active object map of one adapter (CORBA 3.3 part 1, 15.2.1): which ids have a servant, are getting one, or lose theirs.
 //!
-//! Requests read it only where neither their key nor the table of recent keys has told the slot.
+//! Requests do not look here: the index of names tells them the slot.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::thread::ThreadId;
 
+use deckwatch_sync::{Bell, PiMutex};
+
+use super::ObjectId;
 use super::holds::{Patience, permit};
-use super::{ObjectId, read, write};
 use crate::{Servant, SlotKey, SystemException};
 
 #[derive(Default)]
 pub(super) struct ActiveObjectMap {
-    entries: RwLock<Entries>,
-    waiting: Mutex<()>,
-    changed: Condvar,
+    entries: PiMutex<Entries>,
+    changed: Bell,
 }
 
 #[derive(Default)]
@@ -51,20 +52,19 @@ struct Serving {
 
 impl ActiveObjectMap {
     pub(super) fn look<T>(&self, at: impl FnOnce(&Entries) -> T) -> T {
-        at(&read(&self.entries))
+        at(&self.entries.lock("adapter.look"))
     }
 
     /// Changes the map and wakes those who wait for that.
     pub(super) fn change<T>(&self, by: impl FnOnce(&mut Entries) -> T) -> T {
-        let result = by(&mut write(&self.entries));
+        let result = by(&mut self.entries.lock("adapter.change"));
         self.tell();
         result
     }
 
     /// Wakes those who wait: what they wait for may be so now.
     pub(super) fn tell(&self) {
-        drop(self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_all();
+        self.changed.ring();
     }
 
     /// Waits until `ready` gives something.
@@ -80,15 +80,12 @@ impl ActiveObjectMap {
             return Ok(value);
         }
         let _hold = permit(patience)?;
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
+            let turn = self.changed.turn();
             if let Some(value) = self.look(&ready) {
                 return Ok(value);
             }
-            waiting = self
-                .changed
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(turn);
         }
     }
 

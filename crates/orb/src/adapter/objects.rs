@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::active_map::Entry;
 use super::{
     Adapter, IdAssignment, ImplicitActivation, Lifespan, ObjectKey, Phase, Poa, PoaError, PoaState,
-    RequestProcessing, frames, read, unknown_adapter,
+    RequestProcessing, frames, unknown_adapter,
 };
 use crate::limits::OBJECT_ID_SIZE_MAX;
 use crate::rt::Priority;
@@ -211,9 +211,11 @@ impl Poa {
             return Ok(id);
         }
         let is_default = has_default
-            && read(&self.0.default_servant)
-                .as_ref()
-                .is_some_and(|default| is_same(default, servant));
+            && self
+                .0
+                .default_servant
+                .look(|default| is_same(default, servant))
+                == Some(true);
         let current = is_default.then(|| self.0.current_id(servant)).flatten();
         current.ok_or(PoaError::ServantNotActive)
     }
@@ -296,8 +298,9 @@ impl Poa {
         if let Some(object) = slot.and_then(|slot| adapter.objects.pin(slot)) {
             return Ok(Arc::clone(&object.servant));
         }
-        read(&self.0.default_servant)
-            .clone()
+        self.0
+            .default_servant
+            .get()
             .ok_or(PoaError::ObjectNotActive)
     }
 

@@ -9,7 +9,7 @@ use super::realtime::{Realtime, THREADPOOL};
 use super::servant_manager::ServantManager;
 use super::{
     Adapter, PATH_SEPARATOR, Phase, PoaError, PoaManager, PoaState, Policies, RequestProcessing,
-    ServantRetention, frames, read, unknown_adapter, write,
+    ServantRetention, frames, unknown_adapter,
 };
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::rt::Threadpool;
@@ -43,9 +43,8 @@ impl Adapter {
         } else {
             Phase::Serving
         };
-        let mut paths = write(&self.paths);
-        let before = paths.get(&path).and_then(|slot| self.adapters.pin(*slot));
-        if before.is_some_and(|before| before.phase() != Phase::Destroyed) {
+        let making = self.making.lock("adapter.make");
+        if self.known_at(&path).is_some() {
             return Err(PoaError::AdapterAlreadyExists);
         }
         if let Some(orb) = self.orb.upgrade() {
@@ -55,7 +54,7 @@ impl Adapter {
             parent.children.fetch_add(1, Ordering::SeqCst);
             if parent.phase() >= Phase::Dying {
                 parent.children.fetch_sub(1, Ordering::SeqCst);
-                drop(paths);
+                drop(making);
                 parent.try_end();
                 let dying = raise::bad_inv_order(minor::ADAPTER_BEING_DESTROYED, Completion::No);
                 return Err(dying.into());
@@ -85,7 +84,7 @@ impl Adapter {
         if state.is_bidirectional() {
             self.allow_bidirectional();
         }
-        paths.insert(path, slot);
+        self.names.enter_adapter(&path, slot);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
         // The adapter leaves it at its end.
@@ -208,7 +207,7 @@ impl Poa {
     /// Who makes children of this adapter when they are asked for.
     #[must_use]
     pub fn the_activator(&self) -> Option<Arc<dyn AdapterActivator>> {
-        read(&self.0.activator).clone()
+        self.0.activator.get()
     }
 
     /// Says who makes children of this adapter when they are asked for.
@@ -219,13 +218,9 @@ impl Poa {
         &self,
         activator: Option<Arc<dyn AdapterActivator>>,
     ) -> Result<(), PoaError> {
-        let mut set = write(&self.0.activator);
-        // Under the lock: what is set after the end would never be let go.
-        self.adapter()?;
-        let before = std::mem::replace(&mut *set, activator);
-        drop(set);
-        drop(before);
-        Ok(())
+        // Within: what is set after the end would never be let go.
+        let may = |_| self.adapter().map(drop).map_err(PoaError::from);
+        self.0.activator.set(activator, may)
     }
 
     /// Makes a child adapter, with a manager of its own where none is given. While a child of the same name is being
@@ -317,7 +312,7 @@ impl Poa {
 
     fn children_of(&self, adapter: &Adapter) -> Vec<Self> {
         // Whoever makes an adapter holds this from the look at its parent's phase to the end.
-        let _nobody_in_between = read(&adapter.paths);
+        let _nobody_in_between = adapter.making.lock("adapter.children");
         let mut children = Vec::new();
         adapter.adapters.for_each(|_, state| {
             let parent = state.parent.as_ref();
@@ -335,7 +330,7 @@ impl Poa {
     pub fn servant_manager(&self) -> Result<Option<ServantManager>, PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseServantManager)?;
         self.adapter()?;
-        Ok(read(&self.0.servant_manager).clone())
+        Ok(self.0.servant_manager.get())
     }
 
     /// Sets the servant manager, once: an activator for RETAIN, a locator for NON_RETAIN.
@@ -352,13 +347,12 @@ impl Poa {
         if !is_fit {
             return Err(raise::obj_adapter(minor::NO_SERVANT_MANAGER, Completion::No).into());
         }
-        let mut set = write(&self.0.servant_manager);
-        self.adapter()?;
-        if set.is_some() {
-            return Err(raise::bad_inv_order(minor::SERVANT_MANAGER_SET, Completion::No).into());
-        }
-        *set = Some(manager);
-        Ok(())
+        let may = |is_set| {
+            self.adapter()?;
+            let set = raise::bad_inv_order(minor::SERVANT_MANAGER_SET, Completion::No);
+            if is_set { Err(set.into()) } else { Ok(()) }
+        };
+        self.0.servant_manager.set(Some(manager), may)
     }
 
     /// Who serves requests for ids that are not active (`get_servant`).
@@ -368,9 +362,7 @@ impl Poa {
     pub fn servant(&self) -> Result<Arc<dyn Servant>, PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
         self.adapter()?;
-        read(&self.0.default_servant)
-            .clone()
-            .ok_or(PoaError::NoServant)
+        self.0.default_servant.get().ok_or(PoaError::NoServant)
     }
 
     /// Sets who serves requests for ids that are not active.
@@ -379,12 +371,8 @@ impl Poa {
     /// [`PoaError::WrongPolicy`] unless USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
-        let mut set = write(&self.0.default_servant);
-        self.adapter()?;
-        let before = set.replace(servant);
-        drop(set);
-        drop(before);
-        Ok(())
+        let may = |_| self.adapter().map(drop).map_err(PoaError::from);
+        self.0.default_servant.set(Some(servant), may)
     }
 
     pub(super) fn require(&self, allowed: bool) -> Result<(), PoaError> {

@@ -2,12 +2,12 @@
 //! (RTCORBA 1.2: RTPortableServer).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use deckwatch_giop::ior::TaggedComponent;
 
-use super::{ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy, read, write};
+use super::names::Directory;
+use super::{ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy};
 use crate::limits::OBJECT_PRIORITIES_MAX;
 use crate::orb::OrbCore;
 use crate::rt::{self, PoolLane, Priority, PriorityModel, PriorityModelPolicy, Threadpool};
@@ -22,8 +22,8 @@ pub(crate) struct Realtime {
     pub(crate) model: Option<PriorityModelPolicy>,
     /// The number of the pool where a request that came to it needs no second look; else one that no pool has.
     mark: u32,
-    /// Priorities of objects that references were made for before they were activated.
-    reserved: RwLock<HashMap<ObjectId, Priority>>,
+    /// Priorities of objects that references were made for before they were activated; none where no object has one of its own.
+    reserved: Option<Box<Directory<Priority>>>,
 }
 
 /// A caller who says his priority has chosen the lane by it: what comes to a lane is served there.
@@ -47,7 +47,7 @@ impl Realtime {
             model: policies.priority_model,
             mark: mark(policies.priority_model, &pool),
             pool,
-            reserved: RwLock::default(),
+            reserved: policies.priority_model.map(|_| Box::new(Directory::new())),
         })
     }
 
@@ -135,8 +135,7 @@ impl Realtime {
 
     /// The priority that a reference was made with for an object that was not active.
     pub(super) fn reserved(&self, id: &[u8]) -> Option<Priority> {
-        self.model?;
-        read(&self.reserved).get(id).copied()
+        self.reserved.as_ref()?.look(id, |priority| *priority)
     }
 
     /// Keeps the priority that a reference is made with.
@@ -144,17 +143,16 @@ impl Realtime {
     /// # Errors
     /// BAD_INV_ORDER where the object has another already, NO_RESOURCES at [`OBJECT_PRIORITIES_MAX`].
     fn reserve(&self, id: &[u8], priority: Priority) -> Result<(), SystemException> {
-        let mut reserved = write(&self.reserved);
-        match reserved.get(id) {
-            Some(before) if *before == priority => return Ok(()),
-            Some(_) => return Err(other_priority()),
-            None => {}
-        }
-        if reserved.len() >= OBJECT_PRIORITIES_MAX {
-            return Err(raise::no_resources(minor::NONE, Completion::No));
-        }
-        reserved.insert(ObjectId::new(id), priority);
-        Ok(())
+        let full = raise::no_resources(minor::NONE, Completion::No);
+        let Some(reserved) = &self.reserved else {
+            return Err(other_priority());
+        };
+        reserved.change(id, full, |before, count| match before {
+            Some(before) if *before == priority => Ok(None),
+            Some(_) => Err(other_priority()),
+            None if count >= OBJECT_PRIORITIES_MAX => Err(full),
+            None => Ok(Some(priority)),
+        })
     }
 }
 

@@ -2,20 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use deckwatch_giop::ior::TaggedComponent;
 use deckwatch_sync::{PiMutex, PiMutexGuard, TableFull};
 
 use super::activator::AdapterActivator;
 use super::active_map::{ActiveObjectMap, Entries, Entry};
+use super::chosen::Chosen;
 use super::frames;
 use super::realtime::Realtime;
 use super::servant_manager::ServantManager;
 use super::turns::{Parting, Turns};
 use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
-    ServantRetention, ThreadPolicy, read, write,
+    ServantRetention, ThreadPolicy,
 };
 use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
@@ -44,9 +45,9 @@ pub(crate) struct PoaState {
     /// Destroyed, and nothing of the application's is held any more.
     over: AtomicBool,
     pub(super) map: ActiveObjectMap,
-    pub(super) default_servant: RwLock<Option<Arc<dyn Servant>>>,
-    pub(super) servant_manager: RwLock<Option<ServantManager>>,
-    pub(super) activator: RwLock<Option<Arc<dyn AdapterActivator>>>,
+    pub(super) default_servant: Chosen<Arc<dyn Servant>>,
+    pub(super) servant_manager: Chosen<ServantManager>,
+    pub(super) activator: Chosen<Arc<dyn AdapterActivator>>,
     pub(super) turns: Turns,
     /// Held around each upcall where the thread policy says one at a time.
     serial: PiMutex<()>,
@@ -96,9 +97,9 @@ impl PoaState {
             etherealize: AtomicBool::new(false),
             over: AtomicBool::new(false),
             map: ActiveObjectMap::default(),
-            default_servant: RwLock::default(),
-            servant_manager: RwLock::default(),
-            activator: RwLock::default(),
+            default_servant: Chosen::none(),
+            servant_manager: Chosen::none(),
+            activator: Chosen::none(),
             turns: Turns::default(),
             serial: PiMutex::default(),
             ids: AtomicU64::new(0),
@@ -197,22 +198,23 @@ impl PoaState {
             .insert(object)
             .map_err(|TableFull(object)| object)?;
         entries.take_up(id, slot, &servant, self.is_unique());
+        adapter.names.enter_object(self, id, slot);
         Ok(slot)
     }
 
     pub(crate) fn default_servant(&self) -> Option<Arc<dyn Servant>> {
-        read(&self.default_servant).clone()
+        self.default_servant.get()
     }
 
     pub(crate) fn servant_manager(&self) -> Option<ServantManager> {
-        read(&self.servant_manager).clone()
+        self.servant_manager.get()
     }
 
     pub(super) fn servant_activator(&self) -> Option<Arc<dyn super::ServantActivator>> {
-        match &*read(&self.servant_manager) {
-            Some(ServantManager::Activator(activator)) => Some(Arc::clone(activator)),
-            _ => None,
-        }
+        self.servant_manager.look(|manager| match manager {
+            ServantManager::Activator(activator) => Some(Arc::clone(activator)),
+            ServantManager::Locator(_) => None,
+        })?
     }
 
     /// Makes an object unreachable; its servant is let go after the last of its requests.
@@ -236,6 +238,7 @@ impl PoaState {
         if !is_first {
             return Err(PoaError::ObjectNotActive);
         }
+        adapter.names.strike_object(self, id, slot);
         adapter.objects.remove(slot);
         Ok(())
     }
@@ -249,8 +252,9 @@ impl PoaState {
         let slots = self.map.change(|entries| {
             entries.leave_all();
             let mut slots = Vec::new();
-            for entry in entries.ids.values_mut() {
+            for (id, entry) in &mut entries.ids {
                 if let Entry::Active(slot) = *entry {
+                    adapter.names.strike_object(self, id, slot);
                     slots.push(slot);
                     *entry = Entry::Leaving {
                         slot,
@@ -381,11 +385,9 @@ impl PoaState {
     /// What the application has given holds handles on the adapter in turn, often.
     fn release_if_over(&self) {
         if self.phase() == Phase::Destroyed && self.map.look(|entries| entries.ids.is_empty()) {
-            // Each is dropped after its lock has been given back.
-            let manager = write(&self.servant_manager).take();
-            let activator = write(&self.activator).take();
-            let servant = write(&self.default_servant).take();
-            drop((manager, activator, servant));
+            self.servant_manager.forget();
+            self.activator.forget();
+            self.default_servant.forget();
             if self.over.swap(true, Ordering::AcqRel) {
                 return;
             }

@@ -1,8 +1,10 @@
 //! One call into a servant activator at a time, and the servants that wait to be given back to it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
+
+use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
 use super::holds::{Patience, permit};
 use super::{ObjectId, PoaState};
@@ -10,8 +12,8 @@ use crate::{Completion, Servant, SystemException, minor, raise};
 
 #[derive(Default)]
 pub(super) struct Turns {
-    state: Mutex<State>,
-    given: Condvar,
+    state: PiMutex<State>,
+    given: Bell,
 }
 
 #[derive(Default)]
@@ -46,10 +48,10 @@ impl Turns {
             None => None,
         };
         while state.taken.is_some() {
-            state = self
-                .given
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let turn = self.given.turn();
+            drop(state);
+            self.given.wait(turn);
+            state = self.state();
         }
         state.taken = Some(me);
         Ok(Turn(self))
@@ -64,8 +66,8 @@ impl Turns {
         self.state().parting.push_back(parting);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> PiMutexGuard<'_, State> {
+        self.state.lock("adapter.turns")
     }
 
     /// Gives the servants that wait back, on a thread of their own: whoever deactivates an object, or serves its last
@@ -117,6 +119,6 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.state().taken = None;
         // Those who make servants and the one who gives them back wait for the same.
-        self.0.given.notify_all();
+        self.0.given.ring();
     }
 }

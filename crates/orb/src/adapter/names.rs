@@ -1,0 +1,226 @@
+//! What is found by a name: objects by adapter and id, adapters by path, and what else has octets for a name.
+//!
+//! Requests look here, at every priority, while others activate objects and make adapters: who looks never waits for who changes.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use deckwatch_sync::{PiMutex, Pinned, SlotIndex, SlotTable, TableFull};
+
+use super::{Adapter, Found, Lifespan, Phase, PoaState};
+use crate::SlotKey;
+
+/// Where the objects and the adapters of one ORB are.
+pub(super) struct Names {
+    hasher: RandomState,
+    objects: SlotIndex,
+    paths: SlotIndex,
+}
+
+impl Names {
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            objects: SlotIndex::new(),
+            paths: SlotIndex::new(),
+        }
+    }
+
+    /// For an object of a transient adapter.
+    #[inline]
+    fn of_slot(&self, adapter: SlotKey, id: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u64(u64::from(adapter.slot) << 32 | u64::from(adapter.generation));
+        hasher.write(id);
+        hasher.finish()
+    }
+
+    /// For an object of a persistent adapter.
+    #[inline]
+    fn of_path(&self, path: &[u8], id: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_usize(path.len());
+        hasher.write(path);
+        hasher.write(id);
+        hasher.finish()
+    }
+
+    fn of(&self, state: &PoaState, id: &[u8]) -> u64 {
+        match state.policies.lifespan {
+            Lifespan::Transient => self.of_slot(state.slot(), id),
+            Lifespan::Persistent => self.of_path(&state.path, id),
+        }
+    }
+
+    pub(super) fn enter_object(&self, state: &PoaState, id: &[u8], slot: SlotKey) {
+        self.objects.insert(self.of(state, id), slot.slot);
+    }
+
+    pub(super) fn strike_object(&self, state: &PoaState, id: &[u8], slot: SlotKey) {
+        let _was_there = self.objects.remove(self.of(state, id), slot.slot);
+    }
+
+    pub(super) fn enter_adapter(&self, path: &[u8], slot: SlotKey) {
+        self.paths.insert(self.hasher.hash_one(path), slot.slot);
+    }
+
+    pub(super) fn strike_adapter(&self, path: &[u8], slot: SlotKey) {
+        let _was_there = self.paths.remove(self.hasher.hash_one(path), slot.slot);
+    }
+
+    /// The slot of an adapter of this path of which `confirm` makes something.
+    pub(super) fn adapter<T>(
+        &self,
+        path: &[u8],
+        confirm: impl FnMut(u32) -> Option<T>,
+    ) -> Option<T> {
+        self.paths.find(self.hasher.hash_one(path), confirm)
+    }
+}
+
+impl Adapter {
+    /// The active object of an adapter that serves, by the adapter's slot.
+    pub(super) fn serving_at(&self, adapter: SlotKey, id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |state: &PoaState| state.slot() == adapter && state.phase() == Phase::Serving;
+        self.named(self.names.of_slot(adapter, id), id, is_it)
+    }
+
+    /// The active object of an adapter that serves, by the adapter's path.
+    pub(super) fn serving_under(&self, path: &[u8], id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |state: &PoaState| {
+            state.path == path
+                && state.policies.lifespan == Lifespan::Persistent
+                && state.phase() == Phase::Serving
+        };
+        self.named(self.names.of_path(path, id), id, is_it)
+    }
+
+    /// The active object of this very adapter.
+    pub(super) fn active(&self, state: &PoaState, id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |found: &PoaState| std::ptr::eq(found, state);
+        self.named(self.names.of(state, id), id, is_it)
+    }
+
+    #[inline]
+    fn named(
+        &self,
+        hash: u64,
+        id: &[u8],
+        is_adapter: impl Fn(&PoaState) -> bool,
+    ) -> Option<Found<'_>> {
+        self.names.objects.find(hash, |slot| {
+            let (key, object) = self.objects.pin_at(slot)?;
+            let is_it = *object.id == *id && is_adapter(&object.adapter);
+            is_it.then_some(Found::Active(key, object))
+        })
+    }
+}
+
+/// Values by octets.
+pub(super) struct Directory<V> {
+    hasher: RandomState,
+    entries: SlotTable<Entry<V>>,
+    index: SlotIndex,
+    /// How many there are.
+    count: PiMutex<usize>,
+}
+
+struct Entry<V> {
+    name: Box<[u8]>,
+    value: V,
+}
+
+impl<V> Directory<V> {
+    /// An empty one, which takes memory with its first value.
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            entries: SlotTable::without_memory(),
+            index: SlotIndex::new(),
+            count: PiMutex::new(0),
+        }
+    }
+
+    pub(super) fn look<T>(&self, name: &[u8], at: impl FnOnce(&V) -> T) -> Option<T> {
+        let (_, entry) = self.find(self.hasher.hash_one(name), name)?;
+        Some(at(&entry.value))
+    }
+
+    fn find(&self, hash: u64, name: &[u8]) -> Option<(SlotKey, Pinned<'_, Entry<V>>)> {
+        self.index.find(hash, |slot| {
+            let found = self.entries.pin_at(slot)?;
+            (*found.1.name == *name).then_some(found)
+        })
+    }
+
+    /// Gives a name the value that `by` makes of the one it has and of how many there are; none: it stays as it is.
+    ///
+    /// # Errors
+    /// What `by` ends in; `full` where there is no room.
+    pub(super) fn change<E>(
+        &self,
+        name: &[u8],
+        full: E,
+        by: impl FnOnce(Option<&V>, usize) -> Result<Option<V>, E>,
+    ) -> Result<(), E> {
+        let hash = self.hasher.hash_one(name);
+        let mut count = self.count.lock("names.change");
+        let before = self.find(hash, name);
+        let value = by(before.as_ref().map(|(_, entry)| &entry.value), *count)?;
+        let Some(value) = value else { return Ok(()) };
+        let name = name.into();
+        let inserted = self.entries.insert(Entry { name, value });
+        let slot = inserted.map_err(|TableFull(_)| full)?;
+        self.index.insert(hash, slot.slot);
+        match before {
+            None => *count += 1,
+            // What it held may hold anything: it ends after the lock has been given back.
+            Some((key, _ending)) => {
+                self.index.remove(hash, key.slot);
+                self.entries.remove(key);
+                drop(count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) {
+        let mut count = self.count.lock("names.clear");
+        let mut gone = Vec::new();
+        self.entries.for_each(|key, entry| {
+            let _was_there = self
+                .index
+                .remove(self.hasher.hash_one(&*entry.name), key.slot);
+            gone.push(key);
+        });
+        *count = 0;
+        drop(count);
+        for key in gone {
+            self.entries.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_the_value_that_it_was_given_last() {
+        let names = Directory::new();
+        let set = |name: &[u8], value| names.change(name, (), |_, _| Ok(Some(value)));
+        assert_eq!(names.look(b"one", |value| *value), None);
+        assert_eq!(set(b"one", 1), Ok(()));
+        assert_eq!(set(b"two", 2), Ok(()));
+        let counted = names.change(b"one", 0, |before, count| {
+            assert_eq!((before, count), (Some(&1), 2));
+            Ok(Some(3))
+        });
+        assert_eq!(counted, Ok(()));
+        let refused = names.change(b"two", 0, |_, count| Err(count));
+        assert_eq!(refused, Err(2));
+        assert_eq!(names.look(b"one", |value| *value), Some(3));
+        names.clear();
+        assert_eq!(names.look(b"two", |value| *value), None);
+    }
+}

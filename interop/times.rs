@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{Running, free_port, try_run};
 use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, Transport, TransportError,
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
+    TransportError,
 };
 use deckwatch_orb::{
     Counter, Orb, Policy, Servant, ServerRequest, SetOverrideType, SystemException,
@@ -36,13 +37,18 @@ impl Transport for Wrong {
     fn connect(
         &self,
         endpoint: &Endpoint,
+        options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
-        self.0.connect(endpoint, deadline)
+        self.0.connect(endpoint, options, deadline)
     }
 
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.0.listen(endpoint)
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        self.0.listen(endpoint, options)
     }
 
     fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {

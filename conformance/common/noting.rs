@@ -43,32 +43,20 @@ impl Transport for Noting {
     fn connect(
         &self,
         endpoint: &Endpoint,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.connect_with(endpoint, &StreamOptions::default(), deadline)
-    }
-
-    fn connect_with(
-        &self,
-        endpoint: &Endpoint,
         options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         self.asked.note(endpoint, options)?;
-        self.sockets.connect_with(endpoint, options, deadline)
+        self.sockets.connect(endpoint, options, deadline)
     }
 
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.listen_with(endpoint, &StreamOptions::default())
-    }
-
-    fn listen_with(
+    fn listen(
         &self,
         endpoint: &Endpoint,
         options: &StreamOptions,
     ) -> Result<Box<dyn Listener>, TransportError> {
         self.asked.note(endpoint, options)?;
-        self.sockets.listen_with(endpoint, options)
+        self.sockets.listen(endpoint, options)
     }
 
     fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {

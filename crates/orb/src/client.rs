@@ -272,7 +272,7 @@ impl Client {
         let peer = &binding.endpoint;
         let stream = self
             .transport
-            .connect_with(peer, &binding.quality.options, Some(deadline))
+            .connect(peer, &binding.quality.options, Some(deadline))
             .inspect_err(|error| {
                 self.counters.count(Counter::ConnectFailures);
                 let waited = self.trace.since(begun);

@@ -112,48 +112,28 @@ pub trait Transport: Send + Sync + 'static {
         deckwatch_os::clock::sleep_until(i64::try_from(at.0).unwrap_or(i64::MAX));
     }
 
-    /// Connects to `endpoint`.
-    ///
-    /// # Errors
-    /// [`TransportError::TimedOut`] at `deadline`, else what stands in the way.
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError>;
-
     /// Connects to `endpoint` by a connection with these options. A transport that has none connects without.
     ///
     /// # Errors
-    /// As [`Transport::connect`]; [`TransportError::Denied`] for a priority of packets that the host does not permit.
-    fn connect_with(
+    /// [`TransportError::TimedOut`] at `deadline`, [`TransportError::Denied`] for a priority of packets that the host does
+    /// not permit, else what stands in the way.
+    fn connect(
         &self,
         endpoint: &Endpoint,
         options: &StreamOptions,
         deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        let _has_none = options;
-        self.connect(endpoint, deadline)
-    }
+    ) -> Result<Box<dyn Stream>, TransportError>;
 
-    /// Listens at `endpoint`, an address of this host.
+    /// Listens at `endpoint`, an address of this host, for connections with these options. A transport that has none
+    /// listens without.
     ///
     /// # Errors
-    /// What stands in the way.
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError>;
-
-    /// Listens at `endpoint` for connections with these options. A transport that has none listens without.
-    ///
-    /// # Errors
-    /// As [`Transport::listen`]; [`TransportError::Denied`] for a priority of packets that the host does not permit.
-    fn listen_with(
+    /// [`TransportError::Denied`] for a priority of packets that the host does not permit, else what stands in the way.
+    fn listen(
         &self,
         endpoint: &Endpoint,
         options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        let _has_none = options;
-        self.listen(endpoint)
-    }
+    ) -> Result<Box<dyn Listener>, TransportError>;
 
     /// A poller for the streams and listeners of this transport.
     ///

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use deckwatch_cdr::Write;
 use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, Transport, TransportError,
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
+    TransportError,
 };
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 
@@ -27,17 +28,22 @@ impl Transport for Hooked {
     fn connect(
         &self,
         endpoint: &Endpoint,
+        options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let before = self.before.lock().unwrap().take();
         if let Some(before) = before {
             before();
         }
-        self.sockets.connect(endpoint, deadline)
+        self.sockets.connect(endpoint, options, deadline)
     }
 
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.sockets.listen(endpoint)
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        self.sockets.listen(endpoint, options)
     }
 
     fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {

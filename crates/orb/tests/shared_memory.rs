@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_orb::transport::{Endpoint, SocketTransport, Transport, TransportError};
+use deckwatch_orb::transport::{
+    Endpoint, SocketTransport, StreamOptions, Transport, TransportError,
+};
 use deckwatch_orb::{Counter, Orb};
 use support::{Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path};
 
@@ -117,7 +119,9 @@ fn a_client_that_does_not_read_its_replies_costs_no_thread_and_is_given_up() {
     let (client, bench) = client_of(&server);
     assert_eq!(call(&bench, "ping"), Ok(()));
     let transport: Arc<dyn Transport> = Arc::new(SocketTransport::default());
-    let deaf = transport.connect(&server.orb.endpoints()[0], None).unwrap();
+    let deaf = transport
+        .connect(&server.orb.endpoints()[0], &StreamOptions::default(), None)
+        .unwrap();
     // Locate requests for a key that is nobody's: each has a reply of 20 octets.
     let mut question = b"GIOP\x01\x00\x01\x03\x0c\0\0\0\x07\0\0\0\x04\0\0\0none".to_vec();
     question.truncate(24);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deckwatch_cdr::{ByteOrder, Write, Writer};
-use deckwatch_orb::transport::Transport;
+use deckwatch_orb::transport::{StreamOptions, Transport};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
     SystemExceptionKind as Kind,
@@ -197,7 +197,9 @@ fn who_takes_a_reply_slowly_has_time_for_the_message_behind_it() {
     let server = world.orb_with("server", |builder| builder.arrival_timeout(limit));
     let client = world.orb("client");
     let ((_bench, reference), (_own, here)) = (serve(&server), serve(&client));
-    let peer = world.connect(&server.endpoints()[0], None).unwrap();
+    let peer = world
+        .connect(&server.endpoints()[0], &StreamOptions::default(), None)
+        .unwrap();
     let mut argument = Vec::new();
     let mut writer = Writer::new(&mut argument).with_order(ByteOrder::Big);
     here.ior().write(&mut writer).unwrap();

@@ -51,7 +51,7 @@ impl OrbCore {
         let network = self.client.network.current();
         let options = stream_options(protocols, at, network.as_ref(), priority);
         let options = options.map_err(|_| TransportError::Denied)?;
-        self.client.transport.listen_with(at, &options)
+        self.client.transport.listen(at, &options)
     }
 }
 

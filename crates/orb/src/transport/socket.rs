@@ -44,14 +44,6 @@ impl Transport for SocketTransport {
     fn connect(
         &self,
         endpoint: &Endpoint,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.connect_with(endpoint, &StreamOptions::default(), deadline)
-    }
-
-    fn connect_with(
-        &self,
-        endpoint: &Endpoint,
         options: &StreamOptions,
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
@@ -70,11 +62,7 @@ impl Transport for SocketTransport {
         .map(|stream| Box::new(stream) as Box<dyn Stream>)
     }
 
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
-        self.listen_with(endpoint, &StreamOptions::default())
-    }
-
-    fn listen_with(
+    fn listen(
         &self,
         endpoint: &Endpoint,
         options: &StreamOptions,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, Stream, Transport, TransportError,
+    Endpoint, Instant64, Listener, Poller, Stream, StreamOptions, Transport, TransportError,
 };
 use deckwatch_orb::{Orb, OrbBuilder};
 
@@ -276,6 +276,7 @@ impl Transport for World {
     fn connect(
         &self,
         endpoint: &Endpoint,
+        _: &StreamOptions,
         _: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError> {
         let mut state = self.state();
@@ -302,7 +303,11 @@ impl Transport for World {
         }))
     }
 
-    fn listen(&self, endpoint: &Endpoint) -> Result<Box<dyn Listener>, TransportError> {
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        _: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
         let mut state = self.state();
         let id = state.next;
         state.next += 1;

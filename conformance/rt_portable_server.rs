@@ -8,6 +8,7 @@ use common::servant::PROBE_ID;
 use common::{Over, over_each};
 use deckwatch_orb::{
     IdAssignment, PoaError, Policies, Priority, RequestProcessing, SystemExceptionKind as Kind,
+    limits,
 };
 
 fn declaring(world: &LaneWorld, id_assignment: IdAssignment) -> Policies {
@@ -123,6 +124,58 @@ fn an_object_keeps_the_priority_that_its_reference_was_made_with() {
     assert_eq!(activate(90), Ok(()));
     raises(refer(5), Kind::BadInvOrder);
     assert_eq!(refer(90), Ok(()));
+}
+
+/// References that are made one after the other, more than may be kept at a time.
+const MANY: usize = limits::OBJECT_PRIORITIES_MAX + 1;
+
+#[test]
+fn references_with_priorities_are_made_without_end_where_their_objects_end() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("system", &declaring(&world, IdAssignment::SystemId));
+    for _ in 0..MANY {
+        poa.create_reference_with_priority(PROBE_ID, priority(90))
+            .unwrap();
+    }
+    let poa = world.adapter("user", &declaring(&world, IdAssignment::UserId));
+    let refer = |id: &[u8]| poa.create_reference_with_id_and_priority(id, PROBE_ID, priority(90));
+    for number in 0..MANY {
+        let id = number.to_be_bytes();
+        refer(&id).unwrap();
+        poa.activate_object_with_id(&id, world.servant()).unwrap();
+        poa.deactivate_object(&id).unwrap();
+    }
+    // What has no object yet is kept, and bounded.
+    for number in 1..MANY {
+        refer(&[&b"kept"[..], &number.to_be_bytes()].concat()).unwrap();
+    }
+    raises(refer(b"one more"), Kind::NoResources);
+}
+
+#[test]
+fn an_id_that_the_adapter_made_tells_its_priority_again_and_no_other_is_believed() {
+    let world = LaneWorld::new(Over::Tcp);
+    let poa = world.adapter("a", &declaring(&world, IdAssignment::SystemId));
+    let id = poa
+        .activate_object_with_priority(world.servant(), priority(90))
+        .unwrap();
+    poa.deactivate_object(&id).unwrap();
+    raises(
+        poa.activate_object_with_id_and_priority(&id, world.servant(), priority(5)),
+        Kind::BadInvOrder,
+    );
+    poa.activate_object_with_id(&id, world.servant()).unwrap();
+    let told = Told::of(&poa.id_to_reference(&id).unwrap());
+    assert_eq!(told.model(), (1, 90));
+    // No lane has this priority, and no id of the adapter is longer.
+    for end in [&[0, 6][..], &[0], &[0, 90, 0]] {
+        let forged = [&id[..id.len() - 2], end].concat();
+        let made = poa.create_reference_with_id(&forged, PROBE_ID);
+        match end.len() {
+            2 => assert_eq!(Told::of(&made.unwrap()).model(), (1, 5)),
+            _ => raises(made, Kind::BadParam),
+        }
+    }
 }
 
 over_each! {

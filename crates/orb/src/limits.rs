@@ -225,7 +225,8 @@ pub const LANES_MAX: usize = 99;
 /// Threads that one lane of a threadpool may have, static and dynamic: each takes a stack.
 pub const POOL_THREADS_MAX: usize = 1_024;
 
-/// Objects of one adapter that references were made for at priorities of their own before they were activated: a megabyte or two.
+/// Objects of one adapter that references were made for at priorities of their own, under ids of the application's, before they were
+/// activated: a megabyte or two. Ids that the adapter makes tell their priority.
 pub const OBJECT_PRIORITIES_MAX: usize = 16_384;
 
 /// Addresses of a reference with lanes that are looked at: its lanes, each at some addresses.

@@ -183,6 +183,23 @@ impl<V> Directory<V> {
         Ok(())
     }
 
+    /// Forgets a name that has such a value.
+    pub(super) fn forget_if(&self, name: &[u8], is_such: impl FnOnce(&V) -> bool) {
+        let hash = self.hasher.hash_one(name);
+        let mut count = self.count.lock("names.forget");
+        let Some((key, ending)) = self.find(hash, name) else {
+            return;
+        };
+        if is_such(&ending.value) {
+            let _was_there = self.index.remove(hash, key.slot);
+            self.entries.remove(key);
+            *count -= 1;
+        }
+        // What it held may hold anything: it ends after the lock has been given back.
+        drop(count);
+        drop(ending);
+    }
+
     /// Forgets all.
     pub(super) fn clear(&self) {
         let mut count = self.count.lock("names.clear");
@@ -220,6 +237,13 @@ mod tests {
         let refused = names.change(b"two", 0, |_, count| Err(count));
         assert_eq!(refused, Err(2));
         assert_eq!(names.look(b"one", |value| *value), Some(3));
+        names.forget_if(b"one", |value| *value == 1);
+        assert_eq!(names.look(b"one", |value| *value), Some(3));
+        names.forget_if(b"one", |value| *value == 3);
+        names.forget_if(b"none", |_| true);
+        assert_eq!(names.look(b"one", |value| *value), None);
+        let counted = names.change(b"three", 0, |_, count| Err(count));
+        assert_eq!(counted, Err(1));
         names.clear();
         assert_eq!(names.look(b"two", |value| *value), None);
     }

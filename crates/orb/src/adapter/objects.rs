@@ -69,19 +69,21 @@ impl PoaState {
         ObjectId(octets)
     }
 
-    /// Whether [`PoaState::new_id`] can have given the id, in this life or an earlier one.
+    /// Whether [`PoaState::new_id`] can have given the id, in this life or an earlier one; a priority may stand behind it.
     fn can_have_made(&self, id: &[u8]) -> bool {
         let Some((number, rest)) = id.split_first_chunk() else {
             return false;
         };
         let is_ours = u64::from_be_bytes(*number) < self.ids.load(Ordering::Relaxed);
-        match self.policies.lifespan {
-            Lifespan::Transient => rest.is_empty() && is_ours,
-            Lifespan::Persistent => {
-                rest.len() == size_of::<u64>()
-                    && (is_ours || rest != self.incarnation.to_be_bytes())
-            }
-        }
+        let (is_made, priority) = match self.policies.lifespan {
+            Lifespan::Transient => (is_ours, rest),
+            Lifespan::Persistent => match rest.split_first_chunk() {
+                Some((life, rest)) => (is_ours || *life != self.incarnation.to_be_bytes(), rest),
+                None => return false,
+            },
+        };
+        let may_tell = self.realtime.declared(None).is_some();
+        is_made && (priority.is_empty() || may_tell && priority.len() == size_of::<i16>())
     }
 
     /// The object that this thread serves, if it serves one of this adapter with `servant`.

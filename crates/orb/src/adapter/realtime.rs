@@ -2,12 +2,13 @@
 //! (RTCORBA 1.2: RTPortableServer).
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use deckwatch_giop::ior::TaggedComponent;
 
 use super::names::Directory;
-use super::{ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy};
+use super::{IdAssignment, Lifespan, ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy};
 use crate::limits::OBJECT_PRIORITIES_MAX;
 use crate::orb::OrbCore;
 use crate::rt::{self, PoolLane, Priority, PriorityModel, PriorityModelPolicy, Threadpool};
@@ -22,8 +23,21 @@ pub(crate) struct Realtime {
     pub(crate) model: Option<PriorityModelPolicy>,
     /// The number of the pool where a request that came to it needs no second look; else one that no pool has.
     mark: u32,
-    /// Priorities of objects that references were made for before they were activated; none where no object has one of its own.
-    reserved: Option<Box<Directory<Priority>>>,
+    /// Octets of an id that the adapter makes without a priority in it; none: it makes none.
+    id_size: Option<usize>,
+    /// Priorities that ids of the adapter's own tell, a bit each, where it has no lanes to tell them by: a peer may ask for no others.
+    given: OnceLock<Box<[AtomicU64]>>,
+    /// Priorities of objects that references were made for before they were activated, and whose ids do not tell them; none where no object
+    /// has one of its own.
+    reserved: Option<Box<Directory<Reservation>>>,
+}
+
+/// What a reference was made with.
+#[derive(Clone, Copy)]
+struct Reservation {
+    priority: Priority,
+    /// The object has been activated since: its end gives the reservation back.
+    is_taken_up: bool,
 }
 
 /// A caller who says his priority has chosen the lane by it: what comes to a lane is served there.
@@ -43,7 +57,14 @@ impl Realtime {
     /// What `create_poa` raises for policies that do not go together.
     pub(super) fn new(policies: &Policies, pool: Arc<Threadpool>) -> Result<Self, PoaError> {
         check(policies, &pool)?;
+        let id_size = match (policies.id_assignment, policies.lifespan) {
+            (IdAssignment::UserId, _) => None,
+            (IdAssignment::SystemId, Lifespan::Transient) => Some(SYSTEM_ID_SIZE),
+            (IdAssignment::SystemId, Lifespan::Persistent) => Some(2 * SYSTEM_ID_SIZE),
+        };
         Ok(Self {
+            id_size,
+            given: OnceLock::new(),
             model: policies.priority_model,
             mark: mark(policies.priority_model, &pool),
             pool,
@@ -135,10 +156,38 @@ impl Realtime {
 
     /// The priority that a reference was made with for an object that was not active.
     pub(super) fn reserved(&self, id: &[u8]) -> Option<Priority> {
-        self.reserved.as_ref()?.look(id, |priority| *priority)
+        let kept = self.reserved.as_ref()?.look(id, |one| one.priority);
+        kept.or_else(|| self.told(id))
     }
 
-    /// Keeps the priority that a reference is made with.
+    /// The priority that an id of the adapter's own tells.
+    fn told(&self, id: &[u8]) -> Option<Priority> {
+        let told = id.get(self.id_size?..)?;
+        let number = i16::from_be_bytes(told.try_into().ok()?);
+        let priority = Priority::try_from(number).ok()?;
+        let is_known = match self.pool.has_lanes {
+            true => self.pool.lane_at(priority).is_some(),
+            false => {
+                let (word, bit) = place(priority);
+                let given = self.given.get();
+                given.is_some_and(|given| given[word].load(Ordering::Relaxed) & bit != 0)
+            }
+        };
+        is_known.then_some(priority)
+    }
+
+    /// An id that tells its priority, made of one that does not: nothing need be kept of it.
+    fn telling(&self, id: &ObjectId, priority: Priority) -> ObjectId {
+        if !self.pool.has_lanes {
+            let words = (0..=place(Priority::MAX).0).map(|_| AtomicU64::new(0));
+            let given = self.given.get_or_init(|| words.collect());
+            let (word, bit) = place(priority);
+            given[word].fetch_or(bit, Ordering::Relaxed);
+        }
+        ObjectId::new([&**id, &priority.value().to_be_bytes()].concat())
+    }
+
+    /// Keeps the priority that a reference is made with, where its id does not tell it.
     ///
     /// # Errors
     /// BAD_INV_ORDER where the object has another already, NO_RESOURCES at [`OBJECT_PRIORITIES_MAX`].
@@ -147,14 +196,54 @@ impl Realtime {
         let Some(reserved) = &self.reserved else {
             return Err(other_priority());
         };
-        reserved.change(id, full, |before, count| match before {
-            Some(before) if *before == priority => Ok(None),
-            Some(_) => Err(other_priority()),
-            None if count >= OBJECT_PRIORITIES_MAX => Err(full),
-            None => Ok(Some(priority)),
+        let told = self.told(id);
+        let reservation = Reservation {
+            priority,
+            is_taken_up: false,
+        };
+        reserved.change(id, full, |before, count| {
+            let before_it = before.map(|before| before.priority).or(told);
+            match before_it {
+                Some(before_it) if before_it != priority => Err(other_priority()),
+                None if count >= OBJECT_PRIORITIES_MAX => Err(full),
+                Some(_) if before.is_none_or(|before| !before.is_taken_up) => Ok(None),
+                _ => Ok(Some(reservation)),
+            }
         })
     }
+
+    /// The object is activated; the priority that a reference to it was made with.
+    pub(super) fn take_up(&self, id: &[u8]) -> Option<Priority> {
+        let reserved = self.reserved.as_ref()?;
+        if reserved.look(id, |one| one.is_taken_up) != Some(false) {
+            return self.reserved(id);
+        }
+        let _no_room_to_note = reserved.change(id, (), |before, _| {
+            let fresh = before.filter(|before| !before.is_taken_up);
+            Ok(fresh.map(|before| Reservation {
+                is_taken_up: true,
+                ..*before
+            }))
+        });
+        self.reserved(id)
+    }
+
+    /// An object has ended that nobody but the application activates: what was kept for it is not needed any more.
+    pub(super) fn give_back(&self, id: &[u8]) {
+        if let Some(reserved) = &self.reserved {
+            reserved.forget_if(id, |one| one.is_taken_up);
+        }
+    }
 }
+
+/// Where a priority has its bit.
+fn place(priority: Priority) -> (usize, u64) {
+    let number = usize::from(priority.value().unsigned_abs());
+    (number / 64, 1 << (number % 64))
+}
+
+/// Octets of a number that the adapter gives, and of the life of the ORB behind it where references outlive that.
+const SYSTEM_ID_SIZE: usize = size_of::<u64>();
 
 impl Policies {
     /// Where an adapter is asked, of all the places that a lane has: by its protocols, the most preferred first.
@@ -257,8 +346,7 @@ impl Poa {
         priority: Priority,
     ) -> Result<ObjectRef, PoaError> {
         self.require_priority(priority)?;
-        let id = self.new_reference_id()?;
-        self.0.realtime.reserve(&id, priority)?;
+        let id = self.0.realtime.telling(&self.new_reference_id()?, priority);
         self.reference_to(&id, repository_id)
     }
 
@@ -296,7 +384,7 @@ impl Poa {
         priority: Priority,
     ) -> Result<ObjectId, PoaError> {
         self.require_priority(priority)?;
-        let id = self.new_reference_id()?;
+        let id = self.0.realtime.telling(&self.new_reference_id()?, priority);
         self.insert(&id, servant, Some(priority))?;
         Ok(id)
     }

@@ -16,7 +16,7 @@ use super::servant_manager::ServantManager;
 use super::turns::{Parting, Turns};
 use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
-    ServantRetention, ThreadPolicy,
+    RequestProcessing, ServantRetention, ThreadPolicy,
 };
 use crate::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
@@ -187,8 +187,9 @@ impl PoaState {
         servant: Arc<dyn Servant>,
         priority: Option<Priority>,
     ) -> Result<SlotKey, ActiveObject> {
+        let of_reference = self.realtime.take_up(id);
         let object = ActiveObject {
-            priority: priority.or_else(|| self.realtime.reserved(id)),
+            priority: priority.or(of_reference),
             servant: Arc::clone(&servant),
             id: id.clone(),
             adapter: Arc::clone(self),
@@ -291,6 +292,9 @@ impl PoaState {
             if etherealize {
                 entries.ids.insert(id.clone(), Entry::Parting);
                 return Some(cleanup);
+            }
+            if self.policies.request_processing == RequestProcessing::UseActiveObjectMapOnly {
+                self.realtime.give_back(id);
             }
             entries.ids.remove(id);
             entries.let_go(servant);

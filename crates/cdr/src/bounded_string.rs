@@ -62,29 +62,31 @@ impl<const N: usize> BoundedString<N> {
         if rest.get(len) != Some(&0) {
             return None;
         }
-        let string = Self::of_plain(&word_of(block).to_le_bytes(), len)?;
+        let (string, odd) = Self::of_plain(&word_of(block).to_le_bytes(), len);
+        if odd & HIGH_BITS as u64 != 0 {
+            return None;
+        }
         *r = ahead.at_position(ahead.position() + len + 1);
         Some(string)
     }
 
-    /// The first `len` octets of a block, if they are ASCII and none is null; at most `N`, and at most sixteen.
+    /// The first `len` octets of a block, at most `N` and at most sixteen, and a number of which an octet has its high bit where they are not ASCII
+    /// or one is null.
     #[inline(always)]
-    fn of_plain(block: &[u8; WORD], len: usize) -> Option<Self> {
-        let kept = KEPT[len.min(WORD)];
-        let word = u128::from_le_bytes(*block) & kept;
-        // Behind the text a harmless octet, so that only the text's own nulls and high bits count. Each half for itself: no null is hidden by a
-        // borrow from below, since an octet below that borrows is one.
-        let checked = word | (ONES & !kept);
-        let odd = |half: u64| (half.wrapping_sub(ONES as u64) & !half | half) & HIGH_BITS as u64;
-        if odd(checked as u64) | odd((checked >> 64) as u64) != 0 {
-            return None;
-        }
+    fn of_plain(block: &[u8; WORD], len: usize) -> (Self, u64) {
+        let kept = KEPT[len % KEPT.len()];
+        let whole = u128::from_le_bytes(*block);
+        let word = whole & kept;
+        // An octet has its high bit, or gets it when one is taken away, where it is no ASCII or null. What a null borrows is borrowed from behind
+        // it: from text that is not plain anyway, or from behind the text.
+        let odd = |half: u64| half | half.wrapping_sub(ONES as u64);
+        let odd = odd(whole as u64) & kept as u64 | odd((whole >> 64) as u64) & (kept >> 64) as u64;
         let mut string = Self::new();
         string
             .octets
             .copy_from_slice(&word.to_le_bytes()[..N.min(WORD)]);
         string.len = len as u8;
-        Some(string)
+        (string, odd)
     }
 
     /// Whether the text is ASCII.
@@ -113,12 +115,12 @@ const ONES: u128 = u128::MAX / 255;
 /// The high bit of each octet.
 const HIGH_BITS: u128 = ONES << 7;
 
-/// Which octets of a word belong to a text of so many.
-const KEPT: [u128; WORD + 1] = {
-    let mut kept = [0; WORD + 1];
-    let mut len = 1;
-    while len <= WORD {
-        kept[len] = kept[len - 1] << 8 | 0xFF;
+/// Which octets of a word belong to a text of so many; all of them where there are more.
+const KEPT: [u128; 2 * WORD] = {
+    let mut kept = [u128::MAX; 2 * WORD];
+    let mut len = 0;
+    while len < WORD {
+        kept[len] = (1 << (8 * len)) - 1;
         len += 1;
     }
     kept
@@ -178,13 +180,12 @@ impl<const N: usize> Write for BoundedString<N> {
     const SIZE_MAX: usize = size_max::<N>();
 
     #[inline(always)]
-    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+    fn write_within(&self, window: &mut WriteWindow<'_>) {
         let word = word_of(&self.octets);
-        let len = usize::from(self.len).min(N);
-        window.put((len as u32 + 1).to_ne_bytes());
-        window.put_block(&word.to_le_bytes(), len);
+        window.put((u32::from(self.len) + 1).to_ne_bytes());
+        window.put_block(&word.to_le_bytes(), usize::from(self.len));
         window.skip();
-        word & HIGH_BITS == 0
+        window.refuse_by(word as u64 | (word >> 64) as u64);
     }
 
     #[inline]
@@ -204,14 +205,16 @@ impl<'a, const N: usize> Parse<'a> for BoundedString<N> {
     const SIZE_MAX: usize = size_max::<N>();
 
     #[inline(always)]
-    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+    fn parse_within(window: &mut ReadWindow<'_>) -> Self {
         let len = (u32::from_ne_bytes(window.take()) as usize).wrapping_sub(1);
-        if len > N.min(WORD - 1) {
-            return None;
-        }
         let (block, behind) = window.take_block(len);
-        let string = Self::of_plain(&block, len)?;
-        (behind == 0).then_some(string)
+        let (string, odd) = Self::of_plain(&block, len);
+        window.refuse_by(odd);
+        // Both have the highest bit where the other number is too large.
+        let most = N.min(WORD - 1);
+        window.refuse_by(len as u64 | most.wrapping_sub(len) as u64);
+        window.refuse_by(u64::from(behind).wrapping_neg());
+        string
     }
 
     #[inline]

@@ -13,9 +13,8 @@ macro_rules! number {
             const SIZE_MAX: usize = 2 * size_of::<Self>() - 1;
 
             #[inline(always)]
-            fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+            fn write_within(&self, window: &mut WriteWindow<'_>) {
                 window.put(self.to_ne_bytes());
-                true
             }
 
             #[inline]
@@ -42,8 +41,8 @@ macro_rules! number {
             const SIZE_MAX: usize = 2 * size_of::<Self>() - 1;
 
             #[inline(always)]
-            fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
-                Some(Self::from_ne_bytes(window.take()))
+            fn parse_within(window: &mut ReadWindow<'_>) -> Self {
+                Self::from_ne_bytes(window.take())
             }
 
             #[inline]
@@ -104,9 +103,8 @@ impl Write for u8 {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+    fn write_within(&self, window: &mut WriteWindow<'_>) {
         window.put([*self]);
-        true
     }
 
     #[inline]
@@ -125,9 +123,9 @@ impl<'a> Parse<'a> for u8 {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+    fn parse_within(window: &mut ReadWindow<'_>) -> Self {
         let [octet] = window.take();
-        Some(octet)
+        octet
     }
 
     #[inline]
@@ -161,9 +159,8 @@ impl Write for bool {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+    fn write_within(&self, window: &mut WriteWindow<'_>) {
         window.put([u8::from(*self)]);
-        true
     }
 
     #[inline]
@@ -182,12 +179,10 @@ impl<'a> Parse<'a> for bool {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
-        match window.take() {
-            [0] => Some(false),
-            [1] => Some(true),
-            _ => None,
-        }
+    fn parse_within(window: &mut ReadWindow<'_>) -> Self {
+        let [octet] = window.take();
+        window.refuse_if(octet > 1);
+        octet == 1
     }
 
     #[inline]
@@ -217,9 +212,8 @@ impl Write for Char {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn write_within(&self, window: &mut WriteWindow<'_>) -> bool {
+    fn write_within(&self, window: &mut WriteWindow<'_>) {
         window.put([self.0]);
-        true
     }
 
     #[inline]
@@ -238,9 +232,9 @@ impl<'a> Parse<'a> for Char {
     const SIZE_MAX: usize = 1;
 
     #[inline(always)]
-    fn parse_within(window: &mut ReadWindow<'_>) -> Option<Self> {
+    fn parse_within(window: &mut ReadWindow<'_>) -> Self {
         let [octet] = window.take();
-        Some(Self(octet))
+        Self(octet)
     }
 
     #[inline]

@@ -2,7 +2,8 @@
 
 use crate::divided::phase_of;
 use crate::limits::NESTING_MAX;
-use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse, ReadWindow};
+use crate::window::{ReadWindows, WINDOW_SIZE};
+use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse};
 
 /// Reads CDR from a slice. Positions, and the offsets of errors, count from the start of that slice; alignment counts from
 /// an origin that is the start of the slice unless set otherwise. Cheap to copy: a copy is a place to come back to.
@@ -380,28 +381,33 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads as many values of a bounded size as stand whole in windows, up to `count` in all, and stops before the first that has to be read otherwise.
+    /// Reads as many values of a bounded size as stand whole in windows, up to `count` in all, and stops before the first that has to be read
+    /// otherwise, or some way before it. There is room for `count`.
     #[inline]
-    pub(crate) fn parse_within<T: Parse<'a>>(&mut self, values: &mut Vec<T>, count: usize) {
+    pub(crate) fn parse_within<T: Parse<'a>>(&mut self, count: usize) -> Vec<T> {
+        let mut values = Vec::with_capacity(count);
         if !self.order.is_native() || self.divided.is_some() {
-            return;
+            return values;
         }
-        let (bytes, phase) = (self.bytes, usize::from(self.phase));
-        let mut position = self.position;
-        while values.len() < count {
-            let before = position.wrapping_add(phase) & 7;
-            let start = position.wrapping_sub(before);
-            let Some(octets) = bytes.get(start..).and_then(<[u8]>::first_chunk) else {
-                break;
+        loop {
+            let before = self.phase();
+            let start = self.position.wrapping_sub(before);
+            let rest = self.bytes.get(start..).unwrap_or_default();
+            // Values that have room for their windows however long each may be.
+            let some = rest.len().saturating_sub(WINDOW_SIZE + before) / T::SIZE_MAX + 1;
+            let some = some.min(count - values.len());
+            let Some(mut windows) = ReadWindows::new(rest, before).filter(|_| some > 0) else {
+                return values;
             };
-            let mut window = ReadWindow::new(octets, before);
-            let Some(value) = T::parse_within(&mut window) else {
-                break;
+            let had = values.len();
+            // The length of this iterator is known, so that there is one look at the vector's room.
+            values.extend((0..some).map(|_| T::parse_within(windows.next())));
+            let Some(left) = windows.left() else {
+                values.truncate(had);
+                return values;
             };
-            values.push(value);
-            position = start + window.position();
+            self.position = self.bytes.len() - left;
         }
-        self.position = position;
     }
 
     /// Runs `read` one level deeper, on a copy of the cursor that a loop can keep in registers.

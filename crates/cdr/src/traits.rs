@@ -10,11 +10,11 @@ pub trait Write {
     /// be written within a window.
     const SIZE_MAX: usize = usize::MAX;
 
-    /// Writes the value within a window, in this machine's byte order. False: it has to be written by [`Write::write`]; what stands in the window
-    /// then is void. Asked only where [`Write::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
+    /// Writes the value within a window, in this machine's byte order. Where the window is told to refuse it, it has to be written by
+    /// [`Write::write`]; what stands in the window then is void. Asked only where [`Write::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
     #[inline]
-    fn write_within(&self, _: &mut WriteWindow<'_>) -> bool {
-        false
+    fn write_within(&self, _: &mut WriteWindow<'_>) {
+        unreachable!("a value without a bound is not written within a window")
     }
 
     /// Appends the value.
@@ -44,11 +44,11 @@ pub trait Parse<'a>: Sized {
     /// As [`Write::SIZE_MAX`].
     const SIZE_MAX: usize = usize::MAX;
 
-    /// Reads the value within a window, in this machine's byte order. `None`: it has to be read by [`Parse::parse`], which can say what is wrong.
+    /// Reads the value within a window, in this machine's byte order. Where the window is told to refuse it, what is returned is void.
     /// Asked only where [`Parse::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
     #[inline]
-    fn parse_within(_: &mut ReadWindow<'_>) -> Option<Self> {
-        None
+    fn parse_within(_: &mut ReadWindow<'_>) -> Self {
+        unreachable!("a value without a bound is not read within a window")
     }
 
     /// Reads the value.
@@ -99,10 +99,12 @@ pub(crate) fn parse_each<'a, T: Parse<'a>>(
     count: usize,
 ) -> Result<Vec<T>, DecodeError> {
     r.nested(|r| {
-        let mut elements = Vec::with_capacity(r.admissible::<T>(count)?);
-        if T::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
-            r.parse_within(&mut elements, count);
-        }
+        let count = r.admissible::<T>(count)?;
+        let mut elements = if T::SIZE_MAX <= WINDOW_VALUE_SIZE_MAX {
+            r.parse_within(count)
+        } else {
+            Vec::with_capacity(count)
+        };
         for _ in elements.len()..count {
             elements.push(T::parse(r)?);
         }

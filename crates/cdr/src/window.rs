@@ -3,6 +3,7 @@
 //! A window begins where alignment counts a multiple of 8, at or before the value. Places in it are kept below its size by a mask, which the
 //! compiler knows, so that no place needs a test of its own; [`WINDOW_VALUE_SIZE_MAX`] keeps them from being changed by it.
 
+use crate::Write;
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
 
 /// Octets that a place can be in.
@@ -14,53 +15,131 @@ const BEYOND: usize = 16;
 /// Octets of a window.
 pub(crate) const WINDOW_SIZE: usize = PLACES + BEYOND;
 
+/// The high bit of each octet.
+const HIGH_BITS: u64 = (u64::MAX / 255) << 7;
+
+/// What is read where nothing is left.
+static NOTHING: [u8; WINDOW_SIZE] = [0; WINDOW_SIZE];
+
 const _: () = assert!(7 + WINDOW_VALUE_SIZE_MAX < PLACES && PLACES.is_power_of_two());
 
-/// Where an aligned value of `N` octets stands that comes at `position`.
-#[inline(always)]
-const fn place_of<const N: usize>(position: usize) -> usize {
-    position.wrapping_add(N - 1) & (PLACES - 1) & !(N - 1)
+/// A place in a window: a multiple of a power of two, and octets from there.
+///
+/// All but the window's first place and what a string adds is known to the compiler where the members' types are, so that the places of numbers
+/// behind each other are one sum and one mask away from where the value began, and none waits for those before it to be found.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Where alignment was last unknown.
+    from: usize,
+    /// Added to it before it is brought down to a multiple of `alignment`.
+    ahead: usize,
+    alignment: usize,
+    /// Octets from that multiple.
+    behind: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    const fn at(from: usize) -> Self {
+        Self {
+            from,
+            ahead: 0,
+            alignment: 1,
+            behind: 0,
+        }
+    }
+
+    #[inline(always)]
+    const fn position(self) -> usize {
+        (self.from.wrapping_add(self.ahead) & !(self.alignment - 1)).wrapping_add(self.behind)
+    }
+
+    /// The next multiple of `N`.
+    #[inline(always)]
+    const fn aligned<const N: usize>(self) -> Self {
+        if N <= self.alignment {
+            let behind = self.behind.wrapping_add(N - 1) & !(N - 1);
+            return Self { behind, ..self };
+        }
+        // Down to a multiple of the smaller, on by multiples of it, and up to one of the larger.
+        let behind = self.behind.wrapping_add(self.alignment - 1) & !(self.alignment - 1);
+        let ahead = self.ahead.wrapping_add(behind + N - self.alignment);
+        Self {
+            ahead,
+            alignment: N,
+            behind: 0,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    const fn behind(self, size: usize) -> Self {
+        let behind = self.behind.wrapping_add(size);
+        Self { behind, ..self }
+    }
 }
 
 /// The part of a buffer that a value is written into. All octets behind the position are zero.
 #[derive(Debug)]
 pub struct WriteWindow<'w> {
     octets: &'w mut [u8; WINDOW_SIZE],
-    position: usize,
+    place: Place,
+    /// Any octet's high bit: one of the values so far is to be written otherwise.
+    odd: u64,
 }
 
-impl<'w> WriteWindow<'w> {
-    #[inline(always)]
-    pub(crate) const fn new(octets: &'w mut [u8; WINDOW_SIZE], position: usize) -> Self {
-        Self { octets, position }
+/// Writes values behind each other, each within a window of its own; the first begins `before` octets behind the start of `rest`. Returns where
+/// the last one ends; none where there is not room for all, or where one of them has to be written otherwise.
+#[inline(always)]
+pub(crate) fn write_all<T: Write>(
+    mut rest: &mut [u8],
+    before: usize,
+    values: &[T],
+) -> Option<usize> {
+    let (len, mut end, mut odd) = (rest.len(), before, 0);
+    for value in values {
+        rest = rest.get_mut(end & (PLACES - 8)..)?;
+        let mut window = WriteWindow {
+            octets: rest.first_chunk_mut()?,
+            place: Place::at(end % 8),
+            odd,
+        };
+        value.write_within(&mut window);
+        (end, odd) = (window.place.position(), window.odd);
     }
+    (odd & HIGH_BITS == 0).then_some(len - rest.len() + end)
+}
 
+impl WriteWindow<'_> {
+    /// Where an octet of this number has its high bit, the value has to be written by [`crate::Write::write`].
     #[inline(always)]
-    pub(crate) const fn position(&self) -> usize {
-        self.position
+    pub(crate) const fn refuse_by(&mut self, odd: u64) {
+        self.odd |= odd;
     }
 
     /// Writes a value of 1, 2, 4 or 8 octets in this machine's order, aligned to its size.
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, octets: [u8; N]) {
-        let place = place_of::<N>(self.position);
-        self.octets[place..place + N].copy_from_slice(&octets);
-        self.position = place + N;
+        let place = self.place.aligned::<N>();
+        let index = place.position() & (PLACES - 1);
+        self.octets[index..index + N].copy_from_slice(&octets);
+        self.place = place.behind(N);
     }
 
     /// Writes the first `len` octets of a block, whose octets behind them are zero.
     #[inline(always)]
     pub(crate) fn put_block<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         const { assert!(N <= BEYOND) };
-        let place = self.position & (PLACES - 1);
-        self.octets[place..place + N].copy_from_slice(block);
-        self.position = place + len;
+        let position = self.place.position();
+        let index = position & (PLACES - 1);
+        self.octets[index..index + N].copy_from_slice(block);
+        self.place = Place::at(position.wrapping_add(len));
     }
 
     /// Leaves a zero.
     #[inline(always)]
     pub(crate) const fn skip(&mut self) {
-        self.position += 1;
+        self.place = self.place.behind(1);
     }
 }
 
@@ -68,39 +147,88 @@ impl<'w> WriteWindow<'w> {
 #[derive(Debug)]
 pub struct ReadWindow<'w> {
     octets: &'w [u8; WINDOW_SIZE],
-    position: usize,
+    place: Place,
+    /// Any octet's high bit: one of the values so far is to be read otherwise.
+    odd: u64,
 }
 
-impl<'w> ReadWindow<'w> {
+/// Windows behind each other: each begins where the value in the one before it ended.
+#[derive(Debug)]
+pub(crate) struct ReadWindows<'w> {
+    rest: &'w [u8],
+    window: ReadWindow<'w>,
+}
+
+impl<'w> ReadWindows<'w> {
+    /// The first is at the start of `rest`, its value some octets behind; none where there is no room for it.
     #[inline(always)]
-    pub(crate) const fn new(octets: &'w [u8; WINDOW_SIZE], position: usize) -> Self {
-        Self { octets, position }
+    pub(crate) fn new(rest: &'w [u8], before: usize) -> Option<Self> {
+        let window = ReadWindow {
+            octets: rest.first_chunk()?,
+            place: Place::at(before),
+            odd: 0,
+        };
+        Some(Self { rest, window })
     }
 
+    /// The next window. One for which there is no room is of zeros, and refused.
     #[inline(always)]
-    pub(crate) const fn position(&self) -> usize {
-        self.position
+    pub(crate) fn next(&mut self) -> &mut ReadWindow<'w> {
+        let end = self.window.place.position();
+        let skipped = end & (PLACES - 8);
+        if let Some(octets) = self.rest.get(skipped..skipped + WINDOW_SIZE) {
+            self.window.octets = octets.first_chunk().unwrap_or(&NOTHING);
+            self.rest = &self.rest[skipped..];
+        } else {
+            std::hint::cold_path();
+            self.window.refuse_if(true);
+            (self.rest, self.window.octets) = (&NOTHING, &NOTHING);
+        }
+        self.window.place = Place::at(end % 8);
+        &mut self.window
+    }
+
+    /// Octets behind the last value; none where one of the values was refused.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> Option<usize> {
+        let left = self.rest.len().checked_sub(self.window.place.position())?;
+        (self.window.odd & HIGH_BITS == 0).then_some(left)
+    }
+}
+
+impl ReadWindow<'_> {
+    /// Where that holds, the value has to be read by [`crate::Parse::parse`], which can say what is wrong.
+    #[inline(always)]
+    pub const fn refuse_if(&mut self, is_odd: bool) {
+        self.refuse_by((is_odd as u64) << 63);
+    }
+
+    /// As [`ReadWindow::refuse_if`], where an octet of the number has its high bit: many tests in one.
+    #[inline(always)]
+    pub(crate) const fn refuse_by(&mut self, odd: u64) {
+        self.odd |= odd;
     }
 
     /// Reads a value of 1, 2, 4 or 8 octets in this machine's order, aligned to its size.
     #[inline(always)]
     pub fn take<const N: usize>(&mut self) -> [u8; N] {
-        let place = place_of::<N>(self.position);
-        self.position = place + N;
+        let place = self.place.aligned::<N>();
+        let index = place.position() & (PLACES - 1);
+        self.place = place.behind(N);
         let mut octets = [0; N];
-        octets.copy_from_slice(&self.octets[place..place + N]);
+        octets.copy_from_slice(&self.octets[index..index + N]);
         octets
     }
 
     /// The next sixteen octets, of which `count` at most fifteen are taken, and the octet behind those, which is taken too.
     #[inline(always)]
     pub(crate) fn take_block(&mut self, count: usize) -> ([u8; BEYOND], u8) {
-        let place = self.position & (PLACES - 1);
+        let position = self.place.position();
+        let index = position & (PLACES - 1);
         let mut block = [0; BEYOND];
-        block.copy_from_slice(&self.octets[place..place + BEYOND]);
-        let behind = place + count.min(BEYOND - 1);
-        self.position = behind + 1;
-        (block, self.octets[behind])
+        block.copy_from_slice(&self.octets[index..index + BEYOND]);
+        self.place = Place::at(position.wrapping_add(count).wrapping_add(1));
+        (block, self.octets[index + count % BEYOND])
     }
 }
 
@@ -111,22 +239,43 @@ mod tests {
     #[test]
     fn values_stand_where_alignment_puts_them() {
         let mut octets = [0; WINDOW_SIZE];
-        let mut window = WriteWindow::new(&mut octets, 3);
+        let mut window = WriteWindow {
+            octets: &mut octets,
+            place: Place::at(3),
+            odd: 0,
+        };
         window.put(*b"s");
         window.put(*b"LONG");
         window.put(*b"!");
         window.put(*b"DOUBLING");
         window.put_block(b"text\0\0", 4);
         window.skip();
-        assert_eq!(window.position(), 29);
+        assert_eq!(window.place.position(), 29);
         assert_eq!(&octets[..30], b"\0\0\0sLONG!\0\0\0\0\0\0\0DOUBLINGtext\0\0");
-        let mut window = ReadWindow::new(&octets, 3);
+        let mut windows = ReadWindows::new(&octets, 3).unwrap();
+        let window = windows.next();
         assert_eq!(window.take(), *b"s");
         assert_eq!(window.take(), *b"LONG");
         assert_eq!(window.take(), *b"!");
         assert_eq!(window.take(), *b"DOUBLING");
         let (block, behind) = window.take_block(4);
         assert_eq!((&block[..4], behind), (&b"text"[..], 0));
-        assert_eq!(window.position(), 29);
+        assert_eq!(windows.left(), Some(WINDOW_SIZE - 29));
+    }
+
+    #[test]
+    fn a_value_that_was_refused_and_one_without_room_are_told() {
+        let octets = [1; WINDOW_SIZE + 8];
+        assert!(ReadWindows::new(&octets[9..], 0).is_none());
+        let mut windows = ReadWindows::new(&octets, 0).unwrap();
+        windows.next().refuse_if(true);
+        windows.next().refuse_if(false);
+        assert_eq!(windows.left(), None);
+        let mut windows = ReadWindows::new(&octets, 0).unwrap();
+        assert_eq!(windows.next().take(), [1; 8]);
+        assert_eq!(windows.next().take(), [1; 8]);
+        assert_eq!(windows.left(), Some(WINDOW_SIZE - 8));
+        assert_eq!(windows.next().take(), [0; 8]);
+        assert_eq!(windows.left(), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::divided::HEADER_SIZE;
 use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP, WINDOW_VALUES};
-use crate::window::WINDOW_SIZE;
-use crate::{ByteOrder, Codec, EncodeError, Write, WriteWindow};
+use crate::window::{WINDOW_SIZE, write_all};
+use crate::{ByteOrder, Codec, EncodeError, Write};
 
 /// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
 ///
@@ -371,10 +371,14 @@ impl<'b> Writer<'b> {
             }
             self.buffer.truncate(self.position);
             self.buffer.resize(end, 0);
-            let Some(position) = write_some(self.buffer, self.position, self.origin, some) else {
+            let before = self.phase();
+            let Some(start) = self.position.checked_sub(before) else {
                 break;
             };
-            self.position = position;
+            let Some(end) = write_all(&mut self.buffer[start..], before, some) else {
+                break;
+            };
+            self.position = start + end;
             rest = others;
         }
         self.buffer.truncate(self.position);
@@ -432,28 +436,6 @@ impl Place {
         }
         self
     }
-}
-
-/// Writes values one behind the other, each within a window of its own, and returns where the last one ends; none where one of them has to be
-/// written otherwise.
-#[inline]
-fn write_some<T: Write>(
-    buffer: &mut [u8],
-    mut position: usize,
-    origin: usize,
-    values: &[T],
-) -> Option<usize> {
-    for value in values {
-        let before = position.wrapping_sub(origin) & 7;
-        let start = position - before;
-        let octets = buffer.get_mut(start..)?.first_chunk_mut()?;
-        let mut window = WriteWindow::new(octets, before);
-        if !value.write_within(&mut window) {
-            return None;
-        }
-        position = start + window.position();
-    }
-    Some(position)
 }
 
 /// The first aligned place in the fragment behind the one that `place` is in, which is padded to its end. These take no writer, so that one can

@@ -221,13 +221,13 @@ impl Generator<'_> {
             .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Write>::SIZE_MAX) });
         let members = fields
             .iter()
-            .map(|(_, field, _)| quote! { #cdr::Write::write_within(&self.#field, w) });
+            .map(|(_, field, _)| quote! { #cdr::Write::write_within(&self.#field, w); });
         quote! {
             const SIZE_MAX: usize = 0_usize #(#sizes)*;
 
             #[inline]
-            fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) -> bool {
-                #(#members)&&*
+            fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
+                #(#members)*
             }
         }
     }
@@ -243,13 +243,13 @@ impl Generator<'_> {
             .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Parse<'a>>::SIZE_MAX) });
         let values = fields
             .iter()
-            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse_within(r)? });
+            .map(|(_, field, ty)| quote! { #field: <#ty as #cdr::Parse<'a>>::parse_within(r) });
         quote! {
             const SIZE_MAX: usize = 0_usize #(#sizes)*;
 
             #[inline]
-            fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> ::std::option::Option<Self> {
-                ::std::option::Option::Some(Self { #(#values),* })
+            fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
+                Self { #(#values),* }
             }
         }
     }
@@ -444,8 +444,8 @@ impl Generator<'_> {
                 const SIZE_MAX: usize = <u32 as #cdr::Write>::SIZE_MAX;
 
                 #[inline]
-                fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) -> bool {
-                    #cdr::Write::write_within(&(*self as u32), w)
+                fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
+                    #cdr::Write::write_within(&(*self as u32), w);
                 }
 
                 #[inline]
@@ -459,10 +459,13 @@ impl Generator<'_> {
                 const SIZE_MAX: usize = <u32 as #cdr::Parse<'a>>::SIZE_MAX;
 
                 #[inline]
-                fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> ::std::option::Option<Self> {
-                    match <u32 as #cdr::Parse<'a>>::parse_within(r)? {
-                        #(#numbers => ::std::option::Option::Some(Self::#variants),)*
-                        _ => ::std::option::Option::None,
+                fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
+                    match <u32 as #cdr::Parse<'a>>::parse_within(r) {
+                        #(#numbers => Self::#variants,)*
+                        _ => {
+                            r.refuse_if(true);
+                            Self::ALL[0]
+                        }
                     }
                 }
 

@@ -374,21 +374,6 @@ in_each_world! {
         }
     }
 
-    fn type_codes_of_what_is_not_mapped_are_refused(world) {
-        let cases: &[(&str, Form)] = &[
-            ("value", |o| { complex(o, 29, |p| { named(p, "V").u16(0).u32(NULL).u32(0); }); o.u32(0); }),
-            ("value box", |o| { complex(o, 30, |p| { named(p, "B").u32(LONG); }); o.u32(0); }),
-            ("native", |o| { complex(o, 31, |p| { named(p, "N"); }); }),
-            ("abstract interface", |o| { complex(o, 32, |p| { named(p, "I"); }); o.u8(0).u32(0); }),
-            ("local interface", |o| { complex(o, 33, |p| { named(p, "I"); }); }),
-        ];
-        for (name, form) in cases {
-            let reply = world.dial().ask(&world.request((2, Order::Big), "any").with(form)).reply();
-            assert_eq!(reply.status, SYSTEM_EXCEPTION, "{name}");
-            assert_eq!(reply.exception().2, 1, "{name}");
-        }
-    }
-
     fn type_codes_and_values_that_lie_are_refused_and_hurt_nobody(world) {
         let cases: &[(&str, Form)] = &[
             ("an unknown kind", |o| { o.u32(99); }),

@@ -2,7 +2,7 @@
 
 use crate::typecode::Kind;
 use crate::value::Value;
-use crate::walk::{copy_value, skip_value};
+use crate::walk::{copy_value, keep_value, survey_value};
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed, Write,
     Writer,
@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 /// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order, code sets and
 /// alignment, and through its TypeCode to any other. Cheap to clone.
+///
+/// Values of value types are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
+/// shared, or contain themselves, as they were.
 #[derive(Clone)]
 pub struct Any {
     type_code: TypeCode,
@@ -20,6 +23,8 @@ pub struct Any {
     codec: Codec,
     /// Alignment of the first octet, modulo 8.
     phase: u8,
+    /// Whether a value of a derived type that was not known was read as its base.
+    is_truncated: bool,
 }
 
 impl Any {
@@ -49,7 +54,7 @@ impl Any {
     /// Those of writing the value, [`EncodeError::TypeMismatch`] where it is not of the type.
     pub fn from_dynamic(type_code: &TypeCode, value: &Value) -> Result<Self, EncodeError> {
         Self::build(type_code.clone(), |type_code, w| {
-            crate::value::write_value(type_code, value, w)
+            crate::value::write_kept(type_code, value, w)
         })
     }
 
@@ -63,11 +68,11 @@ impl Any {
         Ok(Self::from_octets(type_code, octets, codec))
     }
 
-    /// A value that stands in several fragments, written anew as one piece.
+    /// A value that stands in several fragments, or has values of value types, written anew as one piece.
     #[cold]
     fn joined(type_code: TypeCode, mut at_value: Reader<'_>) -> Result<Self, DecodeError> {
         let copied = Self::build(type_code, |type_code, w| {
-            copy_value(type_code, &mut at_value, w)
+            keep_value(type_code, &mut at_value, w)
         });
         copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))
     }
@@ -79,6 +84,7 @@ impl Any {
             order: ByteOrder::NATIVE,
             codec,
             phase: 0,
+            is_truncated: false,
         }
     }
 
@@ -92,6 +98,12 @@ impl Any {
     #[must_use]
     pub fn size(&self) -> usize {
         self.octets.len()
+    }
+
+    /// Whether it came with a value of a derived type that its TypeCode does not describe, which was cut down to its base.
+    #[must_use]
+    pub const fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
     /// Whether there is no value.
@@ -116,12 +128,17 @@ impl Any {
         T::parse(&mut r)
     }
 
+    /// Whether there may be values of value types, those of an `any` within left aside.
+    pub(crate) fn holds_values(&self) -> bool {
+        self.type_code.arena().holds_values()
+    }
+
     /// The value as a tree.
     ///
     /// # Errors
     /// As [`crate::value::read_value`].
     pub fn to_dynamic(&self) -> Result<Value, DecodeError> {
-        crate::value::read_value(&self.type_code, &mut self.reader())
+        crate::value::read_kept(&self.type_code, &mut self.reader())
     }
 
     /// A reader at the value.
@@ -142,7 +159,8 @@ impl Default for Any {
 impl Write for Any {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         self.type_code.write(w)?;
-        if w.order() == self.order
+        if !self.holds_values()
+            && w.order() == self.order
             && w.codec() == self.codec
             && w.phase() == usize::from(self.phase)
             && w.stands_together(self.octets.len())
@@ -160,9 +178,13 @@ impl<'a> Parse<'a> for Any {
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
         let (at_value, start, phase) = (*r, r.position(), r.phase());
-        r.nested(|r| skip_value(&type_code, r))?;
-        if r.bytes().len() != at_value.bytes().len() {
-            return Self::joined(type_code, at_value);
+        let (has_values, is_truncated) = r.nested(|r| survey_value(&type_code, r))?;
+        if has_values || r.bytes().len() != at_value.bytes().len() {
+            let joined = Self::joined(type_code, at_value)?;
+            return Ok(Self {
+                is_truncated,
+                ..joined
+            });
         }
         let octets = &r.bytes()[start..r.position().max(start)];
         Ok(Self {
@@ -171,6 +193,7 @@ impl<'a> Parse<'a> for Any {
             order: r.order(),
             codec: r.codec(),
             phase: phase as u8,
+            is_truncated,
         })
     }
 }
@@ -190,7 +213,7 @@ impl PartialEq for Any {
             let mut w = Writer::new(&mut octets)
                 .with_codec(codec)
                 .with_order(ByteOrder::Big);
-            copy_value(&any.type_code, &mut any.reader(), &mut w)
+            keep_value(&any.type_code, &mut any.reader(), &mut w)
                 .ok()
                 .map(|()| octets)
         };

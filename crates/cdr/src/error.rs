@@ -94,7 +94,7 @@ facts! {
     TypeCodeTooLarge => "a TypeCode is larger than the limit",
     /// A value whose type takes no octets is repeated more often than the limit, or a type contains itself without a sequence between.
     TypeCodeEndless => "a TypeCode describes a value without end",
-    /// A value of this type cannot be carried (a value type or an abstract interface).
+    /// A value of this type cannot be carried (a custom or unknown value type, a local interface).
     TypeUnsupported => "values of this type are not supported",
     /// An Any holds another type than the one asked for.
     TypeMismatch => "the value has another type than the one asked for",
@@ -106,6 +106,14 @@ facts! {
     ReferenceMalformed => "an object reference is malformed",
     /// A value of at most eight octets begins in one fragment of GIOP 1.1 and ends in another.
     ValueDivided => "a value is divided between two fragments",
+    /// A value of a value type begins with a tag that is none.
+    ValueTagUnknown => "a value begins with a tag that is none",
+    /// A value comes in chunks that do not fit what is in them.
+    ChunkMalformed => "a value's chunks do not fit what is in them",
+    /// An indirection points at no value that came before it, or at one of another type.
+    ValueAstray => "an indirection points at no value of its type",
+    /// A value contains itself, where a tree was asked for.
+    ValueCyclic => "a value contains itself",
 }
 
 /// Why a value cannot be written.
@@ -130,7 +138,7 @@ pub enum EncodeError {
     TypeMismatch,
     /// An enumerator or discriminator is not one of its type's.
     EnumeratorUnknown,
-    /// Values of this type cannot be carried (a value type or an abstract interface).
+    /// Values of this type cannot be carried (a custom or unknown value type, a local interface).
     TypeUnsupported,
     /// Values nest deeper than the limit.
     NestingTooDeep,

@@ -3,7 +3,8 @@
 use crate::divided::HEADER_SIZE;
 use crate::value::{Value, read_value, write_value};
 use crate::{
-    Any, ByteOrder, CharSet, Codec, Divided, Parse, Reader, TypeCode, Version, Write, Writer,
+    Any, ByteOrder, CharSet, Codec, DecodeFact, Divided, Parse, Reader, TypeCode, Version, Write,
+    Writer,
 };
 
 /// Parses an Any in the byte order, version and code set that the first octet says. One that is accepted can be read as a tree, written in
@@ -85,16 +86,27 @@ fn divided(any: &Any, order: ByteOrder, fragment_size: usize) {
     r.finish().expect("a divided Any is parsed whole");
 }
 
+const SHARED: [DecodeFact; 3] = [
+    DecodeFact::ValueCyclic,
+    DecodeFact::ValueTooLarge,
+    DecodeFact::NestingTooDeep,
+];
+
 /// The value of an accepted Any can be read as a tree and written again as it was.
 fn value(any: &Any, order: ByteOrder) {
     let mut r = any.reader();
-    let Ok(value) = read_value(any.type_code(), &mut r) else {
-        // Only the limit on parts may refuse what the walk accepted.
-        assert!(
-            any.reader().remaining() >= crate::limits::VALUE_PARTS_MAX / 64,
-            "an accepted value can be read"
-        );
-        return;
+    let value = match read_value(any.type_code(), &mut r) {
+        Ok(value) => value,
+        // A tree holds no value that contains itself, and one that is shared at each of its places, which may be deep.
+        Err(error) if SHARED.contains(&error.fact) && any.holds_values() => return,
+        Err(_) => {
+            // Only the limit on parts may refuse what the walk accepted.
+            assert!(
+                any.reader().remaining() >= crate::limits::VALUE_PARTS_MAX / 64,
+                "an accepted value can be read"
+            );
+            return;
+        }
     };
     let mut octets = Vec::new();
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);

@@ -42,3 +42,13 @@ pub const WINDOW_VALUE_SIZE_MAX: usize = 120;
 /// Values that room is made for at once where a sequence of small ones is written within windows: a few kilobytes, which stay in the processor's
 /// nearest cache between being zeroed and being written.
 pub const WINDOW_VALUES: usize = 32;
+
+/// Most bases above one another of a value type in a TypeCode that a peer sends: each of its values walks over them all. Hierarchies written by
+/// hand stay under ten.
+pub const VALUE_BASES_MAX: usize = 32;
+
+/// Most repository ids that one value on the wire is said to have: its type and the bases it may be read as.
+pub const VALUE_IDS_MAX: usize = 1 + VALUE_BASES_MAX;
+
+/// Octets of a repository id on the wire that is too long to be looked for among the types that are known: many values may share one.
+pub const VALUE_ID_SIZE_MAX: usize = 1024;

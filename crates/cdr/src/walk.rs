@@ -3,21 +3,34 @@
 //! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`); a union looks for its case
 //! among at most `UNION_CASES_MAX`.
 
+mod sink;
+pub(crate) mod values;
+
 use crate::fixed::{packed_size, parse_packed};
 use crate::text::decode_text;
 use crate::typecode::parse::read_discriminator;
-use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
-use crate::{
-    DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, WString, Write, Writer,
-};
+use crate::typecode::{Arena, Kind, Node};
+use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, WString, Writer};
+use sink::{Nowhere, Output, Sink};
+use std::borrow::Cow;
+use values::{Chunks, Scope};
 
 /// Passes over a value.
 ///
 /// # Errors
 /// What is wrong with its octets: everything that reading it would find.
 pub fn skip_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), DecodeError> {
-    match walk(type_code.arena(), type_code.root(), r, &mut Nowhere) {
-        Ok(()) => Ok(()),
+    survey_value(type_code, r).map(|_| ())
+}
+
+/// Passes over a value. Whether there was one of a value type that is not null, be it in an `any`, and whether one was read as its base.
+pub(crate) fn survey_value(
+    type_code: &TypeCode,
+    r: &mut Reader<'_>,
+) -> Result<(bool, bool), DecodeError> {
+    let mut walk = Walk::new(Nowhere);
+    match walk.whole(type_code, r) {
+        Ok(()) => Ok((walk.has_met_values, walk.has_cut_values)),
         Err(Fault::Decode(error)) => Err(error),
         Err(Fault::Encode(_)) => unreachable!("passing over a value writes nothing"),
     }
@@ -32,11 +45,23 @@ pub fn copy_value(
     r: &mut Reader<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    match walk(type_code.arena(), type_code.root(), r, w) {
-        Ok(()) => Ok(()),
-        Err(Fault::Decode(_)) => Err(EncodeError::TypeMismatch),
-        Err(Fault::Encode(error)) => Err(error),
-    }
+    encoded(Walk::new(Output::new(w, true)).whole(type_code, r))
+}
+
+/// As [`copy_value`], with no value in chunks but those within an `any`: the form in which values are kept, read as trees and compared.
+pub(crate) fn keep_value(
+    type_code: &TypeCode,
+    r: &mut Reader<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    encoded(Walk::new(Output::new(w, false)).whole(type_code, r))
+}
+
+fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
+    outcome.map_err(|fault| match fault {
+        Fault::Decode(_) => EncodeError::TypeMismatch,
+        Fault::Encode(error) => error,
+    })
 }
 
 /// What ended a walk.
@@ -57,56 +82,24 @@ impl From<EncodeError> for Fault {
     }
 }
 
-/// Where a walk's parts go.
-trait Sink {
-    /// `octets` are values of `size` octets each, aligned to at most 8, in the byte order of `r`.
-    fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError>;
-    /// A value that is written as it is.
-    fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError>;
-    /// A union's discriminator.
-    fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError>;
+/// A walk over one value, and where its parts go.
+struct Walk<S> {
+    sink: S,
+    chunks: Chunks,
+    /// Whether there was a value of a value type that is not null.
+    has_met_values: bool,
+    /// Whether one of them was read as its base.
+    has_cut_values: bool,
 }
 
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn numbers(&mut self, _: usize, _: &[u8], _: &Reader<'_>) -> Result<(), EncodeError> {
-        Ok(())
-    }
-    fn put(&mut self, _: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
-        Ok(())
-    }
-    fn discriminator(&mut self, _: Kind, _: i64) -> Result<(), EncodeError> {
-        Ok(())
-    }
-}
-
-impl Sink for Writer<'_> {
-    fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError> {
-        if octets.is_empty() {
-            return Ok(());
+impl<S: Sink> Walk<S> {
+    fn new(sink: S) -> Self {
+        Self {
+            sink,
+            chunks: Chunks::default(),
+            has_met_values: false,
+            has_cut_values: false,
         }
-        self.align(size.min(8))?;
-        let is_swapped = size != 1 && self.order() != r.order();
-        if !is_swapped && (size == 1 || self.stands_together(octets.len())) {
-            return self.write_octets(octets);
-        }
-        octets.chunks_exact(size).try_for_each(|number| {
-            let mut kept = [0; 16];
-            let kept = &mut kept[..size];
-            kept.copy_from_slice(number);
-            if is_swapped {
-                kept.reverse();
-            }
-            self.align(size.min(8))?;
-            self.write_octets(kept)
-        })
-    }
-    fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
-        value.write(self)
-    }
-    fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError> {
-        write_discriminator(kind, number, self)
     }
 }
 
@@ -122,44 +115,6 @@ pub(crate) const fn number_size(kind: Kind) -> Option<usize> {
     })
 }
 
-fn walk(arena: &Arena, index: u32, r: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Fault> {
-    let node = arena.node(index);
-    match node {
-        Node::Simple(kind) => simple(*kind, r, sink),
-        Node::String { bound } => {
-            let octets = r.read_string_octets()?;
-            let text = decode_text(r, octets)?;
-            check_bound(text.len(), *bound, r)?;
-            Ok(sink.put(&*text)?)
-        }
-        Node::WString { bound } => {
-            let text = WString::parse(r)?;
-            check_bound(text.encode_utf16().count(), *bound, r)?;
-            Ok(sink.put(&text)?)
-        }
-        Node::Enum { enumerators, .. } => {
-            let number = r.read_u32()?;
-            if number as usize >= enumerators.len() {
-                return Err(
-                    DecodeError::new(DecodeFact::EnumeratorUnknown, r.position() - 4).into(),
-                );
-            }
-            Ok(sink.put(&number)?)
-        }
-        Node::Fixed { digits, .. } => {
-            let start = r.position();
-            parse_packed(*digits, r)?;
-            let octets = &r.bytes()[start..start + packed_size(*digits)];
-            Ok(sink.numbers(1, octets, r)?)
-        }
-        Node::Named {
-            kind: Kind::Objref | Kind::Component | Kind::Home,
-            ..
-        } => reference(r, sink),
-        _ => deeper(r, |r| constructed(arena, node, r, sink)),
-    }
-}
-
 /// Runs `read` one level deeper.
 fn deeper<'a>(
     r: &mut Reader<'a>,
@@ -173,50 +128,264 @@ fn deeper<'a>(
     result
 }
 
-fn constructed(
-    arena: &Arena,
-    node: &Node,
-    r: &mut Reader<'_>,
-    sink: &mut impl Sink,
-) -> Result<(), Fault> {
-    match node {
-        Node::Alias {
-            boxed: false,
-            content,
-            ..
-        } => walk(arena, *content, r, sink),
-        Node::Struct {
-            exception, members, ..
-        } => {
-            if *exception {
-                let id = r.read_string_octets()?;
-                sink.put(&*decode_text(r, id)?)?;
+impl<S: Sink> Walk<S> {
+    fn whole(&mut self, type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Fault> {
+        let scope = &mut Scope::new(type_code.arena());
+        self.value(scope, type_code.root(), r)
+    }
+
+    fn value(
+        &mut self,
+        scope: &mut Scope<'_>,
+        index: u32,
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        let node = scope.arena.node(index);
+        match node {
+            Node::Simple(kind) => self.simple(*kind, r),
+            Node::String { bound } => {
+                let text = self.text(r)?;
+                check_bound(text.len(), *bound, r)?;
+                Ok(self.sink.put(&*text)?)
             }
-            members
-                .iter()
-                .try_for_each(|member| walk(arena, member.node, r, sink))
+            Node::WString { bound } => {
+                let text = self.whole_leaf(r, WString::parse)?;
+                check_bound(text.encode_utf16().count(), *bound, r)?;
+                Ok(self.sink.put(&text)?)
+            }
+            Node::Enum { enumerators, .. } => {
+                let number = self.ulong(r)?;
+                if number as usize >= enumerators.len() {
+                    return Err(
+                        DecodeError::new(DecodeFact::EnumeratorUnknown, r.position() - 4).into(),
+                    );
+                }
+                Ok(self.sink.put(&number)?)
+            }
+            Node::Fixed { digits, .. } => {
+                self.chunks.enter(r)?;
+                let start = r.position();
+                parse_packed(*digits, r)?;
+                self.chunks.leave(r)?;
+                let octets = &r.bytes()[start..start + packed_size(*digits)];
+                Ok(self.sink.numbers(1, octets, r)?)
+            }
+            Node::Named {
+                kind: Kind::Objref | Kind::Component | Kind::Home,
+                ..
+            } => self.reference(r),
+            _ => deeper(r, |r| self.constructed(scope, index, r)),
         }
-        Node::Sequence { element, bound } => {
-            let count = r.read_count(arena.size_min(*element))?;
-            check_bound(count, *bound, r)?;
-            sink.put(&(count as u32))?;
-            elements(arena, *element, count, r, sink)
+    }
+
+    fn constructed(
+        &mut self,
+        scope: &mut Scope<'_>,
+        index: u32,
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        let arena = scope.arena;
+        match arena.node(index) {
+            Node::Alias {
+                boxed: false,
+                content,
+                ..
+            } => self.value(scope, *content, r),
+            Node::Struct {
+                exception, members, ..
+            } => {
+                if *exception {
+                    let id = self.text(r)?;
+                    self.sink.put(&*id)?;
+                }
+                members
+                    .iter()
+                    .try_for_each(|member| self.value(scope, member.node, r))
+            }
+            Node::Sequence { element, bound } => {
+                let count = self.count(arena.size_min(*element), r)?;
+                check_bound(count, *bound, r)?;
+                self.sink.put(&(count as u32))?;
+                self.elements(scope, *element, count, r)
+            }
+            Node::Array { element, len } => self.elements(scope, *element, *len as usize, r),
+            Node::Union {
+                discriminator,
+                default,
+                cases,
+                ..
+            } => {
+                self.chunks.enter(r)?;
+                let (kind, number) = read_selector(arena, *discriminator, r)?;
+                self.chunks.leave(r)?;
+                self.sink.discriminator(kind, number)?;
+                match select(cases, *default, number) {
+                    Some(case) => self.value(scope, cases[case].node, r),
+                    None => Ok(()),
+                }
+            }
+            Node::Value { .. } | Node::Alias { boxed: true, .. } => self.valuetype(scope, index, r),
+            Node::Named {
+                kind: Kind::AbstractInterface,
+                ..
+            } => {
+                let is_reference = self.whole_leaf(r, bool::parse)?;
+                self.sink.put(&is_reference)?;
+                if is_reference {
+                    self.reference(r)
+                } else {
+                    self.valuetype(scope, index, r)
+                }
+            }
+            _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
         }
-        Node::Array { element, len } => elements(arena, *element, *len as usize, r, sink),
-        Node::Union {
-            discriminator,
-            default,
-            cases,
-            ..
-        } => {
-            let (kind, number) = read_selector(arena, *discriminator, r)?;
-            sink.discriminator(kind, number)?;
-            match select(cases, *default, number) {
-                Some(case) => walk(arena, cases[case].node, r, sink),
-                None => Ok(()),
+    }
+
+    fn elements(
+        &mut self,
+        scope: &mut Scope<'_>,
+        element: u32,
+        count: usize,
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        let element = scope.arena.unaliased(element);
+        if let Node::Simple(kind) = scope.arena.node(element)
+            && let Some(size) = number_size(*kind)
+            && count > 0
+        {
+            if self.chunks.are_there() {
+                if size == 1 {
+                    let octets = self.octets(count, r)?;
+                    return Ok(self.sink.numbers(1, &octets, r)?);
+                }
+            } else if let Some(octets) = r.lend_run(size, count) {
+                return Ok(self.sink.numbers(size, octets, r)?);
+            } else if !r.is_divided() {
+                return Err(r.error(DecodeFact::LengthExceedsMessage).into());
             }
         }
-        _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
+        // An array of a type that takes more than there is fails at once, not after as many steps.
+        if scope.arena.size_min(element).saturating_mul(count) > r.remaining() {
+            return Err(r.error(DecodeFact::LengthExceedsMessage).into());
+        }
+        (0..count).try_for_each(|_| self.value(scope, element, r))
+    }
+
+    fn simple(&mut self, kind: Kind, r: &mut Reader<'_>) -> Result<(), Fault> {
+        if let Some(size) = number_size(kind) {
+            let octets = self.whole_leaf(r, |r| read_number(size, r))?;
+            return Ok(self.sink.numbers(size, octets, r)?);
+        }
+        match kind {
+            Kind::Null | Kind::Void => Ok(()),
+            Kind::Boolean => {
+                let value = self.whole_leaf(r, bool::parse)?;
+                Ok(self.sink.put(&value)?)
+            }
+            Kind::WChar => {
+                let value = self.whole_leaf(r, char::parse)?;
+                Ok(self.sink.put(&value)?)
+            }
+            Kind::TypeCode => {
+                let value = self.whole_leaf(r, TypeCode::parse)?;
+                Ok(self.sink.put(&value)?)
+            }
+            Kind::Any => {
+                let inner = self.whole_leaf(r, TypeCode::parse)?;
+                self.sink.put(&inner)?;
+                let before = self.sink.begin_any();
+                let scope = &mut Scope::new(inner.arena());
+                deeper(r, |r| self.value(scope, inner.root(), r))?;
+                self.sink.end_any(before);
+                Ok(())
+            }
+            Kind::Principal => self.octet_sequence(r),
+            _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
+        }
+    }
+
+    /// An object reference: a type id, and profiles of a tag and octets each.
+    fn reference(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
+        let id = self.text(r)?;
+        self.sink.put(&*id)?;
+        let profiles = self.count(8, r)?;
+        self.sink.put(&(profiles as u32))?;
+        for _ in 0..profiles {
+            let tag = self.ulong(r)?;
+            self.sink.put(&tag)?;
+            self.octet_sequence(r)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is read as one: in chunks it stands in one chunk, but for octets and text.
+impl<S: Sink> Walk<S> {
+    fn whole_leaf<'a, T>(
+        &mut self,
+        r: &mut Reader<'a>,
+        read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        self.chunks.enter(r)?;
+        let value = read(r)?;
+        self.chunks.leave(r)?;
+        Ok(value)
+    }
+
+    fn ulong(&mut self, r: &mut Reader<'_>) -> Result<u32, DecodeError> {
+        self.whole_leaf(r, Reader::read_u32)
+    }
+
+    fn count(&mut self, size_min: usize, r: &mut Reader<'_>) -> Result<usize, DecodeError> {
+        self.whole_leaf(r, |r| r.read_count(size_min))
+    }
+
+    fn octets<'a>(
+        &mut self,
+        count: usize,
+        r: &mut Reader<'a>,
+    ) -> Result<Cow<'a, [u8]>, DecodeError> {
+        if !self.chunks.are_there() {
+            return r.read_octets(count).map(Cow::Borrowed);
+        }
+        if count > r.remaining() {
+            return Err(r.error(DecodeFact::LengthExceedsMessage));
+        }
+        let mut all = Vec::new();
+        while all.len() < count {
+            self.chunks.enter(r)?;
+            let here = self.chunks.left(r).min(count - all.len());
+            let octets = r.read_octets(here)?;
+            if here == count {
+                return Ok(Cow::Borrowed(octets));
+            }
+            all.extend_from_slice(octets);
+        }
+        Ok(Cow::Owned(all))
+    }
+
+    fn octet_sequence(&mut self, r: &mut Reader<'_>) -> Result<(), Fault> {
+        let count = self.count(1, r)?;
+        let octets = self.octets(count, r)?;
+        self.sink.put(&(count as u32))?;
+        Ok(self.sink.numbers(1, &octets, r)?)
+    }
+
+    fn text<'a>(&mut self, r: &mut Reader<'a>) -> Result<Cow<'a, str>, DecodeError> {
+        if !self.chunks.are_there() {
+            let octets = r.read_string_octets()?;
+            return decode_text(r, octets);
+        }
+        let count = self.count(1, r)?;
+        match self.octets(count, r)? {
+            Cow::Borrowed([text @ .., 0]) => decode_text(r, text),
+            Cow::Owned(octets) if octets.ends_with(&[0]) => {
+                let text = decode_text(r, &octets[..count - 1])?;
+                Ok(Cow::Owned(text.into_owned()))
+            }
+            _ if count == 0 => Err(r.error(DecodeFact::StringLengthZero)),
+            _ => Err(r.error(DecodeFact::StringNotTerminated)),
+        }
     }
 }
 
@@ -261,52 +430,6 @@ pub(crate) fn select(
     cases.iter().enumerate().find_map(labelled).or(default)
 }
 
-fn elements(
-    arena: &Arena,
-    element: u32,
-    count: usize,
-    r: &mut Reader<'_>,
-    sink: &mut impl Sink,
-) -> Result<(), Fault> {
-    let element = arena.unaliased(element);
-    if let Node::Simple(kind) = arena.node(element)
-        && let Some(size) = number_size(*kind)
-        && count > 0
-    {
-        if let Some(octets) = r.lend_run(size, count) {
-            return Ok(sink.numbers(size, octets, r)?);
-        }
-        if !r.is_divided() {
-            return Err(r.error(DecodeFact::LengthExceedsMessage).into());
-        }
-    }
-    // An array of a type that takes more than there is fails at once, not after as many steps.
-    if arena.size_min(element).saturating_mul(count) > r.remaining() {
-        return Err(r.error(DecodeFact::LengthExceedsMessage).into());
-    }
-    (0..count).try_for_each(|_| walk(arena, element, r, sink))
-}
-
-fn simple(kind: Kind, r: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Fault> {
-    if let Some(size) = number_size(kind) {
-        let octets = read_number(size, r)?;
-        return Ok(sink.numbers(size, octets, r)?);
-    }
-    match kind {
-        Kind::Null | Kind::Void => Ok(()),
-        Kind::Boolean => Ok(sink.put(&bool::parse(r)?)?),
-        Kind::WChar => Ok(sink.put(&char::parse(r)?)?),
-        Kind::TypeCode => Ok(sink.put(&TypeCode::parse(r)?)?),
-        Kind::Any => {
-            let inner = TypeCode::parse(r)?;
-            sink.put(&inner)?;
-            deeper(r, |r| walk(inner.arena(), inner.root(), r, sink))
-        }
-        Kind::Principal => Ok(sink.put(r.read_octet_sequence()?)?),
-        _ => Err(r.error(DecodeFact::TypeUnsupported).into()),
-    }
-}
-
 /// The octets of a number. One of more than eight may be divided between fragments.
 fn read_number<'a>(size: usize, r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     if size <= 8 && r.is_divided() {
@@ -317,19 +440,6 @@ fn read_number<'a>(size: usize, r: &mut Reader<'a>) -> Result<&'a [u8], DecodeEr
         fact: DecodeFact::Truncated,
         ..error
     })
-}
-
-/// An object reference: a type id, and profiles of a tag and octets each.
-fn reference(r: &mut Reader<'_>, sink: &mut impl Sink) -> Result<(), Fault> {
-    let id = r.read_string_octets()?;
-    sink.put(&*decode_text(r, id)?)?;
-    let profiles = r.read_count(8)?;
-    sink.put(&(profiles as u32))?;
-    for _ in 0..profiles {
-        sink.put(&r.read_u32()?)?;
-        sink.put(r.read_octet_sequence()?)?;
-    }
-    Ok(())
 }
 
 /// Whether a length is within a bound, of which 0 is none.

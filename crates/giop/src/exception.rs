@@ -240,7 +240,9 @@ impl SystemException {
             DecodeFact::TypeCodeTooLarge
             | DecodeFact::ValueTooLarge
             | DecodeFact::NestingTooDeep => (Kind::ImpLimit, experimental(fact)),
-            DecodeFact::TypeUnsupported => (Kind::NoImplement, experimental(fact)),
+            DecodeFact::TypeUnsupported | DecodeFact::ValueCyclic => {
+                (Kind::NoImplement, experimental(fact))
+            }
             DecodeFact::TypeMismatch => (Kind::BadParam, experimental(fact)),
             DecodeFact::ReferenceMalformed => (Kind::InvObjref, experimental(fact)),
             other => (Kind::Marshal, experimental(other)),

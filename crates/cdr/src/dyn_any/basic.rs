@@ -147,7 +147,7 @@ impl DynAny {
     }
 
     /// Whether it is constructed, be it of no parts.
-    const fn has_parts(&self) -> bool {
+    pub(super) const fn has_parts(&self) -> bool {
         !matches!(self.content, Content::Leaf(_))
     }
 
@@ -156,9 +156,7 @@ impl DynAny {
         let position = match (self.has_parts(), self.position) {
             (false, _) => None,
             (true, Some(position)) => Some(position),
-            (true, None) if self.is_struct() && self.type_code.unaliased().member_count() == 0 => {
-                return Err(DynAnyError::TypeMismatch);
-            }
+            (true, None) if self.never_has_parts() => return Err(DynAnyError::TypeMismatch),
             (true, None) => return Err(DynAnyError::InvalidValue),
         };
         let holder = position.map_or(self, |position| &self.parts()[position]);

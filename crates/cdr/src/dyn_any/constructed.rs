@@ -76,7 +76,8 @@ impl DynStruct<'_> {
     /// # Errors
     /// As [`DynStruct::current_member_name`].
     pub fn current_member_kind(&self) -> Result<Kind, DynAnyError> {
-        Ok(self.0.parts()[self.current()?].type_code.kind())
+        let member = &self.0.parts()[self.current()?];
+        Ok(member.type_code.unaliased().kind())
     }
 
     fn current(&self) -> Result<usize, DynAnyError> {
@@ -229,7 +230,8 @@ impl DynUnion<'_> {
     /// As [`DynUnion::member`].
     pub fn member_kind(&self) -> Result<Kind, DynAnyError> {
         let member = self.0.parts().get(1);
-        Ok(member.ok_or(DynAnyError::InvalidValue)?.type_code.kind())
+        let member = member.ok_or(DynAnyError::InvalidValue)?;
+        Ok(member.type_code.unaliased().kind())
     }
 
     fn set_label(&mut self, label: Value) -> Result<(), DynAnyError> {

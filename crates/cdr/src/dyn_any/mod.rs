@@ -2,23 +2,26 @@
 
 mod basic;
 mod constructed;
+mod elements;
+mod valuetype;
 mod views;
 
 pub use constructed::{DynStruct, DynUnion};
+pub use valuetype::{DynValue, DynValueBox};
 pub use views::{DynArray, DynEnum, DynFixed, DynSequence};
 
 use std::fmt;
 
 use crate::limits::VALUE_PARTS_MAX;
 use crate::typecode::{Kind, Node};
-use crate::value::Value;
+use crate::value::{Instance, Value};
 use crate::walk::select;
 use crate::{Any, Char, EncodeError, TypeCode};
 
 /// A value of a type known at run time, with a current position among its components.
 ///
-/// A component is part of its whole: what is changed by [`DynAny::current_component`] is changed there. Values of valuetypes are not
-/// mapped.
+/// A component is part of its whole: what is changed by [`DynAny::current_component`] is changed there. A value of a value type that several
+/// places share stands at each of them on its own; one that contains itself has no DynAny.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode, dyn_any::{DynAny, DynAnyError}};
@@ -49,6 +52,8 @@ enum Content {
     Parts(Vec<DynAny>),
     /// Discriminator, and the member where one is active.
     Union(Vec<DynAny>),
+    /// The type of a value of a value type, and its members; nothing is null.
+    Valuetype(Option<(TypeCode, Vec<DynAny>)>),
 }
 
 /// Why a DynAny does not do what was asked.
@@ -59,8 +64,10 @@ pub enum DynAnyError {
     TypeMismatch,
     /// There is no current component, or what was given is no value of the type: a bound is passed, a name or number is none of its own.
     InvalidValue,
-    /// Values of the type are not mapped: valuetypes, abstract and local interfaces, native types.
+    /// The type has no values that travel: local interfaces and native types.
     InconsistentTypeCode,
+    /// The value was of a derived type that is not known, and is here as its base.
+    MustTruncate,
     /// It would have more than [`crate::limits::VALUE_PARTS_MAX`] components in all.
     TooManyParts,
 }
@@ -70,7 +77,8 @@ impl fmt::Display for DynAnyError {
         f.write_str(match self {
             Self::TypeMismatch => "the value is of another type than the operation",
             Self::InvalidValue => "there is no current component, or no such value of the type",
-            Self::InconsistentTypeCode => "values of the type are not mapped",
+            Self::InconsistentTypeCode => "the type has no values that travel",
+            Self::MustTruncate => "the value was cut down to a base of its type",
             Self::TooManyParts => "the value would have too many parts",
         })
     }
@@ -101,8 +109,19 @@ impl DynAny {
         Self::from_value(any.type_code(), value)
     }
 
-    /// The type's first value: numbers are 0, texts and sequences empty, enumerators the first, unions at their first case
-    /// (create_dyn_any_from_type_code).
+    /// As [`DynAny::from_any`] (create_dyn_any_without_truncation).
+    ///
+    /// # Errors
+    /// As there; [`DynAnyError::MustTruncate`] where the any came with a value of a derived type that its TypeCode does not describe.
+    pub fn from_any_without_truncation(any: &Any) -> Result<Self, DynAnyError> {
+        if any.is_truncated() {
+            return Err(DynAnyError::MustTruncate);
+        }
+        Self::from_any(any)
+    }
+
+    /// The type's first value: numbers are 0, texts and sequences empty, enumerators the first, unions at their first case,
+    /// values of value types null (create_dyn_any_from_type_code).
     ///
     /// # Errors
     /// [`DynAnyError::InconsistentTypeCode`], [`DynAnyError::TooManyParts`].
@@ -160,7 +179,12 @@ impl DynAny {
                 }
                 Content::Union(parts)
             }
-            (Node::Struct { .. } | Node::Union { .. }, _) => return Err(DynAnyError::TypeMismatch),
+            (Node::Value { .. } | Node::Alias { .. }, Value::Valuetype(instance)) => {
+                Content::Valuetype(Self::build_instance(&code, instance, left)?)
+            }
+            (Node::Struct { .. } | Node::Union { .. } | Node::Value { .. }, _) => {
+                return Err(DynAnyError::TypeMismatch);
+            }
             (_, value) => Content::Leaf(value),
         };
         let mut built = Self {
@@ -186,6 +210,14 @@ impl DynAny {
             Content::Union(parts) => {
                 let number = number_of(&parts[0].to_value());
                 Value::Union(number, parts.get(1).map(|part| Box::new(part.to_value())))
+            }
+            Content::Valuetype(instance) => {
+                Value::Valuetype(instance.as_ref().map(|(code, parts)| {
+                    Box::new(Instance {
+                        type_id: code.id().unwrap_or_default().to_owned(),
+                        state: parts.iter().map(Self::to_value).collect(),
+                    })
+                }))
             }
             Content::Parts(parts) => {
                 let values = parts.iter().map(Self::to_value);
@@ -261,15 +293,19 @@ impl DynAny {
 
     fn parts(&self) -> &[Self] {
         match &self.content {
-            Content::Leaf(_) => &[],
-            Content::Parts(parts) | Content::Union(parts) => parts,
+            Content::Leaf(_) | Content::Valuetype(None) => &[],
+            Content::Parts(parts)
+            | Content::Union(parts)
+            | Content::Valuetype(Some((_, parts))) => parts,
         }
     }
 
     fn parts_mut(&mut self) -> &mut [Self] {
         match &mut self.content {
-            Content::Leaf(_) => &mut [],
-            Content::Parts(parts) | Content::Union(parts) => parts,
+            Content::Leaf(_) | Content::Valuetype(None) => &mut [],
+            Content::Parts(parts)
+            | Content::Union(parts)
+            | Content::Valuetype(Some((_, parts))) => parts,
         }
     }
 
@@ -308,15 +344,12 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for types that never have components, and at a union's discriminator.
     pub fn current_component(&mut self) -> Result<Option<&mut Self>, DynAnyError> {
-        let is_empty = self.type_code.unaliased().member_count() == 0;
         match &self.content {
             Content::Leaf(_) => return Err(DynAnyError::TypeMismatch),
             Content::Union(_) if self.position == Some(0) => {
                 return Err(DynAnyError::TypeMismatch);
             }
-            Content::Parts(_) if is_empty && self.is_struct() => {
-                return Err(DynAnyError::TypeMismatch);
-            }
+            _ if self.never_has_parts() => return Err(DynAnyError::TypeMismatch),
             _ => {}
         }
         let position = self.position;
@@ -326,6 +359,16 @@ impl DynAny {
     /// Components in all, itself included.
     fn total(&self) -> usize {
         1 + self.parts().iter().map(Self::total).sum::<usize>()
+    }
+
+    /// Whether it is of a struct, exception or value type without members.
+    fn never_has_parts(&self) -> bool {
+        let code = self.type_code.unaliased();
+        match &self.content {
+            Content::Parts(_) => self.is_struct() && code.member_count() == 0,
+            Content::Valuetype(_) => code.state().is_empty(),
+            Content::Leaf(_) | Content::Union(_) => false,
+        }
     }
 
     fn is_struct(&self) -> bool {
@@ -343,7 +386,7 @@ impl PartialEq for DynAny {
     }
 }
 
-/// Refuses types whose values are not mapped; those within are found when the value is made.
+/// Refuses types without values; those within are found when the value is made.
 fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
     match type_code.unaliased().node() {
         Node::Simple(_)
@@ -355,8 +398,10 @@ fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
         | Node::Array { .. }
         | Node::Struct { .. }
         | Node::Union { .. }
+        | Node::Value { .. }
+        | Node::Alias { boxed: true, .. }
         | Node::Named {
-            kind: Kind::Objref | Kind::Component | Kind::Home,
+            kind: Kind::Objref | Kind::Component | Kind::Home | Kind::AbstractInterface,
             ..
         } => Ok(()),
         _ => Err(DynAnyError::InconsistentTypeCode),

@@ -111,9 +111,10 @@ impl DynFixed<'_> {
         let len = i64::try_from(whole.len()).unwrap_or(i64::MAX) + i64::from(scale);
         let len = usize::try_from(len).unwrap_or(0);
         let kept = all.iter().copied().chain(std::iter::repeat(b'0')).take(len);
-        let limit = 10_u128.pow(u32::from(digits));
+        let limit = 10_u128.saturating_pow(u32::from(digits));
         let number = kept.into_iter().try_fold(0_u128, |number, digit| {
-            let next = number * 10 + u128::from(digit - b'0');
+            let next = number.checked_mul(10)?;
+            let next = next.checked_add(u128::from(digit - b'0'))?;
             (next < limit).then_some(next)
         });
         let number = number.ok_or(DynAnyError::InvalidValue)?.cast_signed();

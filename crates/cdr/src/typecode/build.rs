@@ -20,7 +20,7 @@ static SIMPLE: LazyLock<Arc<Arena>> = LazyLock::new(|| {
         })
         .collect();
     let sizes = nodes.iter().map(measure::leaf_size).collect();
-    Arc::new(Arena { nodes, sizes })
+    Arc::new(Arena::new(nodes, sizes))
 });
 
 impl TypeCode {
@@ -190,7 +190,7 @@ simple! {
 
 /// Collects the arenas of parts into one.
 #[derive(Default)]
-struct Builder {
+pub(super) struct Builder {
     nodes: Vec<Node>,
     /// Arenas taken already, and where their nodes begin.
     taken: Vec<(*const Arena, u32)>,
@@ -198,7 +198,7 @@ struct Builder {
 
 impl Builder {
     /// The index, in the new arena, of a part.
-    fn take(&mut self, part: &TypeCode) -> u32 {
+    pub(super) fn take(&mut self, part: &TypeCode) -> u32 {
         if Arc::ptr_eq(&part.arena, &SIMPLE) {
             self.nodes.push(part.node().clone());
             return self.nodes.len() as u32 - 1;
@@ -218,7 +218,7 @@ impl Builder {
     }
 
     /// The TypeCode of `root`, whose indices are of this builder. Placeholders of its id become it.
-    fn finish(mut self, root: Node) -> TypeCode {
+    pub(super) fn finish(mut self, root: Node) -> TypeCode {
         let index = self.nodes.len() as u32;
         let id = root.id().unwrap_or_default().to_owned();
         let is_placeholder = matches!(root, Node::Recursive { .. });
@@ -239,10 +239,7 @@ impl Builder {
         }
         let sizes = measure::built_sizes(&self.nodes);
         TypeCode {
-            arena: Arc::new(Arena {
-                nodes: self.nodes,
-                sizes,
-            }),
+            arena: Arc::new(Arena::new(self.nodes, sizes)),
             root: index,
         }
     }

@@ -6,7 +6,7 @@
 use super::{Kind, Node};
 use crate::DecodeFact;
 use crate::fixed::packed_size;
-use crate::limits::TYPE_CODE_PATH_MAX;
+use crate::limits::{TYPE_CODE_PATH_MAX, VALUE_BASES_MAX};
 
 /// What was found of a node so far.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,6 +30,11 @@ pub(super) fn leaf_size(node: &Node) -> u32 {
         Node::String { .. } => 5,
         Node::WString { .. } | Node::Enum { .. } => 4,
         Node::Fixed { digits, .. } => packed_size(*digits) as u32,
+        // A boolean, and at least null.
+        Node::Named {
+            kind: Kind::AbstractInterface,
+            ..
+        } => 5,
         // An object reference: a type id and a count of profiles.
         Node::Named { .. } => 9,
         _ => 0,
@@ -76,7 +81,13 @@ fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result
     let size = match &nodes[index as usize] {
         // A sequence may hold what contains it; its elements are measured on their own turn.
         Node::Sequence { .. } | Node::Recursive { .. } => 4,
-        Node::Value { .. } | Node::Alias { boxed: true, .. } => 4,
+        Node::Value { base, .. } => {
+            require_base(nodes, *base)?;
+            // Nothing of it counts, but a chain of bases has to end.
+            visit(nodes, marks, *base, depth + 1)?;
+            4
+        }
+        Node::Alias { boxed: true, .. } => 4,
         Node::Array { len: 0, .. } => return Err(DecodeFact::TypeCodeMisplaced),
         Node::Array { element, len } => part(*element)?.saturating_mul(*len),
         Node::Alias { content, .. } => part(*content)?,
@@ -110,14 +121,41 @@ fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result
     Ok(size)
 }
 
-/// Sequences whose elements take no octets, which `sizes` cannot see while it measures.
-pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), DecodeFact> {
-    let empty = nodes.iter().any(
-        |node| matches!(node, Node::Sequence { element, .. } if sizes[*element as usize] == 0),
-    );
-    if empty {
-        Err(DecodeFact::TypeCodeMisplaced)
-    } else {
-        Ok(())
+/// A value type's base is a value type, or nothing.
+fn require_base(nodes: &[Node], base: u32) -> Result<(), DecodeFact> {
+    match &nodes[base as usize] {
+        Node::Value { .. } | Node::Simple(Kind::Null) | Node::Recursive { .. } => Ok(()),
+        _ => Err(DecodeFact::TypeCodeMisplaced),
     }
+}
+
+/// Sequences and values of parts that take no octets, which `sizes` cannot see while it measures.
+pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), DecodeFact> {
+    let is_empty = |part: u32| sizes[part as usize] == 0;
+    let empty = nodes.iter().any(|node| match node {
+        Node::Sequence { element, .. } => is_empty(*element),
+        Node::Alias {
+            boxed: true,
+            content,
+            ..
+        } => is_empty(*content),
+        Node::Value { members, .. } => members.iter().any(|member| is_empty(member.node)),
+        _ => false,
+    });
+    if empty {
+        return Err(DecodeFact::TypeCodeMisplaced);
+    }
+    let base = |node: &&Node| match node {
+        Node::Value { base, .. } => Some(&nodes[*base as usize]),
+        _ => None,
+    };
+    let bases = |node| std::iter::successors(Some(node), base).take(VALUE_BASES_MAX + 2);
+    // The last one is `null`, which is no base.
+    if nodes
+        .iter()
+        .any(|node| bases(node).count() > VALUE_BASES_MAX + 1)
+    {
+        return Err(DecodeFact::NestingTooDeep);
+    }
+    Ok(())
 }

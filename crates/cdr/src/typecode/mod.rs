@@ -9,11 +9,13 @@ mod kind;
 mod measure;
 mod node;
 pub(crate) mod parse;
+mod valuetype;
 pub(crate) mod write;
 
 pub use kind::Kind;
 pub use node::{Case, Member};
 pub(crate) use node::{Node, UnionCase};
+pub use valuetype::{ValueMember, ValueModifier};
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub(crate) struct Arena {
     nodes: Vec<Node>,
     /// Fewest octets a value of each node takes, without padding; saturating.
     sizes: Vec<u32>,
+    /// Whether one of them is of values that may be null, shared or of a derived type.
+    holds_values: bool,
 }
 
 impl TypeCode {
@@ -176,6 +180,24 @@ impl TypeCode {
 }
 
 impl Arena {
+    fn new(nodes: Vec<Node>, sizes: Vec<u32>) -> Self {
+        let holds_values = nodes.iter().any(Node::is_of_values);
+        Self {
+            nodes,
+            sizes,
+            holds_values,
+        }
+    }
+
+    /// Whether values of it, `any` within left aside, may hold values of value types.
+    pub(crate) const fn holds_values(&self) -> bool {
+        self.holds_values
+    }
+
+    pub(crate) const fn len(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
     pub(crate) fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]
     }

@@ -148,6 +148,19 @@ impl Node {
         }
     }
 
+    /// Whether its values may be null, shared or of a derived type.
+    pub(crate) const fn is_of_values(&self) -> bool {
+        matches!(
+            self,
+            Self::Value { .. }
+                | Self::Alias { boxed: true, .. }
+                | Self::Named {
+                    kind: Kind::AbstractInterface,
+                    ..
+                }
+        )
+    }
+
     pub(crate) const fn member_count(&self) -> usize {
         match self {
             Self::Struct { members, .. } | Self::Value { members, .. } => members.len(),

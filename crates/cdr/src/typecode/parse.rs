@@ -35,10 +35,7 @@ impl<'a> Parse<'a> for TypeCode {
         let sizes = measure::sizes(&parser.nodes).map_err(wrong)?;
         measure::check_elements(&parser.nodes, &sizes).map_err(wrong)?;
         Ok(Self {
-            arena: Arc::new(Arena {
-                nodes: parser.nodes,
-                sizes,
-            }),
+            arena: Arc::new(Arena::new(parser.nodes, sizes)),
             root,
         })
     }

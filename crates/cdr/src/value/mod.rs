@@ -6,7 +6,9 @@ mod write;
 
 pub use crate::walk::{copy_value, skip_value};
 pub use path::{MemberPath, PathError};
+pub(crate) use read::read_kept;
 pub use read::{read_value, read_value_into};
+pub(crate) use write::write_kept;
 pub use write::write_value;
 
 use crate::limits::VALUE_PARTS_MAX;
@@ -64,8 +66,20 @@ pub enum Value {
     Any(Any),
     /// `TypeCode`.
     TypeCode(TypeCode),
-    /// An object reference.
+    /// An object reference, of an abstract interface too.
     Reference(Reference),
+    /// A value of a value type, a boxed value, or one in place of an abstract interface; none is null. What several places share stands at each
+    /// of them.
+    Valuetype(Option<Box<Instance>>),
+}
+
+/// What a value of a value type consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// Repository id of its type: the declared one, or one derived from that which the same TypeCode describes.
+    pub type_id: String,
+    /// Its members, those of its bases first; of a boxed value, that.
+    pub state: Vec<Value>,
 }
 
 /// An object reference as it travels; nil has no profiles.
@@ -78,11 +92,12 @@ pub struct Reference {
 }
 
 impl Value {
-    /// The value of a type in which every number is 0, every text and sequence empty, every enumerator the first and every union at its
-    /// first case.
+    /// The value of a type in which every number is 0, every text and sequence empty, every enumerator the first, every union at its
+    /// first case, every reference nil and every value of a value type null.
     ///
     /// # Errors
-    /// [`EncodeError::MessageTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts, [`EncodeError::TypeUnsupported`] for value types.
+    /// [`EncodeError::MessageTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts, [`EncodeError::TypeUnsupported`] for types without
+    /// values: native ones and local interfaces.
     pub fn default_for(type_code: &TypeCode) -> Result<Self, EncodeError> {
         let mut parts = VALUE_PARTS_MAX;
         default_of(type_code.arena(), type_code.root(), &mut parts)
@@ -179,9 +194,10 @@ fn default_of(arena: &Arena, index: u32, parts: &mut usize) -> Result<Value, Enc
             None => Value::Union(0, None),
         },
         Node::Named {
-            kind: Kind::Objref | Kind::Component | Kind::Home,
+            kind: Kind::Objref | Kind::Component | Kind::Home | Kind::AbstractInterface,
             ..
         } => Value::Reference(Reference::default()),
+        Node::Value { .. } | Node::Alias { boxed: true, .. } => Value::Valuetype(None),
         _ => return Err(EncodeError::TypeUnsupported),
     })
 }

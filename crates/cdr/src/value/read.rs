@@ -1,12 +1,16 @@
 //! Octets to trees.
 
-use super::{Reference, Value, is_octets};
+use super::{Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
 use crate::limits::VALUE_PARTS_MAX;
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Node};
-use crate::walk::{check_bound, read_selector, select};
-use crate::{Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString};
+use crate::walk::values::{NULL_TAG, WITHOUT_TAG, id_text};
+use crate::walk::{check_bound, keep_value, read_selector, select, skip_value};
+use crate::{
+    Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,
+    TypeCode, WString, Writer,
+};
 
 /// Reads a value of this type.
 ///
@@ -27,16 +31,41 @@ pub fn read_value_into(
     value: &mut Value,
     r: &mut Reader<'_>,
 ) -> Result<(), DecodeError> {
-    Reading {
-        arena: type_code.arena(),
-        parts_left: VALUE_PARTS_MAX,
+    if type_code.arena().holds_values() {
+        let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets).with_codec(codec);
+        // What is wrong with the octets is found here.
+        skip_value(type_code, &mut r.clone())?;
+        keep_value(type_code, r, &mut w).map_err(|_| r.error(DecodeFact::ValueTooLarge))?;
+        let mut kept = Reader::new(&octets, ByteOrder::NATIVE).with_codec(codec);
+        return Reading::of(type_code).read(type_code.root(), value, &mut kept);
     }
-    .read(type_code.root(), value, r)
+    Reading::of(type_code).read(type_code.root(), value, r)
+}
+
+/// As [`read_value`], of octets in the form in which an [`Any`] keeps them.
+pub(crate) fn read_kept(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
+    let mut value = Value::Nothing;
+    Reading::of(type_code).read(type_code.root(), &mut value, r)?;
+    Ok(value)
 }
 
 struct Reading<'t> {
     arena: &'t Arena,
     parts_left: usize,
+    /// Where the values begin that are being read.
+    open: Vec<usize>,
+}
+
+impl<'t> Reading<'t> {
+    fn of(type_code: &'t TypeCode) -> Self {
+        Self {
+            arena: type_code.arena(),
+            parts_left: VALUE_PARTS_MAX,
+            open: Vec::new(),
+        }
+    }
 }
 
 impl Reading<'_> {
@@ -70,7 +99,7 @@ impl Reading<'_> {
                 kind: Kind::Objref | Kind::Component | Kind::Home,
                 ..
             } => self.reference(r)?,
-            node => return r.nested(|r| self.constructed(node, value, r)),
+            _ => return r.nested(|r| self.constructed(index, value, r)),
         };
         Ok(())
     }
@@ -83,11 +112,11 @@ impl Reading<'_> {
 
     fn constructed(
         &mut self,
-        node: &Node,
+        index: u32,
         value: &mut Value,
         r: &mut Reader<'_>,
     ) -> Result<(), DecodeError> {
-        match node {
+        match self.arena.node(index) {
             Node::Alias {
                 boxed: false,
                 content,
@@ -132,7 +161,60 @@ impl Reading<'_> {
                 };
                 Ok(())
             }
+            Node::Named {
+                kind: Kind::AbstractInterface,
+                ..
+            } => {
+                *value = if bool::parse(r)? {
+                    self.reference(r)?
+                } else {
+                    Value::Valuetype(self.instance(index, r)?)
+                };
+                Ok(())
+            }
+            Node::Value { .. } | Node::Alias { boxed: true, .. } => {
+                *value = Value::Valuetype(self.instance(index, r)?);
+                Ok(())
+            }
             _ => Err(r.error(DecodeFact::TypeUnsupported)),
+        }
+    }
+
+    /// A value of a value type: null, at another place, or here.
+    fn instance(
+        &mut self,
+        formal: u32,
+        r: &mut Reader<'_>,
+    ) -> Result<Option<Box<Instance>>, DecodeError> {
+        r.align(4);
+        let start = r.position();
+        match r.read_u32()? {
+            NULL_TAG => Ok(None),
+            WITHOUT_TAG => {
+                let from = r.position();
+                let there = from as i64 + i64::from(i32::parse(r)?);
+                let there = usize::try_from(there).unwrap_or(usize::MAX);
+                if self.open.contains(&there) {
+                    return Err(r.error(DecodeFact::ValueCyclic));
+                }
+                self.take_parts(1, r)?;
+                let mut there = r.at_position(there);
+                there.nested(|r| self.instance(formal, r))
+            }
+            _ => {
+                let id = String::from_utf8_lossy(id_text(r)?).into_owned();
+                let found = self.arena.find_value(formal, &id);
+                let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
+                self.open.push(start);
+                let mut state = Vec::new();
+                for part in self.arena.parts(found) {
+                    let mut value = Value::Nothing;
+                    self.read(part, &mut value, r)?;
+                    state.push(value);
+                }
+                self.open.pop();
+                Ok(Some(Box::new(Instance { type_id: id, state })))
+            }
         }
     }
 

@@ -3,14 +3,28 @@
 use super::{Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
-use crate::walk::{is_enumerator, select};
-use crate::{EncodeError, TypeCode, WString, Write, Writer};
+use crate::walk::values::{FIRST_TAG, NULL_TAG, ONE_ID, has_state};
+use crate::walk::{copy_value, is_enumerator, select};
+use crate::{Any, EncodeError, TypeCode, WString, Write, Writer};
 
 /// Writes a value of this type.
 ///
 /// # Errors
 /// [`EncodeError::TypeMismatch`] where the value is not of the type, and those of the values.
 pub fn write_value(
+    type_code: &TypeCode,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    if type_code.arena().holds_values() {
+        let kept = Any::from_dynamic(type_code, value)?;
+        return copy_value(type_code, &mut kept.reader(), w);
+    }
+    write_kept(type_code, value, w)
+}
+
+/// As [`write_value`], in the form in which an [`Any`] keeps its octets.
+pub(crate) fn write_kept(
     type_code: &TypeCode,
     value: &Value,
     w: &mut Writer<'_>,
@@ -36,10 +50,23 @@ fn write(arena: &Arena, index: u32, value: &Value, w: &mut Writer<'_>) -> Result
             kind: Kind::Objref | Kind::Component | Kind::Home,
             ..
         } => write_reference(value, w),
-        Node::Value { .. }
-        | Node::Named { .. }
-        | Node::Alias { boxed: true, .. }
-        | Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
+        Node::Value { .. } | Node::Alias { boxed: true, .. } => {
+            write_instance(arena, index, value, w)
+        }
+        Node::Named {
+            kind: Kind::AbstractInterface,
+            ..
+        } => match value {
+            Value::Reference(_) => {
+                true.write(w)?;
+                write_reference(value, w)
+            }
+            _ => {
+                false.write(w)?;
+                write_instance(arena, index, value, w)
+            }
+        },
+        Node::Named { .. } | Node::Recursive { .. } => Err(EncodeError::TypeUnsupported),
     }
 }
 
@@ -54,7 +81,7 @@ fn write_leaf(node: &Node, value: &Value, w: &mut Writer<'_>) -> Result<(), Enco
             WString(text.clone()).write(w)
         }
         (Node::Fixed { digits, .. }, Value::Fixed(units)) => {
-            if units.unsigned_abs() >= 10_u128.pow(u32::from(*digits)) {
+            if units.unsigned_abs() >= 10_u128.saturating_pow(u32::from(*digits)) {
                 return Err(EncodeError::BoundExceeded);
             }
             write_packed(*units, *digits, w)
@@ -156,6 +183,35 @@ fn write_parts(
         }
         _ => Err(EncodeError::TypeMismatch),
     }
+}
+
+/// A value where one of the type `formal` is declared.
+fn write_instance(
+    arena: &Arena,
+    formal: u32,
+    value: &Value,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let Value::Valuetype(value) = value else {
+        return Err(EncodeError::TypeMismatch);
+    };
+    let Some(instance) = value else {
+        return w.write_u32(NULL_TAG);
+    };
+    let actual = arena.find_value(formal, &instance.type_id);
+    let actual = actual.filter(|actual| arena.takes(formal, *actual));
+    let actual = actual.ok_or(EncodeError::TypeMismatch)?;
+    if !has_state(arena.node(actual)) {
+        return Err(EncodeError::TypeUnsupported);
+    }
+    w.write_u32(FIRST_TAG | ONE_ID)?;
+    instance.type_id.write(w)?;
+    let parts = arena.parts(actual);
+    if parts.len() != instance.state.len() {
+        return Err(EncodeError::TypeMismatch);
+    }
+    let mut parts = parts.iter().zip(&instance.state);
+    parts.try_for_each(|(node, value)| write(arena, *node, value, w))
 }
 
 fn write_reference(value: &Value, w: &mut Writer<'_>) -> Result<(), EncodeError> {

@@ -1,7 +1,7 @@
 //! Types and values at random.
 
-use deckwatch_cdr::typecode::{Case, Member};
-use deckwatch_cdr::value::{Reference, Value};
+use deckwatch_cdr::typecode::{Case, Member, ValueMember, ValueModifier};
+use deckwatch_cdr::value::{Instance, Reference, Value};
 use deckwatch_cdr::{Any, Char, TypeCode};
 use proptest::prelude::*;
 
@@ -67,9 +67,43 @@ pub(crate) fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
             inner
                 .clone()
                 .prop_map(|(code, _)| (TypeCode::meta(), Value::TypeCode(code))),
-            (inner, any::<bool>()).prop_map(|((code, value), first)| union(&code, value, first)),
+            (inner.clone(), any::<bool>())
+                .prop_map(|((code, value), first)| union(&code, value, first)),
+            (prop::collection::vec(inner.clone(), 0..4), any::<u8>())
+                .prop_map(|(parts, form)| valuetype(&parts, form)),
+            (inner, any::<bool>()).prop_map(|((code, value), is_null)| {
+                let boxed = TypeCode::value_box("IDL:Box:1.0", "Box", &code);
+                (boxed, instance("IDL:Box:1.0", vec![value], is_null))
+            }),
         ]
     })
+}
+
+/// A value type with the first half of the members in its base; null, truncatable, in place of an abstract interface, as the bits of `form` say.
+fn valuetype(parts: &[(TypeCode, Value)], form: u8) -> (TypeCode, Value) {
+    let members: Vec<_> = parts
+        .iter()
+        .map(|(type_code, _)| ValueMember {
+            name: "m",
+            type_code,
+            is_public: form & 1 == 0,
+        })
+        .collect();
+    let (of_base, own) = members.split_at(members.len() / 2);
+    let modifier = if form & 2 == 0 {
+        ValueModifier::Truncatable
+    } else {
+        ValueModifier::None
+    };
+    let base = TypeCode::value("IDL:B:1.0", "B", ValueModifier::None, None, of_base);
+    let code = TypeCode::value("IDL:V:1.0", "V", modifier, Some(&base), own);
+    let state = parts.iter().map(|(_, value)| value.clone()).collect();
+    (code, instance("IDL:V:1.0", state, form & 12 == 0))
+}
+
+fn instance(type_id: &str, state: Vec<Value>, is_null: bool) -> Value {
+    let type_id = type_id.to_owned();
+    Value::Valuetype((!is_null).then(|| Box::new(Instance { type_id, state })))
 }
 
 fn structure(parts: Vec<(TypeCode, Value)>) -> (TypeCode, Value) {

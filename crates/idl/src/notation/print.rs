@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::Value;
+use deckwatch_cdr::value::{Instance, Value};
 use deckwatch_cdr::{TypeCode, fixed_text};
 
 use super::Notation;
@@ -219,6 +219,8 @@ pub(super) fn print(
             ])
         }
         Value::TypeCode(code) => Printed::quoted(&notation.type_text(code)),
+        Value::Valuetype(None) => Printed::plain("null"),
+        Value::Valuetype(Some(instance)) => valuetype(notation, &plain, instance)?,
         Value::Reference(reference) if reference.profiles.is_empty() => Printed::Leaf {
             text: "nil".to_owned(),
             json: "null".to_owned(),
@@ -250,6 +252,26 @@ fn union(
         let case = case_of(plain, number).and_then(|index| plain.member_type(index));
         let case = case.ok_or_else(|| mismatch(plain))?;
         members.push(("value".to_owned(), print(notation, &case, part)?));
+    }
+    Ok(Printed::Members(members))
+}
+
+/// `{valuetype: "repository id", member: value}`; of a boxed value `{valuetype: "repository id", value: value}`.
+fn valuetype(
+    notation: &Notation<'_>,
+    plain: &TypeCode,
+    instance: &Instance,
+) -> Result<Printed, String> {
+    let own = plain.find_value(&instance.type_id);
+    let own = own.ok_or_else(|| mismatch(plain))?;
+    let mut members = vec![("valuetype".to_owned(), Printed::quoted(&instance.type_id))];
+    for ((name, member), part) in own.state().iter().zip(&instance.state) {
+        let name = if own.kind() == Kind::ValueBox {
+            "value"
+        } else {
+            name
+        };
+        members.push((name.to_owned(), print(notation, member, part)?));
     }
     Ok(Printed::Members(members))
 }

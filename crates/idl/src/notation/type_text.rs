@@ -104,7 +104,9 @@ impl Writing<'_> {
                 self.out.push(' ');
                 self.content(code);
             }
-            Kind::Objref => self.head(code),
+            Kind::Objref | Kind::Value | Kind::ValueBox | Kind::AbstractInterface => {
+                self.head(code)
+            }
             kind => self.out.push_str(kind.idl_name()),
         }
     }

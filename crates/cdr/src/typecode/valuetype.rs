@@ -1,0 +1,233 @@
+//! TypeCodes of value types, boxed values and the other kinds that only they bring (CORBA 3.3 part 1, clause 8.11.3).
+
+use super::build::Builder;
+use super::node::Field;
+use super::{Arena, Kind, Node, TypeCode};
+
+/// What a value type's declaration says of it. The number is the one on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum ValueModifier {
+    /// Neither of the others (VM_NONE).
+    None = 0,
+    /// Its state is written by code of the user's (VM_CUSTOM).
+    Custom = 1,
+    /// It has no state and no values of its own (VM_ABSTRACT).
+    Abstract = 2,
+    /// Its values may be read as values of its base (VM_TRUNCATABLE).
+    Truncatable = 3,
+}
+
+impl ValueModifier {
+    /// The modifier of a number on the wire.
+    #[must_use]
+    pub const fn from_number(number: i16) -> Option<Self> {
+        Some(match number {
+            0 => Self::None,
+            1 => Self::Custom,
+            2 => Self::Abstract,
+            3 => Self::Truncatable,
+            _ => return None,
+        })
+    }
+}
+
+/// A member of a value type, to build one of.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueMember<'m> {
+    /// The member's name.
+    pub name: &'m str,
+    /// The member's type.
+    pub type_code: &'m TypeCode,
+    /// Whether it is `public`.
+    pub is_public: bool,
+}
+
+impl TypeCode {
+    /// A value type (create_value_tc): its concrete base where it has one, and the members that the base has not. Members that are
+    /// [`TypeCode::recursive`] of the same id become this type.
+    #[must_use]
+    pub fn value(
+        id: &str,
+        name: &str,
+        modifier: ValueModifier,
+        base: Option<&Self>,
+        members: &[ValueMember<'_>],
+    ) -> Self {
+        let mut builder = Builder::default();
+        let base = builder.take(base.unwrap_or(&Self::null()));
+        let fields = members.iter().map(|member| Field {
+            name: member.name.into(),
+            node: builder.take(member.type_code),
+        });
+        let members_of = fields.collect();
+        let visibility = members.iter().map(|member| i16::from(member.is_public));
+        builder.finish(Node::Value {
+            kind: Kind::Value,
+            id: id.into(),
+            name: name.into(),
+            modifier: modifier as i16,
+            base,
+            members: members_of,
+            visibility: visibility.collect(),
+        })
+    }
+
+    /// A boxed value (create_value_box_tc).
+    #[must_use]
+    pub fn value_box(id: &str, name: &str, boxed: &Self) -> Self {
+        let mut builder = Builder::default();
+        let content = builder.take(boxed);
+        builder.finish(Node::Alias {
+            boxed: true,
+            id: id.into(),
+            name: name.into(),
+            content,
+        })
+    }
+
+    /// An abstract interface (create_abstract_interface_tc).
+    #[must_use]
+    pub fn abstract_interface(id: &str, name: &str) -> Self {
+        Self::named(Kind::AbstractInterface, id, name)
+    }
+
+    /// A local interface (create_local_interface_tc). It has no values that travel.
+    #[must_use]
+    pub fn local_interface(id: &str, name: &str) -> Self {
+        Self::named(Kind::LocalInterface, id, name)
+    }
+
+    /// A native type (create_native_tc). It has no values that travel.
+    #[must_use]
+    pub fn native(id: &str, name: &str) -> Self {
+        Self::named(Kind::Native, id, name)
+    }
+
+    fn named(kind: Kind, id: &str, name: &str) -> Self {
+        Builder::default().finish(Node::Named {
+            kind,
+            id: id.into(),
+            name: name.into(),
+        })
+    }
+
+    /// What a value type's declaration says of it (type_modifier); none for other types, and for numbers that are no modifier.
+    #[must_use]
+    pub fn type_modifier(&self) -> Option<ValueModifier> {
+        match self.node() {
+            Node::Value { modifier, .. } => ValueModifier::from_number(*modifier),
+            _ => None,
+        }
+    }
+
+    /// A value type's base with state (concrete_base_type); none where it has none.
+    #[must_use]
+    pub fn concrete_base_type(&self) -> Option<Self> {
+        match self.node() {
+            Node::Value { .. } => self.arena().base(self.root()).map(|base| self.at(base)),
+            _ => None,
+        }
+    }
+
+    /// Whether a value type's member is `public` (member_visibility).
+    #[must_use]
+    pub fn member_is_public(&self, index: usize) -> Option<bool> {
+        match self.node() {
+            Node::Value { visibility, .. } => visibility.get(index).map(|number| *number != 0),
+            _ => None,
+        }
+    }
+
+    /// Names and types of all that makes up the state of a value type's values: the members of its bases first; of a boxed value its one
+    /// value, without a name. Nothing for other types.
+    #[must_use]
+    pub fn state(&self) -> Vec<(&str, Self)> {
+        let names = self.arena().chain(self.root()).into_iter().rev();
+        let names = names.flat_map(|index| match self.arena().node(index) {
+            Node::Value { members, .. } => members.iter(),
+            _ => [].iter(),
+        });
+        let names = names.map(|member| &*member.name).chain([""]);
+        let parts = self.arena().parts(self.root()).into_iter();
+        names.zip(parts.map(|part| self.at(part))).collect()
+    }
+
+    /// The value type or boxed value of this repository id, where it is this one or is part of its description.
+    #[must_use]
+    pub fn find_value(&self, id: &str) -> Option<Self> {
+        let found = self.arena().find_value(self.root(), id)?;
+        Some(self.at(found))
+    }
+}
+
+/// Which values a place takes that is declared as one of these.
+impl Arena {
+    /// The base with state of a value type.
+    pub(crate) fn base(&self, index: u32) -> Option<u32> {
+        match self.node(index) {
+            Node::Value { base, .. } => {
+                let base = self.unaliased(*base);
+                matches!(self.node(base), Node::Value { .. }).then_some(base)
+            }
+            _ => None,
+        }
+    }
+
+    /// A value type and its bases with state. The chain ends: `measure` refused an endless one.
+    fn chain(&self, index: u32) -> Vec<u32> {
+        std::iter::successors(Some(index), |at| self.base(*at)).collect()
+    }
+
+    /// The types of what a value consists of: the members of its bases first, or the boxed value.
+    pub(crate) fn parts(&self, index: u32) -> Vec<u32> {
+        if let Node::Alias {
+            boxed: true,
+            content,
+            ..
+        } = self.node(index)
+        {
+            return vec![*content];
+        }
+        let chain = self.chain(index).into_iter().rev();
+        let members = chain.flat_map(|index| match self.node(index) {
+            Node::Value { members, .. } => members.iter(),
+            _ => [].iter(),
+        });
+        members.map(|member| member.node).collect()
+    }
+
+    /// Whether values of `actual` may stand where `formal` is declared.
+    pub(crate) fn takes(&self, formal: u32, actual: u32) -> bool {
+        match self.node(formal) {
+            Node::Named { .. } => matches!(self.node(actual), Node::Value { .. }),
+            // What an abstract base or ValueBase is inherited by is not in a TypeCode.
+            Node::Value { modifier, id, .. }
+                if *modifier == ValueModifier::Abstract as i16 || **id == *VALUE_BASE_ID =>
+            {
+                true
+            }
+            Node::Value { id, .. } => {
+                let chain = self.chain(actual);
+                let is_it =
+                    |at: &u32| *at == formal || (!id.is_empty() && self.node(*at).id() == Some(id));
+                chain.iter().any(is_it)
+            }
+            _ => formal == actual || self.node(actual).id() == self.node(formal).id(),
+        }
+    }
+
+    /// The value type or boxed value of this id: `first` where it is that, else the first in the arena.
+    pub(crate) fn find_value(&self, first: u32, id: &str) -> Option<u32> {
+        let is_it = |index: &u32| {
+            let node = self.node(*index);
+            matches!(node, Node::Value { .. } | Node::Alias { boxed: true, .. })
+                && node.id() == Some(id)
+        };
+        let first = Some(first).filter(is_it);
+        first.or_else(|| (0..self.len()).find(is_it))
+    }
+}
+
+/// The repository id of the base of all value types.
+pub(crate) const VALUE_BASE_ID: &str = "IDL:omg.org/CORBA/ValueBase:1.0";

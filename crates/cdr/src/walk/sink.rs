@@ -1,0 +1,206 @@
+//! Where the parts of a walked value go: nowhere, or into a writer.
+
+use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
+use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, WITHOUT_TAG};
+use crate::{EncodeError, Reader, Write, Writer};
+use std::collections::HashMap;
+
+/// Where a walk's parts go.
+pub(super) trait Sink {
+    /// `octets` are values of `size` octets each, aligned to at most 8, in the byte order of `r`.
+    fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError>;
+    /// A value that is written as it is.
+    fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError>;
+    /// A union's discriminator.
+    fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError>;
+    /// A value of a value type begins; where it does is what [`Sink::again`] is told.
+    fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError>;
+    /// The value that began last ends.
+    fn end(&mut self) -> Result<(), EncodeError>;
+    /// The value that began there, once more.
+    fn again(&mut self, there: usize) -> Result<(), EncodeError>;
+    /// An `any` within begins; gives what [`Sink::end_any`] is told.
+    fn begin_any(&mut self) -> Around;
+    /// The `any` ends.
+    fn end_any(&mut self, around: Around);
+}
+
+pub(super) struct Nowhere;
+
+impl Sink for Nowhere {
+    fn numbers(&mut self, _: usize, _: &[u8], _: &Reader<'_>) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn put(&mut self, _: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn discriminator(&mut self, _: Kind, _: i64) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn begin(&mut self, _: &Arena, _: u32) -> Result<usize, EncodeError> {
+        Ok(0)
+    }
+    fn end(&mut self) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn again(&mut self, _: usize) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn begin_any(&mut self) -> Around {
+        Around::default()
+    }
+    fn end_any(&mut self, _: Around) {}
+}
+
+/// A writer, and how values of value types are written to it.
+pub(super) struct Output<'w, 'b> {
+    w: &'w mut Writer<'b>,
+    around: Around,
+    /// Values in chunks that have begun and not ended.
+    level: u32,
+    /// Where the size of the open chunk stands.
+    chunk: Option<usize>,
+}
+
+/// What is so within one `any`.
+#[derive(Default)]
+pub(super) struct Around {
+    /// Values that may be read as their base come in chunks, as they travel; else none does, as they are kept.
+    is_chunking: bool,
+    /// Where the repository id of a type stands that was written.
+    ids: HashMap<u32, usize>,
+}
+
+impl<'w, 'b> Output<'w, 'b> {
+    pub(super) fn new(w: &'w mut Writer<'b>, is_chunking: bool) -> Self {
+        Self {
+            w,
+            around: Around {
+                is_chunking,
+                ids: HashMap::new(),
+            },
+            level: 0,
+            chunk: None,
+        }
+    }
+
+    /// Opens a chunk where there has to be one.
+    fn open(&mut self) -> Result<(), EncodeError> {
+        if self.level > 0 && self.chunk.is_none() {
+            self.w.write_u32(0)?;
+            self.chunk = Some(self.w.position() - 4);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(at) = self.chunk.take() {
+            let size = self.w.position() - at - 4;
+            self.w.patch_u32(at, size as u32);
+        }
+    }
+}
+
+impl Sink for Output<'_, '_> {
+    fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError> {
+        if octets.is_empty() {
+            return Ok(());
+        }
+        self.open()?;
+        let w = &mut *self.w;
+        w.align(size.min(8))?;
+        let is_swapped = size != 1 && w.order() != r.order();
+        if !is_swapped && (size == 1 || w.stands_together(octets.len())) {
+            return w.write_octets(octets);
+        }
+        octets.chunks_exact(size).try_for_each(|number| {
+            let mut kept = [0; 16];
+            let kept = &mut kept[..size];
+            kept.copy_from_slice(number);
+            if is_swapped {
+                kept.reverse();
+            }
+            w.align(size.min(8))?;
+            w.write_octets(kept)
+        })
+    }
+
+    fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
+        self.open()?;
+        value.write(self.w)
+    }
+
+    fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError> {
+        self.open()?;
+        write_discriminator(kind, number, self.w)
+    }
+
+    fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
+        self.close();
+        let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
+        let in_chunks =
+            self.level > 0 || (self.around.is_chunking && is_truncatable(arena.node(node)));
+        self.level += u32::from(in_chunks);
+        let chunked = if in_chunks { CHUNKED } else { 0 };
+        // The type, and what values of it may be read as instead.
+        let base = |node: &u32| {
+            let base = is_truncatable(arena.node(*node)).then(|| arena.base(*node));
+            base.flatten()
+        };
+        let types = || std::iter::successors(Some(node), base);
+        let count = if in_chunks { types().count() } else { 1 };
+        let form = if count > 1 { ID_LIST } else { ONE_ID };
+        self.w.write_u32(FIRST_TAG | form | chunked)?;
+        let start = self.w.position() - 4;
+        if count > 1 {
+            self.w.write_count(count)?;
+        }
+        for index in types().take(count) {
+            if let Some(there) = self.around.ids.get(&index) {
+                write_indirection(*there, self.w)?;
+                continue;
+            }
+            let id = arena.node(index).id().unwrap_or_default();
+            id.write(self.w)?;
+            if id.is_ascii() {
+                // The length, the octets, and the null.
+                let there = self.w.position() - id.len() - 5;
+                self.around.ids.insert(index, there);
+            }
+        }
+        Ok(start)
+    }
+
+    fn end(&mut self) -> Result<(), EncodeError> {
+        if self.level > 0 {
+            self.close();
+            self.w.write_u32(self.level.wrapping_neg())?;
+            self.level -= 1;
+        }
+        Ok(())
+    }
+
+    fn again(&mut self, there: usize) -> Result<(), EncodeError> {
+        self.open()?;
+        write_indirection(there, self.w)
+    }
+
+    fn begin_any(&mut self) -> Around {
+        let inner = Around {
+            is_chunking: true,
+            ids: HashMap::new(),
+        };
+        std::mem::replace(&mut self.around, inner)
+    }
+
+    fn end_any(&mut self, around: Around) {
+        self.around = around;
+    }
+}
+
+fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    w.write_u32(WITHOUT_TAG)?;
+    let offset = there as i64 - w.position() as i64;
+    let offset = i32::try_from(offset).map_err(|_| EncodeError::LengthTooLarge)?;
+    offset.write(w)
+}

@@ -1,0 +1,356 @@
+//! Values of value types on the wire (CORBA 3.3 part 2, clause 9.3.4): their tags, types, chunks, and those that stand for one before.
+
+use super::sink::Sink;
+use super::{Fault, Walk};
+use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use crate::typecode::{Arena, Node, ValueModifier};
+use crate::{DecodeError, DecodeFact, Parse, Reader};
+use std::collections::HashMap;
+
+/// The tag of a value that came before, in front of how far back it stands.
+pub(crate) const WITHOUT_TAG: u32 = u32::MAX;
+/// The tag of no value.
+pub(crate) const NULL_TAG: u32 = 0;
+/// The first of the tags that a value begins with; their lowest bits say how it goes on. Smaller numbers are sizes of chunks.
+pub(crate) const FIRST_TAG: u32 = 0x7fff_ff00;
+const LAST_TAG: u32 = 0x7fff_ffff;
+/// There is a URL where code may be had.
+const CODE_BASE: u32 = 1;
+/// There is one repository id.
+pub(crate) const ONE_ID: u32 = 2;
+/// There is a list of repository ids.
+pub(crate) const ID_LIST: u32 = 6;
+/// The state comes in chunks.
+pub(crate) const CHUNKED: u32 = 8;
+
+/// The types of one TypeCode, and the values that came so far: an indirection stays within its `any`.
+pub(super) struct Scope<'t> {
+    pub(super) arena: &'t Arena,
+    /// Where each value began, where it was written, and its type; ascending.
+    seen: Vec<(usize, usize, u32)>,
+    ids: Option<HashMap<&'t str, u32>>,
+    /// What a list of ids that indirections lead to has told of a declared type; it is not searched again for each of them.
+    resolved: HashMap<(u32, usize), (u32, bool)>,
+}
+
+impl<'t> Scope<'t> {
+    pub(super) fn new(arena: &'t Arena) -> Self {
+        Self {
+            arena,
+            seen: Vec::new(),
+            ids: None,
+            resolved: HashMap::new(),
+        }
+    }
+
+    /// The type of this id that values declared as `formal` may have.
+    fn find(&mut self, formal: u32, id: &str) -> Option<u32> {
+        let arena = self.arena;
+        let found = if arena.node(formal).id() == Some(id) {
+            formal
+        } else {
+            let ids = self.ids.get_or_insert_with(|| {
+                let values = (0..arena.len()).rev();
+                let values = values.filter(|index| has_state(arena.node(*index)));
+                values
+                    .filter_map(|index| Some((arena.node(index).id()?, index)))
+                    .collect()
+            });
+            *ids.get(id)?
+        };
+        let fits = has_state(arena.node(found)) && arena.takes(formal, found);
+        fits.then_some(found)
+    }
+}
+
+/// Whether values of it can be read: what is abstract has none, and what is custom is known to its own code alone.
+pub(crate) const fn has_state(node: &Node) -> bool {
+    match node {
+        Node::Value { modifier, .. } => {
+            *modifier != ValueModifier::Abstract as i16 && *modifier != ValueModifier::Custom as i16
+        }
+        Node::Alias { boxed, .. } => *boxed,
+        _ => false,
+    }
+}
+
+/// Where a walk is within values that come in chunks.
+#[derive(Default)]
+pub(super) struct Chunks {
+    /// Values in chunks that have begun and not ended.
+    level: u32,
+    /// Where the present chunk ends; where there is none, a place that was passed.
+    end: usize,
+    /// The outermost value that an end tag has ended before its turn; 0 for none.
+    ended: u32,
+}
+
+impl Chunks {
+    /// Whether what is read stands in chunks.
+    pub(super) const fn are_there(&self) -> bool {
+        self.level > 0
+    }
+
+    /// Octets left in the present chunk.
+    pub(super) const fn left(&self, r: &Reader<'_>) -> usize {
+        self.end.saturating_sub(r.position())
+    }
+
+    /// Sees to it that what comes next is in a chunk, where there are any.
+    #[inline]
+    pub(super) fn enter(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if self.level == 0 || r.position() < self.end {
+            return Ok(());
+        }
+        if self.open(r)? {
+            Ok(())
+        } else {
+            Err(r.error(DecodeFact::ChunkMalformed))
+        }
+    }
+
+    /// Whether what was read has ended in its chunk.
+    #[inline]
+    pub(super) fn leave(&self, r: &Reader<'_>) -> Result<(), DecodeError> {
+        if self.level > 0 && r.position() > self.end {
+            return Err(r.error(DecodeFact::ChunkMalformed));
+        }
+        Ok(())
+    }
+
+    /// Goes into the next chunk, if one comes next.
+    #[cold]
+    fn open(&mut self, r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+        if self.ended > 0 {
+            return Err(r.error(DecodeFact::ChunkMalformed));
+        }
+        let mut ahead = *r;
+        let size = ahead.read_u32()?;
+        if size == 0 || size >= FIRST_TAG {
+            return Ok(false);
+        }
+        if size as usize > ahead.remaining() {
+            return Err(ahead.error(DecodeFact::LengthExceedsMessage));
+        }
+        r.go_to(ahead);
+        self.end = r.position() + size as usize;
+        Ok(true)
+    }
+
+    /// A value in chunks begins, or one in it ends: there is no chunk.
+    fn none_at(&mut self, r: &Reader<'_>) {
+        self.end = r.position();
+    }
+
+    /// Reads up to the end of the present value. What its type does not know is passed over where it is read as its base.
+    fn finish(&mut self, r: &mut Reader<'_>, is_base: bool) -> Result<(), DecodeError> {
+        let level = self.level;
+        if self.ended > 0 {
+            self.ended = if self.ended == level { 0 } else { self.ended };
+            return Ok(());
+        }
+        let mut depth = level;
+        loop {
+            let left = self.left(r);
+            r.read_octets(left)?;
+            r.align(4);
+            let at = r.position();
+            let malformed = DecodeError::new(DecodeFact::ChunkMalformed, at);
+            let tag = r.read_u32()?;
+            if tag > LAST_TAG {
+                let ended = tag.wrapping_neg();
+                if ended > depth || left > 0 && !is_base {
+                    return Err(malformed);
+                }
+                if ended <= level {
+                    self.ended = if ended < level { ended } else { 0 };
+                    return Ok(());
+                }
+                depth = ended - 1;
+            } else if !is_base {
+                return Err(malformed);
+            } else if tag >= FIRST_TAG {
+                Header::read(tag, r)?;
+                if tag & CHUNKED == 0 {
+                    return Err(malformed);
+                }
+                depth += 1;
+            } else {
+                // A chunk, or 0: no value.
+                r.read_octets(tag as usize)?;
+            }
+            self.none_at(r);
+        }
+    }
+}
+
+/// What stands between a value's tag and its state.
+struct Header<'a> {
+    /// How many repository ids there are, the value's own first, and where they stand.
+    ids: (usize, Reader<'a>),
+    /// Whether an indirection leads to their list.
+    is_elsewhere: bool,
+}
+
+impl<'a> Header<'a> {
+    fn read(tag: u32, r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        if tag & CODE_BASE != 0 {
+            id_text(r)?;
+        }
+        let before = r.position();
+        let ids = match tag & ID_LIST {
+            0 => (0, *r),
+            ONE_ID => {
+                let there = *r;
+                id_text(r)?;
+                (1, there)
+            }
+            ID_LIST => id_list(r)?,
+            _ => return Err(r.error(DecodeFact::ValueTagUnknown)),
+        };
+        let is_elsewhere = ids.1.position() < before;
+        Ok(Self { ids, is_elsewhere })
+    }
+
+    /// The value's type: the first that is known and may stand where `formal` is declared. Whether it is a base of the value's own.
+    fn resolve(mut self, scope: &mut Scope<'_>, formal: u32) -> Result<(u32, bool), DecodeError> {
+        let (count, there) = &mut self.ids;
+        if *count == 0 && has_state(scope.arena.node(formal)) {
+            return Ok((formal, false));
+        }
+        let place = (formal, there.position());
+        if self.is_elsewhere
+            && let Some(known) = scope.resolved.get(&place)
+        {
+            return Ok(*known);
+        }
+        for index in 0..*count {
+            let id = id_text(there)?;
+            let id = id.get(..VALUE_ID_SIZE_MAX).map_or(id, |_| b"");
+            let id = std::str::from_utf8(id).unwrap_or_default();
+            if let Some(found) = scope.find(formal, id) {
+                let known = (found, index > 0);
+                if self.is_elsewhere {
+                    scope.resolved.insert(place, known);
+                }
+                return Ok(known);
+            }
+        }
+        Err(there.error(DecodeFact::TypeUnsupported))
+    }
+}
+
+/// Where the number stands that is read next, or the indirection to it leads.
+fn direct<'a>(r: &mut Reader<'a>) -> Result<Option<Reader<'a>>, DecodeError> {
+    let mut ahead = *r;
+    if ahead.read_u32()? != WITHOUT_TAG {
+        return Ok(None);
+    }
+    let from = ahead.position();
+    let target = from as i64 + i64::from(i32::parse(&mut ahead)?);
+    let target = usize::try_from(target).ok().filter(|target| *target < from);
+    let target = target.ok_or_else(|| DecodeError::new(DecodeFact::ValueAstray, from))?;
+    r.go_to(ahead);
+    let there = Reader::new(r.whole(), r.order()).with_codec(r.codec());
+    Ok(Some(there.with_origin(target).at_position(target)))
+}
+
+/// A repository id or URL, or the one that an indirection leads to.
+pub(crate) fn id_text<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    match direct(r)? {
+        Some(mut there) => there.read_string_octets(),
+        None => r.read_string_octets(),
+    }
+}
+
+fn id_list<'a>(r: &mut Reader<'a>) -> Result<(usize, Reader<'a>), DecodeError> {
+    let count = |r: &mut Reader<'a>| {
+        let count = r.read_count(5)?;
+        if count == 0 || count > VALUE_IDS_MAX {
+            return Err(r.error(DecodeFact::ValueTagUnknown));
+        }
+        Ok(count)
+    };
+    if let Some(mut there) = direct(r)? {
+        return Ok((count(&mut there)?, there));
+    }
+    let count = count(r)?;
+    let there = *r;
+    (0..count).try_for_each(|_| id_text(r).map(|_| ()))?;
+    Ok((count, there))
+}
+
+impl<S: Sink> Walk<S> {
+    /// A value where one of the type `formal` is declared: none, one that came before, or one that begins here.
+    pub(super) fn valuetype(
+        &mut self,
+        scope: &mut Scope<'_>,
+        formal: u32,
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        // Null and indirections stand in chunks, values between them.
+        let is_inside =
+            self.chunks.are_there() && (r.position() < self.chunks.end || self.chunks.open(r)?);
+        r.align(4);
+        let start = r.position();
+        let tag = r.read_u32()?;
+        match tag {
+            NULL_TAG => {
+                self.settle(is_inside, r)?;
+                Ok(self.sink.put(&NULL_TAG)?)
+            }
+            WITHOUT_TAG => {
+                let from = r.position();
+                let target = from as i64 + i64::from(i32::parse(r)?);
+                self.settle(is_inside, r)?;
+                let known = usize::try_from(target).ok().and_then(|target| {
+                    let known = scope.seen.binary_search_by_key(&target, |seen| seen.0);
+                    known.ok().map(|known| scope.seen[known])
+                });
+                let known = known.filter(|(.., node)| scope.arena.takes(formal, *node));
+                let astray = DecodeError::new(DecodeFact::ValueAstray, from);
+                let (_, there, _) = known.ok_or(astray)?;
+                self.has_met_values = true;
+                Ok(self.sink.again(there)?)
+            }
+            FIRST_TAG..=LAST_TAG if !is_inside => {
+                let header = Header::read(tag, r)?;
+                let (node, is_base) = header.resolve(scope, formal)?;
+                let in_chunks = tag & CHUNKED != 0;
+                if !in_chunks && (is_base || self.chunks.are_there()) {
+                    return Err(DecodeError::new(DecodeFact::ChunkMalformed, start).into());
+                }
+                self.has_met_values = true;
+                self.has_cut_values |= is_base;
+                let there = self.sink.begin(scope.arena, node)?;
+                scope.seen.push((start, there, node));
+                if in_chunks {
+                    self.chunks.level += 1;
+                    self.chunks.none_at(r);
+                }
+                self.state(scope, node, r)?;
+                if in_chunks {
+                    self.chunks.finish(r, is_base)?;
+                    self.chunks.level -= 1;
+                    self.chunks.none_at(r);
+                }
+                Ok(self.sink.end()?)
+            }
+            _ => Err(DecodeError::new(DecodeFact::ValueTagUnknown, start).into()),
+        }
+    }
+
+    /// After null or an indirection, which may stand in a chunk or between chunks.
+    fn settle(&mut self, is_inside: bool, r: &Reader<'_>) -> Result<(), DecodeError> {
+        if is_inside {
+            return self.chunks.leave(r);
+        }
+        self.chunks.none_at(r);
+        Ok(())
+    }
+
+    fn state(&mut self, scope: &mut Scope<'_>, node: u32, r: &mut Reader<'_>) -> Result<(), Fault> {
+        let mut parts = scope.arena.parts(node).into_iter();
+        parts.try_for_each(|part| self.value(scope, part, r))
+    }
+}

@@ -64,6 +64,21 @@ fn a_check_tells_of_every_file_and_makes_nothing() {
     assert!(told.contains("`none.idl`: "), "{told}");
 }
 
+/// As the book has it: no file of the project needs an include path.
+#[test]
+fn every_file_of_the_project_passes_the_check() {
+    let idl = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../idl");
+    for folder in ["omg", "deckwatch"] {
+        let files = std::fs::read_dir(idl.join(folder)).expect("a folder");
+        let files = files.map(|file| file.expect("a file").path());
+        let files: Vec<PathBuf> = files.collect();
+        let mut arguments = vec!["--check"];
+        arguments.extend(files.iter().map(|file| file.to_str().expect("UTF-8")));
+        let checked = deckwatch(&arguments);
+        assert!(checked.status.success(), "{}", text(&checked.stderr));
+    }
+}
+
 #[test]
 fn names_are_listed_for_people_and_for_programs() {
     let nav = "idl/deckwatch/nav.idl";

@@ -94,10 +94,10 @@ impl Any {
         &self.type_code
     }
 
-    /// Octets of the value as it is kept, without its type.
+    /// Octets of memory that it keeps: those of the value, and of its type.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.octets.len()
+        self.octets.len().saturating_add(self.type_code.held())
     }
 
     /// Whether it came with a value of a derived type that its TypeCode does not describe, which was cut down to its base.

@@ -118,6 +118,8 @@ fn is_final(error: &PushConsumerPushError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use deckwatch_cdr::TypeCode;
+    use deckwatch_cdr::value::Value;
 
     #[test]
     fn large_events_give_way_before_the_queue_is_full() {
@@ -131,5 +133,18 @@ mod tests {
         assert_eq!(outlet.queue.len(), kept);
         assert_eq!(counters.read().displaced, 10 - kept as u64);
         assert_eq!(outlet.held.load(Relaxed), kept * event.size());
+    }
+
+    #[test]
+    fn events_of_large_types_give_way_though_their_values_are_small() {
+        const NAME: usize = 16 << 20;
+        let (outlet, counters) = (Outlet::new(256), Counters::default());
+        let long = TypeCode::alias("IDL:Long:1.0", &"x".repeat(NAME), &TypeCode::octet());
+        let event = Any::from_dynamic(&long, &Value::Octet(7)).unwrap();
+        for _ in 0..10 {
+            outlet.offer(&event, &counters);
+        }
+        assert_eq!(outlet.queue.len(), limits::QUEUE_SIZE_MAX / event.size());
+        assert!(outlet.queue.len() * NAME <= limits::QUEUE_SIZE_MAX);
     }
 }

@@ -20,7 +20,10 @@ static SIMPLE: LazyLock<Arc<Arena>> = LazyLock::new(|| {
         })
         .collect();
     let sizes = nodes.iter().map(measure::leaf_size).collect();
-    Arc::new(Arena::new(nodes, sizes))
+    Arc::new(Arena {
+        held: 0,
+        ..Arena::new(nodes, sizes)
+    })
 });
 
 impl TypeCode {

@@ -35,6 +35,8 @@ pub(crate) struct Arena {
     sizes: Vec<u32>,
     /// Whether one of them is of values that may be null, shared or of a derived type.
     holds_values: bool,
+    /// Octets of memory that the nodes take; 0 of those that the program has anyway.
+    held: usize,
 }
 
 impl TypeCode {
@@ -159,6 +161,11 @@ impl TypeCode {
         self.arena.size_min(self.root)
     }
 
+    /// Octets of memory that this type keeps, and with it all types it consists of or is a part of.
+    pub(crate) fn held(&self) -> usize {
+        self.arena.held
+    }
+
     pub(crate) fn node(&self) -> &Node {
         self.arena.node(self.root)
     }
@@ -181,10 +188,12 @@ impl TypeCode {
 
 impl Arena {
     fn new(nodes: Vec<Node>, sizes: Vec<u32>) -> Self {
+        let held = nodes.iter().map(Node::held).sum();
         let holds_values = nodes.iter().any(Node::is_of_values);
         Self {
             nodes,
             sizes,
+            held,
             holds_values,
         }
     }

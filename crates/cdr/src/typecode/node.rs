@@ -123,6 +123,27 @@ impl Node {
         }
     }
 
+    /// Octets of memory it takes.
+    pub(crate) fn held(&self) -> usize {
+        let parts: usize = match self {
+            Self::Struct { members, .. } | Self::Value { members, .. } => {
+                let member = |one: &Field| size_of::<Field>() + one.name.len();
+                members.iter().map(member).sum()
+            }
+            Self::Union { cases, .. } => {
+                let case = |one: &UnionCase| size_of::<UnionCase>() + one.name.len();
+                cases.iter().map(case).sum()
+            }
+            Self::Enum { enumerators, .. } => {
+                let names: usize = enumerators.iter().map(|one| one.len()).sum();
+                size_of_val(&**enumerators) + names
+            }
+            _ => 0,
+        };
+        let names = self.id().map_or(0, str::len) + self.name().map_or(0, str::len);
+        size_of::<Self>() + names + parts
+    }
+
     pub(crate) fn id(&self) -> Option<&str> {
         match self {
             Self::Named { id, .. }

@@ -24,14 +24,15 @@ pub(crate) struct Args {
     /// Bind the channel to this name; contexts on the way are made
     #[arg(long, value_name = "NAME", requires = "names")]
     bind: Option<String>,
-    /// Reference of the naming service
-    #[arg(long, value_name = "REFERENCE")]
+    /// Reference of the naming service, or a file that holds it
+    #[arg(long, value_name = "REFERENCE", requires = "bind")]
     names: Option<String>,
     /// Events that wait for one consumer before the oldest gives way
     #[arg(long, value_name = "COUNT", default_value_t = deckwatch_event::limits::QUEUE_LEN_DEFAULT)]
     queue: usize,
     /// Seconds that one push to a consumer may take
-    #[arg(long, value_name = "SECONDS", default_value_t = deckwatch_event::limits::PUSH_TIMEOUT_DEFAULT.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = deckwatch_event::limits::PUSH_TIMEOUT_DEFAULT.as_secs(),
+        value_parser = clap::value_parser!(u64).range(1..))]
     push_timeout: u64,
 }
 
@@ -49,22 +50,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let channel = EventChannel::start(&orb, options).with_context(out_of_bounds)?;
     if let (Some(name), Some(names)) = (&args.bind, &args.names) {
-        let nobody = || format!("no naming service answers at {names}");
-        let root = orb
-            .string_to_object(names)
-            .with_context(nobody)?
-            .with_context(nobody)?;
+        let names = crate::reference::target(&orb, names)?;
         bind_with_contexts(
-            &NamingContextRef::unchecked_narrow(root),
+            &NamingContextRef::unchecked_narrow(names),
             name,
             channel.reference().object(),
             Existing::Replace,
         )
         .with_context(|| format!("cannot bind {name}"))?;
     }
-    args.serve.serve(&orb, channel.reference().object(), || {
-        channel.is_destroyed()
-    })?;
+    args.serve
+        .serve(&orb, channel.reference().object(), || channel.has_ended())?;
     let counts = channel.counts();
     anstream::eprintln!(
         "events received {}, delivered {}, displaced {}; failed pushes {}, consumers lost {}",

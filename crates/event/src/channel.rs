@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -81,6 +81,7 @@ impl EventChannel {
             consumers: PiMutex::new(0),
             counters: Counters::default(),
             destroyed: AtomicBool::new(false),
+            suppliers_told: AtomicBool::new(false),
         });
         let consumers = Arc::new(ConsumerAdminSkeleton::new(Consumers(shared.clone())));
         let consumers = shared.activate(next_number(), consumers)?;
@@ -109,10 +110,12 @@ impl EventChannel {
         self.shared.counters.read()
     }
 
-    /// Whether a client has destroyed it.
+    /// Whether a client has destroyed it, and each consumer that answers has what waited for it and knows of the end, as each
+    /// such supplier does. A process that ends before takes that from them.
     #[must_use]
-    pub fn is_destroyed(&self) -> bool {
-        self.shared.destroyed.load(Acquire)
+    pub fn has_ended(&self) -> bool {
+        self.shared.suppliers_told.load(Acquire)
+            && *self.shared.consumers.lock("event.consumers") == 0
     }
 }
 
@@ -133,6 +136,8 @@ pub(crate) struct Shared {
     consumers: PiMutex<usize>,
     pub(crate) counters: Counters,
     destroyed: AtomicBool,
+    /// Behind `destroyed`: nobody can connect any more.
+    suppliers_told: AtomicBool,
 }
 
 /// The objects of one channel.
@@ -353,6 +358,7 @@ impl Shared {
         for number in active {
             self.retire(number);
         }
+        let shared = self.own();
         let farewell = move || {
             for reference in suppliers.iter().filter_map(|(_, told)| told.as_ref()) {
                 let hurried = reference
@@ -360,10 +366,15 @@ impl Shared {
                     .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));
                 let _ = PushSupplierRef::unchecked_narrow(hurried).disconnect_push_supplier();
             }
+            shared.suppliers_told.store(true, Release);
         };
-        let _untold_where_there_is_no_thread = std::thread::Builder::new()
+        let telling = std::thread::Builder::new()
             .name("channel-farewell".to_owned())
             .spawn(farewell);
+        if telling.is_err() {
+            // Untold where there is no thread.
+            self.suppliers_told.store(true, Release);
+        }
         Ok(())
     }
 }

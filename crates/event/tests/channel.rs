@@ -402,6 +402,7 @@ fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
     let (server, user) = (serving_orb(), serving_orb());
     let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
     let channel = remote(&served, &server, &user);
+    assert!(!served.has_ended());
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("corbaloc::{}/silent", silent.local_addr().unwrap());

@@ -1,0 +1,100 @@
+//! `deckwatch channel` as its suppliers and consumers see it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deckwatch_cdr::Any;
+use deckwatch_event::cos_event_channel_admin::EventChannelRef;
+use deckwatch_event::cos_event_comm::{
+    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton,
+};
+use deckwatch_orb::{Orb, Servant, SystemException};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Takes an event only when it may, and then says which, or that the channel has ended.
+struct Slow {
+    may: Mutex<Receiver<()>>,
+    taken: Sender<Option<u32>>,
+}
+
+impl PushConsumer for Slow {
+    fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
+        let may = self.may.lock().expect("one event at a time");
+        may.recv_timeout(PATIENCE).expect("leave is given");
+        let number = data.extract::<u32>().expect("an unsigned long");
+        self.taken.send(Some(number)).expect("the test listens");
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&self) -> Result<(), SystemException> {
+        self.taken.send(None).expect("the test listens");
+        Ok(())
+    }
+}
+
+/// Killed when it is dropped, where it has not ended.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _waited = self.0.wait();
+    }
+}
+
+#[test]
+fn who_is_slow_has_all_that_was_sent_before_a_destroyed_channel_ends() {
+    let process = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .args(["channel", "--push-timeout", "60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut process = Process(process);
+    let mut ior = String::new();
+    let said = process.0.stdout.take().expect("a pipe");
+    BufReader::new(said).read_line(&mut ior).expect("a line");
+
+    let builder = Orb::builder().listen("127.0.0.1:0").expect("an endpoint");
+    let orb = builder.build().expect("an ORB");
+    let poa = orb.root_poa().expect("a root adapter");
+    poa.the_poa_manager().activate().expect("active");
+    let (leave, may) = channel();
+    let (taken, takes) = channel();
+    let slow = Slow {
+        may: Mutex::new(may),
+        taken,
+    };
+    let servant: Arc<dyn Servant> = Arc::new(PushConsumerSkeleton::new(slow));
+    let consumer = poa.servant_to_reference(&servant).expect("a reference");
+
+    let object = orb.string_to_object(ior.trim()).expect("an IOR");
+    let served = EventChannelRef::unchecked_narrow(object.expect("not nil"));
+    let admin = served.for_consumers().expect("an answer").expect("one");
+    let proxy = admin.obtain_push_supplier().expect("an answer");
+    let consumer = PushConsumerRef::unchecked_narrow(consumer);
+    let connected = proxy.expect("one").connect_push_consumer(Some(&consumer));
+    connected.expect("connected");
+    let admin = served.for_suppliers().expect("an answer").expect("one");
+    let supplier = admin.obtain_push_consumer().expect("an answer");
+    let supplier = supplier.expect("one");
+    supplier.connect_push_supplier(None).expect("connected");
+    for number in 0..3_u32 {
+        let event = Any::from_value(&number).expect("an event");
+        supplier.push(&event).expect("pushed");
+    }
+    served.destroy().expect("destroyed");
+    // Nothing comes without leave; meanwhile the process looks whether it may end, and may not.
+    assert!(takes.recv_timeout(Duration::from_millis(500)).is_err());
+    for number in 0..3 {
+        leave.send(()).expect("it waits");
+        assert_eq!(takes.recv_timeout(PATIENCE), Ok(Some(number)));
+    }
+    assert_eq!(takes.recv_timeout(PATIENCE), Ok(None), "the end is told");
+    assert!(process.0.wait().expect("it ends").success());
+    orb.shutdown(true).expect("it ends");
+}

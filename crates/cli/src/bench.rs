@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
-use clap::builder::RangedI64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use deckwatch_meter::result::save_whole;
 use deckwatch_os::signal;
 use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
@@ -22,11 +22,11 @@ use crate::version::BUILD;
 /// Measure what calls, messages, objects and priorities cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every run of a peer comes directly behind a run of what it is compared with; reported is the median of the ratios of
-those pairs, and whether it is what is aimed at. Round trips are whole ones. omniORB, JacORB and rustorb are built by
-their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is
-skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor
-wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters root. Ctrl-C ends a bench early and
+Every run of a peer comes directly behind a run of what it is compared with; reported is the median of the ratios of \
+those pairs, and whether it is what is aimed at. Round trips are whole ones. omniORB, JacORB and rustorb are built by \
+their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is \
+skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor \
+wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters root. Ctrl-C ends a bench early and \
 keeps what was measured.
 
 Examples:
@@ -79,7 +79,7 @@ struct Common {
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = duration)]
     run_time: Duration,
     /// Leave these ORBs out
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(bench::PEERS))]
     without: Vec<String>,
     /// Let our servant do one thing more in each request, to see that it shows: `allocation`, `lock`, `call` or a time to keep busy
     #[arg(long, value_name = "WHAT", visible_alias = "servant-delay", value_parser = inserted)]
@@ -127,9 +127,10 @@ fn inserted(words: &str) -> Result<Inserted, String> {
     if let Some(named) = Inserted::of_words(words) {
         return Ok(named);
     }
-    let delay =
-        duration(words).map_err(|error| format!("{error}, or `allocation`, `lock`, `call`"))?;
-    Ok(Inserted::Delay(delay))
+    let delay = duration(words);
+    delay
+        .map(Inserted::Delay)
+        .map_err(|error| format!("Write `allocation`, `lock`, `call` or a time. {error}"))
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]

@@ -256,6 +256,18 @@ pub fn kill_process(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, Signal::KILL)?)
 }
 
+/// Ends a process at once (SIGKILL), and with it all that are in the group which it leads.
+///
+/// # Errors
+/// The operating system's: none is left, or all belong to another user.
+pub fn kill_process_group(leader: u32) -> io::Result<()> {
+    let leader = i32::try_from(leader)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::kill_process_group(leader, Signal::KILL)?)
+}
+
 /// Fields of `/proc/PID/stat` after the command, which stands in parentheses and may itself hold any character (proc_pid_stat(5)).
 fn start_time_in_stat(stat: &str) -> Option<u64> {
     const STATE: usize = 0;

@@ -33,6 +33,7 @@ pub use document::{
 };
 pub use end::{EndPlan, Role, run_end};
 pub use error::BenchError;
+pub use foreign::PEERS;
 pub use kind::Kind;
 pub use mirror::Inserted;
 pub use run::{Progress, Settings, run};

@@ -1,10 +1,16 @@
 //! Foreign ORBs: built by their scripts from what the package registries have, kept for the next time.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use deckwatch_os::namespace::kill_process_group;
+use deckwatch_os::signal;
+
 use super::error::BenchError;
+use super::process::LOOK;
 
 /// An ORB that is no part of this project.
 pub(crate) struct Foreign {
@@ -88,6 +94,9 @@ pub(crate) const ALL: [Foreign; 3] = [
     },
 ];
 
+/// The names of all of them.
+pub const PEERS: [&str; ALL.len()] = [ALL[0].name, ALL[1].name, ALL[2].name];
+
 /// omniORB again, for the experiments of the papers.
 pub(crate) const OMNIORB_SUBJECTS: Foreign = Foreign {
     name: "omniorb-subjects",
@@ -139,7 +148,7 @@ impl Foreign {
         std::fs::create_dir_all(&folder).map_err(file(&folder))?;
         // Benches that begin at the same time: one builds, the others wait and find it there.
         let lock = folder.join("lock");
-        let building = std::fs::File::create(&lock).map_err(file(&lock))?;
+        let building = File::create(&lock).map_err(file(&lock))?;
         building.lock().map_err(file(&lock))?;
         if program.exists() {
             return Ok(program);
@@ -148,33 +157,63 @@ impl Foreign {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(file(&path))?;
         }
-        let what = format!("The {} peer", self.name);
-        let output = Command::new("sh")
-            .arg("build")
-            .current_dir(&folder)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|source| BenchError::CannotStart {
-                what: format!("The build of the {} ends", self.name),
-                source,
-            })?;
-        if output.status.success() && program.exists() {
-            return Ok(program);
-        }
-        let said =
-            [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
-        let lines: Vec<&str> = said.iter().flat_map(|text| text.lines()).collect();
-        let error = lines
-            .iter()
-            .position(|line| line.to_lowercase().contains("error"));
-        let reason = lines[error.unwrap_or(0)..].iter().take(LINES_SAID);
-        let reason = reason.copied().collect::<Vec<_>>().join("\n");
-        Err(BenchError::CannotBuild { what, reason })
+        build(&folder, self.name, signal::ending)?;
+        Ok(program)
     }
 }
 
 /// Lines of a compiler's complaint that are passed on.
 const LINES_SAID: usize = 4;
+
+/// Runs the script `build` of a folder, which makes `ends`. It takes minutes: where the user wants to end meanwhile, it ends with all that it has started.
+fn build(
+    folder: &Path,
+    name: &str,
+    ending: impl Fn() -> Option<&'static str>,
+) -> Result<(), BenchError> {
+    let cannot_start = |source| BenchError::CannotStart {
+        what: format!("The build of the {name} ends"),
+        source,
+    };
+    let path = folder.join("said");
+    let said = File::create(&path).map_err(file(&path))?;
+    // A group of its own: Ctrl-C is for the bench, which ends its processes itself.
+    let mut building = Command::new("sh")
+        .arg("build")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(said.try_clone().map_err(file(&path))?)
+        .stderr(said)
+        .process_group(0)
+        .spawn()
+        .map_err(cannot_start)?;
+    let status = loop {
+        if let Some(status) = building.try_wait().map_err(cannot_start)? {
+            break status;
+        }
+        if let Some(by) = ending() {
+            let _all_gone = kill_process_group(building.id());
+            let _its_end = building.wait();
+            return Err(BenchError::Interrupted(by));
+        }
+        std::thread::sleep(LOOK);
+    };
+    if status.success() && folder.join("ends").exists() {
+        return Ok(());
+    }
+    let said = std::fs::read(&path).map_err(file(&path))?;
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().collect();
+    let error = lines
+        .iter()
+        .position(|line| line.to_lowercase().contains("error"));
+    let reason = lines[error.unwrap_or(0)..].iter().take(LINES_SAID);
+    Err(BenchError::CannotBuild {
+        what: format!("The {name} peer"),
+        reason: reason.copied().collect::<Vec<_>>().join("\n"),
+    })
+}
+
 fn file(path: &Path) -> impl FnOnce(std::io::Error) -> BenchError {
     let path = path.to_owned();
     move |source| BenchError::File { path, source }
@@ -191,4 +230,45 @@ fn cache(own: &Path) -> PathBuf {
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
     user.unwrap_or_else(std::env::temp_dir)
         .join("deckwatch/bench")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_that_is_interrupted_leaves_no_process() {
+        let folder = std::env::temp_dir().join(format!("deckwatch-build-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = "sleep 600 & echo $! > made && mv made started\nwait\n";
+        std::fs::write(folder.join("build"), script).unwrap();
+        let started = folder.join("started");
+        let interrupted = build(&folder, "slow", || started.exists().then_some("SIGTERM"));
+        assert!(
+            matches!(interrupted, Err(BenchError::Interrupted("SIGTERM"))),
+            "{interrupted:?}"
+        );
+        let sleeping = std::fs::read_to_string(&started).unwrap();
+        let sleeping = sleeping.trim().parse().unwrap();
+        // It has been sent its end; it may still be about to go.
+        while deckwatch_os::namespace::start_time_of_process(sleeping).is_some() {
+            std::thread::yield_now();
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_build_that_fails_says_why_from_its_first_error_on() {
+        let folder = std::env::temp_dir().join(format!("deckwatch-fails-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = "echo reading; echo 'ends.cc: error: no' >&2; echo more; exit 1\n";
+        std::fs::write(folder.join("build"), script).unwrap();
+        let failed = build(&folder, "broken", || None);
+        let Err(BenchError::CannotBuild { what, reason }) = failed else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(what, "The broken peer");
+        assert_eq!(reason, "ends.cc: error: no\nmore");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -237,7 +237,7 @@ pub(crate) struct RunLimits {
 }
 
 /// How often the wish to end is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 impl Drop for End {
     fn drop(&mut self) {

@@ -129,6 +129,9 @@ struct Whole<'s> {
 impl Whole<'_> {
     fn find_programs(&mut self, tell: &mut dyn FnMut(&Progress)) {
         for peer in &foreign::ALL {
+            if signal::ending().is_some() {
+                return;
+            }
             let skip = |reason: String| Skip {
                 peer: peer.name.to_owned(),
                 reason,

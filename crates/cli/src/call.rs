@@ -28,10 +28,10 @@ Examples:
   deckwatch call \"$(cat echo.ior)\" echo_string 'hello there' --idl idl/deckwatch/echo.idl
   deckwatch call echo.ior echo_complex '{s: 1, l: -2, f: 0.5, d: 1e9, c: x, name: \"nav\"}' --idl idl/deckwatch/echo.idl
   deckwatch call corbaloc::localhost:2809/NameService resolve '[{id: ships, kind: \"\"}]' --idl idl/omg/CosNaming.idl
-  deckwatch call corbaname::localhost:2809#NAV calls --idl idl/deckwatch/echo.idl        read an attribute
-  deckwatch call corbaname::localhost:2809#NAV speed 12.5 --idl ship.idl                 write one
-  deckwatch call corbaname::localhost:2809#NAV _non_existent                             needs no IDL
-  deckwatch call --list --idl idl/omg/CosNaming.idl                                      what can be called
+  deckwatch call echo.ior calls --idl idl/deckwatch/echo.idl                      read an attribute
+  deckwatch call exchange.ior fee 12.5 --idl idl/deckwatch/asynchronous.idl       write one
+  deckwatch call corbaname::localhost:2809#fleet/alpha.ship _non_existent         needs no IDL
+  deckwatch call --list --idl idl/omg/CosNaming.idl                               what can be called
   deckwatch call echo.ior echo_any '{type: \"sequence<long>\", value: [1, 2]}' --idl idl/deckwatch/echo.idl --dry-run
 
 Each `in` and `inout` parameter is one argument, in the order of the IDL. Results are printed by their names in the same form.

@@ -10,7 +10,7 @@ use crate::experiment::{Common, Usual, Where};
 /// Count what a request costs: locks, contended locks, system calls, allocations, and the share of the processor
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of the TAO slides 13, 17 and 18: counted at both ends by the kernel's tracepoints and probes, which are root's; and what a
+The experiment of the TAO slides 13, 17 and 18: counted at both ends by the kernel's tracepoints and probes, which are root's; and what a \
 server leaves of its processor to a thread that factors beside it. omniORB beside ours, where it is installed.
 
 Examples:

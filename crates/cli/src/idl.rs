@@ -19,7 +19,7 @@ Examples:
   deckwatch idl idl/omg/*.idl -o src/generated           write each file's into a folder, for one Rust module
   deckwatch idl --check idl/omg/*.idl                    say what is wrong with them, and make nothing
   deckwatch idl idl/omg/CosNaming.idl --list             every name, its repository id and its size
-  deckwatch idl CosEventChannelAdmin.idl --extern CosEventComm=crate::cos_event_comm
+  deckwatch idl idl/omg/CosEventChannelAdmin.idl --extern CosEventComm=crate::cos_event_comm
 
 What an included file defines is referred to, not made again: give that file too, or say by --extern where its Rust is.
 Local and abstract interfaces become traits alone; valuetypes and native types are read and refused with their place.

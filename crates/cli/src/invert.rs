@@ -11,8 +11,8 @@ use crate::mission_args::duration;
 /// Measure one high-priority client beside more and more low-priority ones: does it wait for them
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without, omniORB where it is installed, and raw TCP with a
-thread for each connection, which shows what the operating system does. Every client is a process of its own. Priorities need CAP_SYS_NICE.
+The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without, omniORB where it is installed, and raw TCP with a \
+thread for each connection, which shows what the operating system does. Every client is a process of its own. Priorities need CAP_SYS_NICE. \
 The slides' clients called 20 and 10 times a second; so many calls take long to support a percentile.
 
 Examples:

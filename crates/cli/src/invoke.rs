@@ -10,7 +10,7 @@ use crate::experiment::{Common, Usual, Where};
 /// Measure one-way and two-way, static and dynamic invocation over numbers of servants and over sizes
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of sections 3.3.2.1 and 3.5.1.1 of the FFI report: by stubs and by requests made at run time, at servants with generated and
+The experiment of sections 3.3.2.1 and 3.5.1.1 of the FFI report: by stubs and by requests made at run time, at servants with generated and \
 with dynamic skeletons; each of the servants called in its turn, and one of them alone. omniORB beside it, where it is installed.
 
 Examples:

@@ -10,7 +10,7 @@ use crate::experiment::{Common, Usual, Where};
 /// Measure what marshalling costs: a sequence of char against one of ComplexStruct, and every basic type, over sizes
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of figures 7 to 9 of the submarine paper, beside raw TCP of as many octets and omniORB where it is installed.
+The experiment of figures 7 to 9 of the submarine paper, beside raw TCP of as many octets and omniORB where it is installed. \
 Latency is a round trip with the sequence in both ways; throughput is a stream of one-ways, timed until the last is served.
 
 Examples:

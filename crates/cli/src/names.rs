@@ -25,7 +25,7 @@ Examples:
   deckwatch names resolve deckwatch/NAV
   deckwatch names destroy deckwatch --recursive
 
-A name is written id.kind/id.kind/..., with \\ before a dot or slash that belongs to it; or corbaname:ADDRESS#NAME, which says
+A name is written id.kind/id.kind/..., with \\ before a dot or slash that belongs to it; or corbaname:ADDRESS#NAME, which says \
 where too. A reference is IOR:, corbaloc: or corbaname:, a file that holds one, or `-` for standard input.")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use deckwatch_orb::{ObjectRef, Orb};
 
 /// The object of a reference, of a file that holds one, or of standard input (`-`).
@@ -32,7 +32,19 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
             )
         })?;
     }
-    Ok(found.trim().to_owned())
+    let found = found.trim();
+    if !is_reference(found) {
+        let held = match found.lines().next() {
+            None => "it is empty".to_owned(),
+            Some(line) => format!(
+                "it begins with `{}`",
+                line.chars().take(60).collect::<String>()
+            ),
+        };
+        let place = if file == "-" { "standard input" } else { file };
+        bail!("{place} holds no reference (IOR:, corbaloc: or corbaname:): {held}");
+    }
+    Ok(found.to_owned())
 }
 
 fn is_reference(text: &str) -> bool {

@@ -321,7 +321,36 @@ fn a_reference_is_read_from_a_file_and_from_standard_input() {
         .output()
         .expect("the program starts");
     assert_eq!(said(&output), (Some(0), "return: true".to_owned()));
+    std::fs::write(&file, "").expect("a file");
+    let (status, told) = said(&deckwatch(&["call", path, "text", "a", "--idl", IDL]));
+    let expected =
+        format!("error: {path} holds no reference (IOR:, corbaloc: or corbaname:): it is empty");
+    assert_eq!((status, told), (Some(2), expected));
     std::fs::remove_file(file).expect("the file goes");
+}
+
+#[test]
+fn a_readonly_attribute_is_listed_as_such_and_takes_no_value() {
+    let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/deckwatch/echo.idl");
+    let listed = said(&deckwatch(&["call", "--list", "--idl", idl]));
+    assert!(
+        listed
+            .1
+            .contains("  readonly attribute unsigned long long calls\n"),
+        "{}",
+        listed.1
+    );
+    let nobody = "corbaloc::127.0.0.1:9/Echo";
+    let (status, told) = said(&deckwatch(&[
+        "call",
+        "--idl",
+        idl,
+        nobody,
+        "Echo::calls",
+        "5",
+    ]));
+    let expected = "error: the attribute `calls` of Deckwatch::Echo is readonly: it takes no value";
+    assert_eq!((status, told.as_str()), (Some(2), expected));
 }
 
 #[test]

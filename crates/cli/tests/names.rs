@@ -224,6 +224,26 @@ fn what_stands_in_the_way_is_said_in_words() {
     );
 }
 
+#[test]
+fn the_service_is_named_by_a_file_too() {
+    let service = Service::start("127.0.0.1:0", None);
+    service.done(&["bind", "a", THING]);
+    let file = std::env::temp_dir().join(format!("deckwatch-names-{}.ior", std::process::id()));
+    std::fs::write(&file, service.url()).expect("a file");
+    let listed = said(&run(&["list", "--at", file.to_str().expect("UTF-8")]));
+    assert_eq!(listed, (Some(0), "a".to_owned()));
+    std::fs::remove_file(file).expect("the file goes");
+}
+
+#[test]
+fn a_store_that_is_none_is_told_once() {
+    let this = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let file = this.to_str().expect("UTF-8");
+    let (status, told) = said(&run(&["serve", "--store", file]));
+    assert_eq!(status, Some(2));
+    assert_eq!(told.matches("Not a redb database").count(), 1, "{told}");
+}
+
 /// A free port, for a service that is started again at it.
 #[test]
 fn a_trace_tells_each_message_and_why_nobody_answered() {

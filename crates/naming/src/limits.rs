@@ -23,7 +23,8 @@ pub const FOREIGN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Components of one name. A name is walked one lookup a component.
 pub const COMPONENTS_MAX: usize = 64;
 
-/// Bindings one `list` or `next_n` returns; more come with the iterator. Keeps a reply below some hundred kilobytes.
+/// Bindings one `list` or `next_n` returns; more come with the iterator. At [`COMPONENT_SIZE_MAX`] they are two megabytes, the
+/// largest message that omniORB takes unless told otherwise.
 pub const LIST_MAX: usize = 1_000;
 
 /// Binding iterators open at a time; the oldest gives way. A client that forgets `destroy` must not fill the service.

@@ -206,9 +206,9 @@ pub enum NamingError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The object adapter.
-    #[error("the object adapter refused: {0}")]
+    #[error(transparent)]
     Adapter(#[from] PoaError),
     /// The ORB.
-    #[error("the ORB refused: {0}")]
+    #[error(transparent)]
     Orb(#[from] SystemException),
 }

@@ -319,7 +319,7 @@ pub enum StoreError {
     #[error("the store is damaged: {0}")]
     Damaged(&'static str),
     /// The database cannot do it.
-    #[error("the store cannot be used: {0}")]
+    #[error(transparent)]
     Database(#[from] Box<redb::Error>),
 }
 

@@ -84,7 +84,7 @@ pub fn make_contexts(root: &NamingContextRef, path: &[NameComponent]) -> Result<
 #[non_exhaustive]
 pub enum BindError {
     /// The text.
-    #[error("it is not a name: {0}")]
+    #[error(transparent)]
     Name(#[from] NameError),
     /// The service.
     #[error(transparent)]

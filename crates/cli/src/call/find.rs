@@ -146,19 +146,26 @@ fn of_interface<'m>(
     name: &str,
     given: usize,
 ) -> anyhow::Result<&'m Operation> {
-    operation_of(model, interface, name, given).with_context(|| {
-        let mut names: Vec<&str> = model
-            .operations(interface)
-            .iter()
-            .map(|one| one.name.as_str())
-            .collect();
-        names.dedup();
-        format!(
-            "{} has no operation or attribute `{name}`; it has {}",
-            definition.scoped_name,
-            names.join(", ")
-        )
-    })
+    if let Some(found) = operation_of(model, interface, name, given) {
+        return Ok(found);
+    }
+    let of_all = model.operations(interface);
+    if of_all
+        .iter()
+        .any(|one| one.attribute.is_some() && one.name == name)
+    {
+        bail!(
+            "the attribute `{name}` of {} is readonly: it takes no value",
+            definition.scoped_name
+        );
+    }
+    let mut names: Vec<&str> = of_all.iter().map(|one| one.name.as_str()).collect();
+    names.dedup();
+    bail!(
+        "{} has no operation or attribute `{name}`; it has {}",
+        definition.scoped_name,
+        names.join(", ")
+    )
 }
 
 fn operation_of<'m>(

@@ -97,8 +97,8 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
         } else {
             interface.operations.iter().collect()
         };
-        for operation in operations {
-            if let Some(line) = line(notation, operation) {
+        for operation in &operations {
+            if let Some(line) = line(notation, operation, &operations) {
                 anstream::println!("  {line}");
             }
         }
@@ -106,8 +106,8 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// The operation's IDL; nothing for the second of an attribute's two.
-fn line(notation: &Notation<'_>, operation: &Operation) -> Option<String> {
+/// The IDL of one operation of `all`; nothing for the second of an attribute's two.
+fn line(notation: &Notation<'_>, operation: &Operation, all: &[&Operation]) -> Option<String> {
     let model = notation.model();
     let name_of = |definition: &Definition| definition.scoped_name.clone();
     let type_text = |ty: &Type| match (model.type_code_of(ty), ty) {
@@ -120,7 +120,16 @@ fn line(notation: &Notation<'_>, operation: &Operation) -> Option<String> {
         .as_ref()
         .map_or_else(|| "void".to_owned(), type_text);
     match operation.attribute {
-        Some(Access::Get) => return Some(format!("attribute {result} {}", operation.name)),
+        Some(Access::Get) => {
+            let is_set_too =
+                |one: &&Operation| one.attribute == Some(Access::Set) && one.name == operation.name;
+            let readonly = if all.iter().any(is_set_too) {
+                ""
+            } else {
+                "readonly "
+            };
+            return Some(format!("{readonly}attribute {result} {}", operation.name));
+        }
         Some(Access::Set) => return None,
         None => {}
     }

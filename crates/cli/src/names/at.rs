@@ -10,7 +10,7 @@ use crate::serve::client_orb;
 /// The naming service to use.
 #[derive(clap::Args)]
 pub(super) struct At {
-    /// Reference of the naming service
+    /// Reference of the naming service, or a file that holds it
     #[arg(
         long,
         value_name = "REFERENCE",
@@ -56,7 +56,10 @@ impl At {
                 // A corbaname without a name is its context.
                 (address.to_owned(), unescaped(name)?)
             }
-            None => (self.at.clone(), name.unwrap_or("").to_owned()),
+            None => (
+                crate::reference::read(&self.at)?,
+                name.unwrap_or("").to_owned(),
+            ),
         };
         let path = match name.as_str() {
             "" => Vec::new(),

@@ -8,15 +8,17 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::Reader;
 use deckwatch_giop::{Ior, ListenPoint};
+use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
 use crate::connection::Arrived;
 use crate::lane::Lane;
 use crate::limits::TWO_WAY_CALLS_MAX;
+use crate::transport::monotonic_after;
 use crate::{Completion, SlotKey, SystemException};
 use crate::{raise, raise::own};
 
@@ -52,11 +54,12 @@ pub(crate) struct TwoWay {
     /// The number of our next request.
     next: AtomicU32,
     /// Where its opener listens, as it says.
-    points: RwLock<Vec<ListenPoint>>,
+    points: PiMutex<Vec<ListenPoint>>,
     /// The other side knows our code sets, and where we listen.
     pub(crate) has_said: AtomicBool,
-    calls: Mutex<Calls>,
-    changed: Condvar,
+    calls: PiMutex<Calls>,
+    /// Told of replies, and of the end.
+    changed: Bell,
 }
 
 /// Our requests that are under way.
@@ -64,6 +67,22 @@ pub(crate) struct TwoWay {
 struct Calls {
     all: Vec<(u32, Option<Arrived>)>,
     ended: Option<SystemException>,
+}
+
+impl Calls {
+    /// The reply to a request, or what has ended the connection; none of either: not yet.
+    fn take(&mut self, id: u32) -> Option<Result<Arrived, SystemException>> {
+        let found = self.all.iter().position(|(known, _)| *known == id);
+        let has_come = found.is_some_and(|index| self.all[index].1.is_some());
+        if !has_come && self.ended.is_none() {
+            return None;
+        }
+        let reply = found.and_then(|index| self.all.swap_remove(index).1);
+        match (reply, self.ended) {
+            (Some(reply), _) => Some(Ok(reply)),
+            (None, ended) => ended.map(Err),
+        }
+    }
 }
 
 /// What an ORB offers to the servers it connects to: the lane that reads such a connection, and what it says of itself.
@@ -80,10 +99,10 @@ impl TwoWay {
             key: OnceLock::new(),
             is_opened_here,
             next: AtomicU32::new(if is_opened_here { 2 } else { 1 }),
-            points: RwLock::default(),
+            points: PiMutex::default(),
             has_said: AtomicBool::new(false),
-            calls: Mutex::default(),
-            changed: Condvar::new(),
+            calls: PiMutex::default(),
+            changed: Bell::new(),
         }
     }
 
@@ -102,7 +121,7 @@ impl TwoWay {
 
     /// Adds to where its opener listens; none is known twice.
     pub(crate) fn add_points(&self, points: Vec<ListenPoint>) {
-        let mut known = self.points.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.points.lock("two_way.points");
         for point in points {
             if known.len() < deckwatch_giop::limits::LISTEN_POINTS_MAX && !known.contains(&point) {
                 known.push(point);
@@ -112,7 +131,7 @@ impl TwoWay {
 
     /// Whether a reference leads to its opener.
     fn leads_to(&self, ior: &Ior) -> bool {
-        let known = self.points.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.points.lock("two_way.leads_to");
         ior.iiop_profiles().flatten().any(|profile| {
             let mut addresses = profile.addresses();
             profile.minor >= 2
@@ -120,8 +139,8 @@ impl TwoWay {
         })
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> PiMutexGuard<'_, Calls> {
+        self.calls.lock("two_way.calls")
     }
 
     /// The number of a request that is about to go.
@@ -161,38 +180,17 @@ impl TwoWay {
         id: u32,
         limit: Option<Duration>,
     ) -> Result<Option<Arrived>, SystemException> {
-        let mut calls = self.calls();
+        let until = limit.and_then(monotonic_after);
+        let mut is_late = false;
         loop {
-            let found = calls.all.iter().position(|(known, _)| *known == id);
-            if let Some(index) = found
-                && calls.all[index].1.is_some()
-            {
-                return Ok(calls.all.swap_remove(index).1);
+            let turn = self.changed.turn();
+            if let Some(ended) = self.calls().take(id) {
+                return ended.map(Some);
             }
-            if let Some(ended) = calls.ended {
-                if let Some(index) = found {
-                    calls.all.swap_remove(index);
-                }
-                return Err(ended);
-            }
-            let Some(limit) = limit else {
-                calls = self
-                    .changed
-                    .wait(calls)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let has_news = |calls: &mut Calls| {
-                let is_here =
-                    |(known, reply): &(u32, Option<Arrived>)| *known == id && reply.is_some();
-                calls.ended.is_none() && !calls.all.iter().any(is_here)
-            };
-            let waited = self.changed.wait_timeout_while(calls, limit, has_news);
-            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if timeout.timed_out() {
+            if is_late {
                 return Ok(None);
             }
-            calls = after;
+            is_late = !self.changed.wait_until(turn, until);
         }
     }
 
@@ -204,7 +202,7 @@ impl TwoWay {
             _ => return Err(reply),
         }
         drop(calls);
-        self.changed.notify_all();
+        self.changed.ring();
         Ok(())
     }
 
@@ -216,7 +214,7 @@ impl TwoWay {
     /// The connection has ended; the first reason counts.
     pub(crate) fn end(&self, why: SystemException) {
         self.calls().ended.get_or_insert(why);
-        self.changed.notify_all();
+        self.changed.ring();
     }
 }
 

@@ -44,6 +44,12 @@ impl Instant64 {
     }
 }
 
+/// The time of CLOCK_MONOTONIC, in nanoseconds, when `wait` will have passed; none: never.
+pub(crate) fn monotonic_after(wait: Duration) -> Option<u64> {
+    let now_ns = u64::try_from(deckwatch_os::clock::monotonic_ns()).ok()?;
+    now_ns.checked_add(u64::try_from(wait.as_nanos()).ok()?)
+}
+
 /// What goes wrong below the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -30,11 +30,17 @@ impl Bell {
 
     /// Waits until it has rung since [`Bell::turn`] gave `turn`. May end earlier: look again.
     pub fn wait(&self, turn: u32) {
+        self.wait_until(turn, None);
+    }
+
+    /// As [`Bell::wait`], until `deadline_ns` of CLOCK_MONOTONIC at most, where there is one. False: that has passed.
+    pub fn wait_until(&self, turn: u32, deadline_ns: Option<u64>) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         // SYNC: pairs with the fence in `ring`: either that sees who waits, or the kernel sees the turn that has moved on.
         fence(Ordering::SeqCst);
-        sleep_while(&self.turn, turn, None);
+        let in_time = sleep_while(&self.turn, turn, deadline_ns);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+        in_time
     }
 
     /// Wakes all who wait. What the caller has done before is seen by them.

@@ -10,9 +10,11 @@ mod shared;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
 use super::exchange::Call;
 use super::exchange::Failure;
@@ -20,7 +22,7 @@ use super::{Binding, Client};
 use crate::limits::{DRAIN_TIMEOUT, ENDED_CALLS_FEW};
 use crate::orb::OrbCore;
 use crate::reference::Target;
-use crate::transport::{Instant64, Interest, Poller};
+use crate::transport::{Instant64, Interest, Poller, monotonic_after};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
 pub(crate) use outstanding::{End, Handler, Outstanding};
@@ -32,16 +34,20 @@ pub(crate) struct Replies {
     /// Whether it has threads.
     is_by_hand: bool,
     /// None from the end on.
-    connections: Mutex<Option<HashMap<u64, Arc<SharedConnection>>>>,
+    connections: PiMutex<Option<HashMap<u64, Arc<SharedConnection>>>>,
     next_token: AtomicU64,
+    /// When a connection may have been unused for too long; [`NEVER`]: there is none.
+    idle_due: AtomicU64,
     /// When calls end by their deadlines, and replies that came early may be given.
-    deadlines: Mutex<BinaryHeap<Reverse<Due>>>,
-    jobs: Mutex<Jobs>,
+    deadlines: PiMutex<BinaryHeap<Reverse<Due>>>,
+    jobs: PiMutex<Jobs>,
     /// Told of jobs, of calls that have ended, and of the end.
-    changed: Condvar,
+    changed: Bell,
     is_closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+const NEVER: Instant64 = Instant64(u64::MAX);
 
 #[derive(Default)]
 struct Jobs {
@@ -97,11 +103,12 @@ impl Replies {
         let replies = Arc::new(Self {
             poller,
             is_by_hand: orb.is_turned_by_hand(),
-            connections: Mutex::new(Some(HashMap::new())),
+            connections: PiMutex::new(Some(HashMap::new())),
             next_token: AtomicU64::new(0),
-            deadlines: Mutex::default(),
-            jobs: Mutex::default(),
-            changed: Condvar::new(),
+            idle_due: AtomicU64::new(NEVER.0),
+            deadlines: PiMutex::default(),
+            jobs: PiMutex::default(),
+            changed: Bell::new(),
             is_closed: AtomicBool::new(false),
             threads: Mutex::default(),
         });
@@ -116,7 +123,7 @@ impl Replies {
                     replies.shut();
                     none
                 })?;
-                lock(&replies.threads).push(started);
+                replies.threads().push(started);
             }
         }
         Ok(replies)
@@ -151,10 +158,14 @@ impl Replies {
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));
         // The end, which ends those that it finds, may have come meanwhile.
-        match &mut *lock(&self.connections) {
-            Some(all) => all.insert(token, Arc::clone(&connection)),
+        match &mut *self.connections.lock("replies.connections") {
+            Some(all) => {
+                all.insert(token, Arc::clone(&connection));
+                let due = connection.idle_due(client.idle_timeout);
+                self.idle_due.fetch_min(due.0, Ordering::Relaxed);
+            }
             None => return Err(ended()),
-        };
+        }
         let watched = self
             .poller
             .watch(connection.source(), token, Interest::Arrival);
@@ -167,7 +178,7 @@ impl Replies {
     }
 
     fn forget(&self, connection: &SharedConnection) {
-        let mut connections = lock(&self.connections);
+        let mut connections = self.connections.lock("replies.connections");
         let all = connections.as_mut();
         if all.is_some_and(|all| all.remove(&connection.token()).is_some()) {
             self.poller.forget(connection.source());
@@ -179,7 +190,7 @@ impl Replies {
         let Some(at) = call.deadlines().reply else {
             return;
         };
-        let mut deadlines = lock(&self.deadlines);
+        let mut deadlines = self.deadlines.lock("replies.deadlines");
         // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
         let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
         if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
@@ -202,10 +213,10 @@ impl Replies {
             call: Weak::new(),
             replied: Some(Arc::clone(call)),
         };
-        self.note_due(lock(&self.deadlines), due);
+        self.note_due(self.deadlines.lock("replies.deadlines"), due);
     }
 
-    fn note_due(&self, mut deadlines: MutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
+    fn note_due(&self, mut deadlines: PiMutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
         let is_first = deadlines.peek().is_none_or(|first| due.at < first.0.at);
         deadlines.push(Reverse(due));
         drop(deadlines);
@@ -216,8 +227,8 @@ impl Replies {
 
     /// A call has ended, or must be sent again, or is to be told to its handler.
     fn queue(&self, put: impl FnOnce(&mut Jobs)) {
-        put(&mut lock(&self.jobs));
-        self.changed.notify_all();
+        put(&mut self.jobs.lock("replies.jobs"));
+        self.changed.ring();
     }
 
     /// The thread that reads.
@@ -246,24 +257,25 @@ impl Replies {
     }
 
     fn await_job(&self) -> Option<Job> {
-        let mut jobs = lock(&self.jobs);
         loop {
-            if let Some(job) = jobs.take() {
+            let turn = self.changed.turn();
+            if let Some(job) = self.jobs.lock("replies.jobs").take() {
                 return Some(job);
             }
             if self.is_closed() {
                 return None;
             }
-            jobs = self
-                .changed
-                .wait(jobs)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(turn);
         }
+    }
+
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads what has come over a connection.
     fn handle(&self, client: &Client, token: u64) {
-        let connection = match &*lock(&self.connections) {
+        let connection = match &*self.connections.lock("replies.connections") {
             Some(all) => all.get(&token).cloned(),
             None => None,
         };
@@ -281,7 +293,7 @@ impl Replies {
         let now = client.transport.now();
         let mut next = None;
         loop {
-            let mut deadlines = lock(&self.deadlines);
+            let mut deadlines = self.deadlines.lock("replies.deadlines");
             match deadlines.peek() {
                 Some(Reverse(due)) if due.at <= now => {}
                 Some(Reverse(due)) => {
@@ -299,25 +311,41 @@ impl Replies {
                 call.expire(client, self);
             }
         }
-        let idle = client.idle_timeout;
-        let connections: Vec<_> = match &*lock(&self.connections) {
-            Some(all) => all.values().cloned().collect(),
-            None => Vec::new(),
-        };
-        for connection in &connections {
-            if connection.end_idle(now, idle) {
-                self.forget(connection);
-            }
+        let idle = self.end_idle(client, now);
+        next.into_iter().chain(idle).min()
+    }
+
+    /// Ends connections that nobody has used for long; how long until one may have to be ended.
+    fn end_idle(&self, client: &Client, now: Instant64) -> Option<Duration> {
+        let due = Instant64(self.idle_due.load(Ordering::Relaxed));
+        if now < due {
+            return (due != NEVER).then(|| due.since(now));
         }
-        match (next, connections.is_empty()) {
-            (next, true) => next,
-            (next, false) => Some(next.map_or(idle, |next| next.min(idle))),
+        let limit = client.idle_timeout;
+        let mut next = NEVER;
+        let mut connections = self.connections.lock("replies.idle");
+        if let Some(all) = &mut *connections {
+            all.retain(|_, connection| {
+                if connection.end_idle(now, limit) {
+                    self.poller.forget(connection.source());
+                    return false;
+                }
+                let due = connection.idle_due(limit);
+                // One that waits for replies is looked at now and then.
+                let looked_at = if due > now { due } else { now.after(limit / 4) };
+                next = next.min(looked_at);
+                true
+            });
         }
+        // Under the lock: who adds another says so after this.
+        self.idle_due.store(next.0, Ordering::Relaxed);
+        drop(connections);
+        (next != NEVER).then(|| next.since(now))
     }
 
     /// Does what there is to do in an ORB that is turned by hand; false: nothing.
     pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
-        let before = lock(&self.jobs).ended;
+        let before = self.jobs.lock("replies.jobs").ended;
         let event = self
             .poller
             .is_pending()
@@ -327,16 +355,16 @@ impl Replies {
             self.handle(&orb.client, event.token);
         }
         self.expire(&orb.client);
-        let job = lock(&self.jobs).take();
+        let job = self.jobs.lock("replies.jobs").take();
         let has_job = job.is_some();
         if let Some(job) = job {
             job(orb, self);
         }
-        has_job || event.is_some() || lock(&self.jobs).ended != before
+        has_job || event.is_some() || self.jobs.lock("replies.jobs").ended != before
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        self.is_by_hand && (self.poller.is_pending() || !lock(&self.jobs).is_empty())
+        self.is_by_hand && (self.poller.is_pending() || !self.jobs.lock("replies.jobs").is_empty())
     }
 
     /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: which connection to read where nobody
@@ -352,7 +380,8 @@ impl Replies {
         // Where nobody else reads, what has come is read even by who does not wait.
         while self.is_by_hand && !is_over() && self.turn(orb) {}
         loop {
-            let jobs = lock(&self.jobs);
+            // Whoever ends a call rings after that.
+            let turn = self.changed.turn();
             if is_over() {
                 return true;
             }
@@ -361,33 +390,23 @@ impl Replies {
                 return false;
             }
             if self.is_by_hand {
-                drop(jobs);
                 self.wait_by_hand(orb, until, &reads);
             } else {
-                self.wait_for_change(orb, jobs, until.map(|until| until.since(now)));
+                self.wait_for_change(orb, turn, until.map(|until| until.since(now)));
             }
         }
     }
 
-    fn wait_for_change(
-        &self,
-        orb: &Arc<OrbCore>,
-        mut jobs: MutexGuard<'_, Jobs>,
-        left: Option<Duration>,
-    ) {
+    fn wait_for_change(&self, orb: &Arc<OrbCore>, turn: u32, left: Option<Duration>) {
         // Requests that must go elsewhere are sent by whoever waits, who may be the thread that would.
-        if let Some(call) = jobs.moves.pop_front() {
-            drop(jobs);
-            return call.go_elsewhere(orb, self);
+        let moved = self.jobs.lock("replies.moves").moves.pop_front();
+        match moved {
+            Some(call) => call.go_elsewhere(orb, self),
+            None => drop(
+                self.changed
+                    .wait_until(turn, left.and_then(monotonic_after)),
+            ),
         }
-        let waited = match left {
-            None => self.changed.wait(jobs),
-            Some(left) => match self.changed.wait_timeout(jobs, left) {
-                Ok((jobs, _)) => Ok(jobs),
-                Err(_) => return,
-            },
-        };
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     fn wait_by_hand(
@@ -399,7 +418,11 @@ impl Replies {
         if self.turn(orb) {
             return;
         }
-        let due = lock(&self.deadlines).peek().map(|due| due.0.at);
+        let due = self
+            .deadlines
+            .lock("replies.deadlines")
+            .peek()
+            .map(|due| due.0.at);
         let until = [until, due].into_iter().flatten().min();
         match (reads(), until) {
             (Some(connection), until) => {
@@ -419,18 +442,19 @@ impl Replies {
     }
 
     fn shut(&self) {
-        // Under the lock: who looks before waiting is told.
-        let jobs = lock(&self.jobs);
         self.is_closed.store(true, Ordering::Release);
-        drop(jobs);
         self.poller.close();
-        self.changed.notify_all();
+        self.changed.ring();
     }
 
     /// Ends every call, tells their handlers, and ends the threads.
     pub(crate) fn close(&self, orb: &OrbCore) {
         let client = &orb.client;
-        let all = lock(&self.connections).take().unwrap_or_default();
+        let all = self
+            .connections
+            .lock("replies.connections")
+            .take()
+            .unwrap_or_default();
         let ended = Failure::last(raise::bad_inv_order(
             minor::ORB_SHUT_DOWN,
             Completion::Maybe,
@@ -442,7 +466,7 @@ impl Replies {
         self.end_jobs(orb, &ended);
         self.shut();
         let deadline = client.transport.now().after(DRAIN_TIMEOUT);
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
+        for thread in std::mem::take(&mut *self.threads()) {
             let is_here = thread.thread().id() == std::thread::current().id();
             while !is_here && !thread.is_finished() && client.transport.now() < deadline {
                 std::thread::park_timeout(Duration::from_millis(1));
@@ -457,14 +481,14 @@ impl Replies {
 
     /// Fails what would be sent again, and what would be given later; who has threads no longer calls handlers itself.
     fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
-        let moves = std::mem::take(&mut lock(&self.jobs).moves);
-        let dues = std::mem::take(&mut *lock(&self.deadlines));
+        let moves = std::mem::take(&mut self.jobs.lock("replies.jobs").moves);
+        let dues = std::mem::take(&mut *self.deadlines.lock("replies.deadlines"));
         let early = dues.into_iter().filter_map(|Reverse(due)| due.replied);
         for call in early.chain(moves) {
             call.fail(self, ended.exception);
         }
         if self.is_by_hand || self.is_closed() {
-            while let Some(call) = { lock(&self.jobs).calls.pop_front() } {
+            while let Some(call) = { self.jobs.lock("replies.jobs").calls.pop_front() } {
                 call.tell_handler(orb);
             }
         }
@@ -513,11 +537,6 @@ impl Binding {
     }
 }
 
-/// What is behind these locks is whole at every point where a panic could leave them.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -535,7 +554,14 @@ mod tests {
             let poller = object.send_poller("ask", |_| Ok(())).unwrap();
             assert_eq!(poller.is_ready(u32::MAX), Ok(true));
         }
-        let noted = lock(&client.0.client.replies_made().unwrap().deadlines).len();
+        let noted = client
+            .0
+            .client
+            .replies_made()
+            .unwrap()
+            .deadlines
+            .lock("test")
+            .len();
         assert!(noted <= ENDED_CALLS_FEW + 4, "{noted}");
     }
 }

@@ -2,15 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use deckwatch_cdr::{Codec, EncodeError, Writer};
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, Response};
+use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use super::{Replies, SharedConnection, lock};
+use super::{Replies, SharedConnection};
 use crate::client::Deadlines;
 use crate::client::exchange::{Attempt, Reply};
 use crate::client::exchange::{Call, CallKind};
@@ -42,7 +43,7 @@ pub(crate) struct Outstanding {
     deadlines: Deadlines,
     /// The reference had reached its server when the call was made.
     is_bound: bool,
-    state: Mutex<State>,
+    state: PiMutex<State>,
 }
 
 /// The arguments, for the places that the request is forwarded to.
@@ -123,7 +124,7 @@ impl Outstanding {
             number: call.number,
             deadlines,
             is_bound: current.is_bound(),
-            state: Mutex::new(State {
+            state: PiMutex::new(State {
                 handler,
                 ..State::default()
             }),
@@ -176,7 +177,7 @@ impl Outstanding {
         let outcome = match ClientFlow::begin(all, origin, &targets[0], call) {
             Ok(flow) => {
                 let contexts = flow.request_contexts();
-                lock(&self.state).flow = Some(flow);
+                self.state.lock("call.state").flow = Some(flow);
                 let call = Call {
                     contexts: &contexts,
                     ..*call
@@ -203,7 +204,7 @@ impl Outstanding {
         &self,
         outcome: Result<Attempt, SystemException>,
     ) -> Result<Attempt, SystemException> {
-        let flow = lock(&self.state).flow.take();
+        let flow = self.state.lock("call.state").flow.take();
         match flow {
             Some(flow) => completed(&self.orb.client, RefCell::new(flow), outcome),
             None => outcome,
@@ -213,7 +214,7 @@ impl Outstanding {
     /// Its reply has come.
     pub(super) fn take_reply(self: &Arc<Self>, replies: &Replies, reply: Reply) {
         let client = &self.orb.client;
-        let flow = lock(&self.state).flow.take().map(RefCell::new);
+        let flow = self.state.lock("call.state").flow.take().map(RefCell::new);
         let outcome = client.interpret(reply, flow.as_ref());
         let outcome = match flow {
             Some(flow) => completed(client, flow, outcome),
@@ -230,7 +231,7 @@ impl Outstanding {
 
     /// It has certainly not been served.
     pub(super) fn retry(self: &Arc<Self>, replies: &Replies) {
-        let flow = lock(&self.state).flow.take();
+        let flow = self.state.lock("call.state").flow.take();
         match flow.and_then(|mut flow| flow.end(&Ending::Retry)) {
             None => self.move_to(replies, None),
             Some(changed) => self.conclude(replies, changed.into_attempt()),
@@ -302,7 +303,7 @@ impl Outstanding {
     }
 
     pub(super) fn set_place(&self, connection: Arc<SharedConnection>, target: &Target, id: u32) {
-        lock(&self.state).place = Some(Place {
+        self.state.lock("call.state").place = Some(Place {
             connection,
             target: target.clone(),
             id,
@@ -312,7 +313,7 @@ impl Outstanding {
 
     /// It waits nowhere any more; where it did.
     pub(super) fn leave_place(&self) -> Option<Place> {
-        lock(&self.state).place.take()
+        self.state.lock("call.state").place.take()
     }
 
     /// Has it sent again: to where a server says that the object is, or to where its reference leads.
@@ -322,7 +323,7 @@ impl Outstanding {
             let rebind = raise::rebind(minor::NONE, Completion::No);
             return self.finish(replies, End::Raised(rebind));
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         state.moves += 1;
         if state.moves > FORWARDS_MAX {
             drop(state);
@@ -364,7 +365,7 @@ impl Outstanding {
             is_intercepted: false,
         };
         if let Err(exception) = self.send_again(replies, &call) {
-            lock(&self.state).is_unsendable = is_misplaced.get();
+            self.state.lock("call.state").is_unsendable = is_misplaced.get();
             self.finish(replies, End::Raised(exception));
         }
     }
@@ -374,7 +375,7 @@ impl Outstanding {
         replies: &Replies,
         call: &Call<'_>,
     ) -> Result<(), SystemException> {
-        let forward = lock(&self.state).forward.take();
+        let forward = self.state.lock("call.state").forward.take();
         let mut origin = self.origin.current();
         let mut routes = origin.forwarded();
         if let Some((ior, is_for_good)) = forward {
@@ -416,7 +417,7 @@ impl Outstanding {
             }
             End::Raised(_) => {}
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         state.place = None;
         if state.end.is_some() || state.is_taken {
             drop(state);
@@ -438,14 +439,14 @@ impl Outstanding {
 
     /// The start of its reply has come.
     pub(super) fn begin_reply(self: &Arc<Self>, replies: &Replies) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         if let Some(end) = state.early.take() {
             self.show(state, replies, end);
         }
     }
 
     /// Has whoever waits for it see its end.
-    fn show(self: &Arc<Self>, mut state: MutexGuard<'_, State>, replies: &Replies, end: End) {
+    fn show(self: &Arc<Self>, mut state: PiMutexGuard<'_, State>, replies: &Replies, end: End) {
         state.end = Some(end);
         let has_handler = state.handler.is_some();
         drop(state);
@@ -477,7 +478,7 @@ impl Outstanding {
 
     /// Whoever waited for it does so no longer.
     pub(crate) fn abandon(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         state.is_taken = true;
         state.handler = None;
         let ends = [state.end.take(), state.early.take()];
@@ -494,17 +495,17 @@ impl Outstanding {
 
     /// Whether its end is there to be taken, or has been.
     pub(crate) fn has_ended(&self) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock("call.state");
         state.end.is_some() || state.is_taken
     }
 
     pub(crate) fn is_taken(&self) -> bool {
-        lock(&self.state).is_taken
+        self.state.lock("call.state").is_taken
     }
 
     /// Whether whoever has its arguments still must ask anew.
     pub(crate) fn is_unsendable(&self) -> bool {
-        lock(&self.state).is_unsendable
+        self.state.lock("call.state").is_unsendable
     }
 
     /// How long the caller wants to wait still.
@@ -514,12 +515,12 @@ impl Outstanding {
     }
 
     pub(crate) fn has_handler(&self) -> bool {
-        lock(&self.state).handler.is_some()
+        self.state.lock("call.state").handler.is_some()
     }
 
     /// Takes its end, for good.
     pub(crate) fn take(&self) -> Option<End> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         let end = state.end.take();
         state.is_taken |= end.is_some();
         end
@@ -535,7 +536,7 @@ impl Outstanding {
 
     /// Gives its end to a handler from now on, or to nobody but who asks.
     pub(crate) fn set_handler(self: &Arc<Self>, handler: Option<Handler>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         let is_due = handler.is_some() && state.end.is_some();
         state.handler = handler;
         drop(state);
@@ -546,7 +547,7 @@ impl Outstanding {
 
     /// Calls the handler, if there is one still.
     pub(super) fn tell_handler(&self, orb: &OrbCore) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         if state.handler.is_none() || state.end.is_none() {
             return;
         }
@@ -563,7 +564,7 @@ impl Outstanding {
 
     /// The connection that it waits on.
     pub(crate) fn connection(&self) -> Option<Arc<SharedConnection>> {
-        let state = lock(&self.state);
+        let state = self.state.lock("call.state");
         let place = state.place.as_ref();
         place.map(|place| Arc::clone(&place.connection))
     }
@@ -575,7 +576,7 @@ impl Outstanding {
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock("call.state");
         let ends = [state.end.take(), state.early.take()];
         drop(state);
         for end in ends.into_iter().flatten() {

@@ -1,14 +1,14 @@
 //! A connection that many requests share; replies come in any order.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_giop::ReplyStatus;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use super::{Outstanding, Replies, lock};
+use super::{Outstanding, Replies};
 use crate::client::exchange::Call;
 use crate::client::exchange::{Failure, Reply};
 use crate::client::late::Cancel;
@@ -32,7 +32,7 @@ pub(crate) struct SharedConnection {
     sending: PiMutex<ClientConnection>,
     /// Who holds this reads.
     inbound: PiMutex<Inbound>,
-    waiting: Mutex<HashMap<u32, Arc<Outstanding>>>,
+    waiting: PiMutex<HashMap<u32, Arc<Outstanding>>>,
     /// The number of the last request.
     issued: AtomicU32,
     /// When it was last used.
@@ -55,7 +55,7 @@ impl SharedConnection {
             used: AtomicU64::new(connection.last_used.0),
             sending: PiMutex::new(connection),
             inbound: PiMutex::new(Inbound::new(size_max, None)),
-            waiting: Mutex::default(),
+            waiting: PiMutex::default(),
             issued: AtomicU32::new(0),
             has_ended: AtomicBool::new(false),
         }
@@ -73,11 +73,16 @@ impl SharedConnection {
         self.has_ended.load(Ordering::SeqCst)
     }
 
+    /// When nobody will have used it for so long, if nobody does.
+    pub(super) fn idle_due(&self, limit: Duration) -> Instant64 {
+        Instant64(self.used.load(Ordering::Relaxed)).after(limit)
+    }
+
     /// Ends it where nobody has used it for so long. Nobody sends meanwhile: a request that has gone out waits for its reply.
     pub(super) fn end_idle(&self, now: Instant64, limit: Duration) -> bool {
         let is_unused = || {
             let used = Instant64(self.used.load(Ordering::Relaxed));
-            now.since(used) >= limit && lock(&self.waiting).is_empty()
+            now.since(used) >= limit && self.waiting.lock("client.waiting").is_empty()
         };
         if !is_unused() {
             return false;
@@ -108,7 +113,9 @@ impl SharedConnection {
         let id = sending.request_id.wrapping_add(1);
         waiting.set_place(Arc::clone(self), target, id);
         // Before it is sent: the reply may be faster than we are.
-        lock(&self.waiting).insert(id, Arc::clone(waiting));
+        self.waiting
+            .lock("client.waiting")
+            .insert(id, Arc::clone(waiting));
         self.issued.store(id, Ordering::Relaxed);
         let now = client.transport.now();
         self.used.store(now.0, Ordering::Relaxed);
@@ -127,7 +134,7 @@ impl SharedConnection {
         ) {
             self.cut();
         }
-        match lock(&self.waiting).remove(&id) {
+        match self.waiting.lock("client.waiting").remove(&id) {
             Some(_) => Err(failure),
             // Whoever reads has found the end of the connection first, and has told the call.
             None => Ok(()),
@@ -136,7 +143,7 @@ impl SharedConnection {
 
     /// Nobody waits for the reply to a request any more: the server is told so, where that needs no waiting.
     pub(super) fn give_up(&self, client: &Client, target: &Target, id: u32) {
-        if lock(&self.waiting).remove(&id).is_some()
+        if self.waiting.lock("client.waiting").remove(&id).is_some()
             && let Some(sending) = self.sending.try_lock("client.shared")
             && client.cancel(&sending, &target.profile, id) == Cancel::Cut
         {
@@ -237,7 +244,7 @@ impl SharedConnection {
                 return Err(client.no_reply(self.number, other));
             }
         };
-        let waiting = lock(&self.waiting).remove(&head.id);
+        let waiting = self.waiting.lock("client.waiting").remove(&head.id);
         let Some(waiting) = waiting else {
             let is_late = self.issued.load(Ordering::Relaxed).wrapping_sub(head.id) < u32::MAX / 2;
             client.counters.count(match is_late {
@@ -271,7 +278,7 @@ impl SharedConnection {
     /// Ends it with all that waits on it: `failure` says whether they may be sent again.
     pub(super) fn end(&self, client: &Client, replies: &Replies, failure: &Failure) {
         self.cut();
-        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        let waiting = std::mem::take(&mut *self.waiting.lock("client.waiting"));
         for call in waiting.into_values() {
             call.leave_place();
             client

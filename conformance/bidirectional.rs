@@ -15,8 +15,8 @@ use common::servant::Probe;
 use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message, wait_for};
 use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
 use deckwatch_orb::{
-    BidirectionalPolicyValue, Completion, Counter, ObjectRef, Orb, OrbBuilder, Policies, Policy,
-    PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
+    BidirectionalPolicyValue, Completion, Counter, Deliver, ObjectRef, Orb, OrbBuilder, Policies,
+    Policy, PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind,
 };
 
@@ -257,6 +257,8 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
 #[derive(Default)]
 struct Caller {
     kept: Mutex<Option<ObjectRef>>,
+    /// Whether its asynchronous calls had results.
+    told: Arc<Mutex<Vec<bool>>>,
 }
 
 impl Caller {
@@ -277,6 +279,16 @@ impl Servant for Caller {
                 *self.kept.lock().unwrap() = object;
             }
             b"call" => ping(&self.kept())?,
+            b"send" => {
+                let told = Arc::clone(&self.told);
+                let deliver: Deliver = Box::new(move |reply| {
+                    let given = reply.results(|_| Ok(()));
+                    told.lock().unwrap().push(given.is_ok());
+                    Ok(())
+                });
+                self.kept()
+                    .send_callback("ping", |_| Ok(()), Some(deliver))?;
+            }
             _ => self.kept().invoke_oneway("note", |w| 5_u32.write(w))?,
         }
         request.reply()?;
@@ -417,6 +429,55 @@ fn a_servant_that_calls_back_leaves_a_thread_to_read_the_reply() {
             assert_eq!(wire.hear().expect("a reply").reply().status, NO_EXCEPTION);
         }
     }
+}
+
+#[test]
+fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
+    let acceptor = Acceptor::new(&both());
+    let mut wire = Wire::to(&acceptor.orb);
+    acceptor.keep(&mut wire, &[NOWHERE]);
+    let told = |count| {
+        wait_for(|| acceptor.caller.told.lock().unwrap().len() == count);
+        acceptor.caller.told.lock().unwrap().clone()
+    };
+    let send = |wire: &mut Wire| {
+        wire.say(&acceptor.request(4, "send").bare());
+        // Its own reply may come before the call or behind it.
+        let (one, other) = (wire.hear().unwrap(), wire.hear().unwrap());
+        let asked = [one, other].into_iter().find(|one| one.kind() == REQUEST);
+        asked.expect("a call over this very connection")
+    };
+    let asked = send(&mut wire);
+    assert_eq!(asked.asked().id % 2, 1);
+    wire.say(&pong(&asked));
+    assert_eq!(told(1), [true]);
+    // One that the end of the connection finds waiting.
+    send(&mut wire);
+    drop(wire);
+    assert_eq!(told(2), [true, false]);
+    assert_eq!(acceptor.orb.counters().read(Counter::ConnectionsMade), 0);
+
+    // By who has opened it, several at a time, with replies in any order.
+    let peer = Peer::start(Over::Tcp, |_, wire, tell| {
+        let asked: Vec<_> = (0..3).map_while(|_| wire.hear()).collect();
+        for asked in asked.iter().rev() {
+            wire.say(&pong(asked));
+        }
+        asked.into_iter().for_each(tell);
+        let _until_the_end = wire.hear();
+    });
+    let opener = Opener::new(&both());
+    let server = peer.seen_by(&opener.orb, 2);
+    let pollers = [(); 3].map(|()| server.send_poller("ping", |_| Ok(())).unwrap());
+    for poller in &pollers {
+        let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
+        let polled = poller.poll::<_, SystemException>("ping", u32::MAX, |_| Ok(()), nothing);
+        assert_eq!(polled, Ok(()));
+        assert_eq!(peer.heard().asked().id % 2, 0);
+    }
+    assert_eq!(opener.orb.counters().read(Counter::ConnectionsMade), 1);
+    // One that nobody waits for any more.
+    drop(server.send_poller("ping", |_| Ok(())).unwrap());
 }
 
 #[test]

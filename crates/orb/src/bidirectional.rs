@@ -15,6 +15,7 @@ use deckwatch_cdr::Reader;
 use deckwatch_giop::{Ior, ListenPoint};
 use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
+use crate::client::Outstanding;
 use crate::connection::Arrived;
 use crate::lane::Lane;
 use crate::limits::TWO_WAY_CALLS_MAX;
@@ -65,22 +66,34 @@ pub(crate) struct TwoWay {
 /// Our requests that are under way.
 #[derive(Default)]
 struct Calls {
-    all: Vec<(u32, Option<Arrived>)>,
+    all: Vec<(u32, Waiter)>,
     ended: Option<SystemException>,
 }
 
+/// Who waits for a reply.
+enum Waiter {
+    /// A thread, which takes it as soon as it is here.
+    Thread(Option<Arrived>),
+    /// An asynchronous call, to which it is brought.
+    Call(Arc<Outstanding>),
+}
+
 impl Calls {
+    fn position(&self, id: u32) -> Option<usize> {
+        self.all.iter().position(|(known, _)| *known == id)
+    }
+
     /// The reply to a request, or what has ended the connection; none of either: not yet.
     fn take(&mut self, id: u32) -> Option<Result<Arrived, SystemException>> {
-        let found = self.all.iter().position(|(known, _)| *known == id);
-        let has_come = found.is_some_and(|index| self.all[index].1.is_some());
+        let found = self.position(id);
+        let has_come =
+            found.is_some_and(|index| matches!(self.all[index].1, Waiter::Thread(Some(_))));
         if !has_come && self.ended.is_none() {
             return None;
         }
-        let reply = found.and_then(|index| self.all.swap_remove(index).1);
-        match (reply, self.ended) {
-            (Some(reply), _) => Some(Ok(reply)),
-            (None, ended) => ended.map(Err),
+        match (found.map(|index| self.all.swap_remove(index).1), self.ended) {
+            (Some(Waiter::Thread(Some(reply))), _) => Some(Ok(reply)),
+            (_, ended) => ended.map(Err),
         }
     }
 }
@@ -153,6 +166,22 @@ impl TwoWay {
     /// # Errors
     /// What has ended the connection; NO_RESOURCES at [`TWO_WAY_CALLS_MAX`].
     pub(crate) fn expect(&self, id: u32) -> Result<(), SystemException> {
+        self.expect_by(id, Waiter::Thread(None))
+    }
+
+    /// From here on the reply to this request is brought to a call, or the end of the connection.
+    ///
+    /// # Errors
+    /// As [`TwoWay::expect`].
+    pub(crate) fn expect_for(
+        &self,
+        id: u32,
+        call: &Arc<Outstanding>,
+    ) -> Result<(), SystemException> {
+        self.expect_by(id, Waiter::Call(Arc::clone(call)))
+    }
+
+    fn expect_by(&self, id: u32, waiter: Waiter) -> Result<(), SystemException> {
         let mut calls = self.calls();
         if calls.ended.is_some() {
             return Err(raise::comm_failure(own::CONNECTION_CLOSED, Completion::No));
@@ -160,15 +189,27 @@ impl TwoWay {
         if calls.all.len() >= TWO_WAY_CALLS_MAX {
             return Err(raise::no_resources(0, Completion::No));
         }
-        calls.all.push((id, None));
+        calls.all.push((id, waiter));
         Ok(())
     }
 
     /// Nobody waits for this reply any more; one that has come already.
     pub(crate) fn forget(&self, id: u32) -> Option<Arrived> {
+        match self.remove(id)? {
+            Waiter::Thread(reply) => reply,
+            Waiter::Call(_) => None,
+        }
+    }
+
+    /// A call waits for this reply no more. False: it, or the end, has been brought already.
+    pub(crate) fn forget_call(&self, id: u32) -> bool {
+        self.remove(id).is_some()
+    }
+
+    fn remove(&self, id: u32) -> Option<Waiter> {
         let mut calls = self.calls();
-        let index = calls.all.iter().position(|(known, _)| *known == id)?;
-        calls.all.swap_remove(index).1
+        let index = calls.position(id)?;
+        Some(calls.all.swap_remove(index).1)
     }
 
     /// Waits for a reply, for so long at most; none: it has not come.
@@ -197,9 +238,20 @@ impl TwoWay {
     /// A reply has come. It comes back where nobody waits for it.
     pub(crate) fn give(&self, id: u32, reply: Arrived) -> Result<(), Arrived> {
         let mut calls = self.calls();
-        match calls.all.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, place)) if place.is_none() => *place = Some(reply),
-            _ => return Err(reply),
+        let Some(index) = calls.position(id) else {
+            return Err(reply);
+        };
+        match &mut calls.all[index].1 {
+            Waiter::Thread(Some(_)) => return Err(reply),
+            Waiter::Thread(place) => *place = Some(reply),
+            Waiter::Call(_) => {
+                let waiter = calls.all.swap_remove(index).1;
+                drop(calls);
+                if let Waiter::Call(call) = waiter {
+                    call.bring(Ok(reply));
+                }
+                return Ok(());
+            }
         }
         drop(calls);
         self.changed.ring();
@@ -213,8 +265,17 @@ impl TwoWay {
 
     /// The connection has ended; the first reason counts.
     pub(crate) fn end(&self, why: SystemException) {
-        self.calls().ended.get_or_insert(why);
+        let mut calls = self.calls();
+        let why = *calls.ended.get_or_insert(why);
+        let is_call = |(_, waiter): &mut (u32, Waiter)| matches!(waiter, Waiter::Call(_));
+        let waiting: Vec<_> = calls.all.extract_if(.., is_call).collect();
+        drop(calls);
         self.changed.ring();
+        for (_, waiter) in waiting {
+            if let Waiter::Call(call) = waiter {
+                call.bring(Err(why));
+            }
+        }
     }
 }
 

@@ -36,7 +36,8 @@ use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
 
-pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, SharedConnection};
+use asynchronous::SharedConnection;
+pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, Road};
 pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;

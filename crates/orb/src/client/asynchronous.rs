@@ -19,13 +19,14 @@ use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 use super::exchange::Call;
 use super::exchange::Failure;
 use super::{Binding, Client};
+use crate::connection::Arrived;
 use crate::limits::{DRAIN_TIMEOUT, ENDED_CALLS_FEW};
 use crate::orb::OrbCore;
 use crate::reference::Target;
 use crate::transport::{Instant64, Interest, Poller, monotonic_after};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-pub(crate) use outstanding::{End, Handler, Outstanding};
+pub(crate) use outstanding::{End, Handler, Outstanding, Road};
 pub(crate) use shared::SharedConnection;
 
 /// All asynchronous calls of one ORB.
@@ -55,6 +56,8 @@ struct Jobs {
     calls: VecDeque<Arc<Outstanding>>,
     /// Requests to be sent again: whoever waits does that too, so that a handler may wait for another call.
     moves: VecDeque<Arc<Outstanding>>,
+    /// What lanes have read for calls, or how their connections have ended.
+    arrived: VecDeque<(Arc<Outstanding>, Result<Arrived, SystemException>)>,
     /// Calls that have ended, counted: who waits looks again.
     ended: u64,
 }
@@ -242,8 +245,31 @@ impl Replies {
             if let Some(event) = event {
                 self.handle(&orb.client, event.token);
             }
+            self.take_arrived();
             wait = self.expire(&orb.client);
         }
+    }
+
+    /// A lane has read the reply to a call, or the end of its connection.
+    fn bring(&self, call: Arc<Outstanding>, got: Result<Arrived, SystemException>) {
+        let mut jobs = self.jobs.lock("replies.bring");
+        jobs.arrived.push_back((call, got));
+        drop(jobs);
+        if self.is_closed() {
+            self.take_arrived();
+        }
+        self.poller.wake();
+    }
+
+    /// Takes what lanes have brought; false: nothing.
+    fn take_arrived(&self) -> bool {
+        let next = || self.jobs.lock("replies.arrived").arrived.pop_front();
+        let mut any = false;
+        while let Some((call, got)) = next() {
+            any = true;
+            call.take_arrived(self, got);
+        }
+        any
     }
 
     /// The thread that calls back.
@@ -354,13 +380,14 @@ impl Replies {
         if let Some(event) = event {
             self.handle(&orb.client, event.token);
         }
+        let has_arrived = self.take_arrived();
         self.expire(&orb.client);
         let job = self.jobs.lock("replies.jobs").take();
         let has_job = job.is_some();
         if let Some(job) = job {
             job(orb, self);
         }
-        has_job || event.is_some() || self.jobs.lock("replies.jobs").ended != before
+        has_job || has_arrived || event.is_some() || self.jobs.lock("replies.jobs").ended != before
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -374,7 +401,7 @@ impl Replies {
         orb: &Arc<OrbCore>,
         until: Option<Instant64>,
         is_over: impl Fn() -> bool,
-        reads: impl Fn() -> Option<Arc<SharedConnection>>,
+        reads: impl Fn() -> Option<Road>,
     ) -> bool {
         let client = &orb.client;
         // Where nobody else reads, what has come is read even by who does not wait.
@@ -413,7 +440,7 @@ impl Replies {
         &self,
         orb: &Arc<OrbCore>,
         until: Option<Instant64>,
-        reads: &impl Fn() -> Option<Arc<SharedConnection>>,
+        reads: &impl Fn() -> Option<Road>,
     ) {
         if self.turn(orb) {
             return;
@@ -425,9 +452,11 @@ impl Replies {
             .map(|due| due.0.at);
         let until = [until, due].into_iter().flatten().min();
         match (reads(), until) {
-            (Some(connection), until) => {
-                connection.read_until(&orb.client, self, until);
-                if connection.has_ended() {
+            (Some(road), until) => {
+                road.read_until(orb, self, until);
+                if let Road::Shared(connection) = road
+                    && connection.has_ended()
+                {
                     self.forget(&connection);
                 }
             }
@@ -481,6 +510,7 @@ impl Replies {
 
     /// Fails what would be sent again, and what would be given later; who has threads no longer calls handlers itself.
     fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
+        self.take_arrived();
         let moves = std::mem::take(&mut self.jobs.lock("replies.jobs").moves);
         let dues = std::mem::take(&mut *self.deadlines.lock("replies.deadlines"));
         let early = dues.into_iter().filter_map(|Reverse(due)| due.replied);
@@ -509,7 +539,7 @@ impl Jobs {
     }
 
     fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.moves.is_empty()
+        self.calls.is_empty() && self.moves.is_empty() && self.arrived.is_empty()
     }
 }
 

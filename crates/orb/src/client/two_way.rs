@@ -159,7 +159,7 @@ impl Client {
         }
     }
 
-    fn read_two_way(&self, target: &Target, arrived: Arrived) -> Result<Reply, Failure> {
+    pub(super) fn read_two_way(&self, target: &Target, arrived: Arrived) -> Result<Reply, Failure> {
         let head = match wire::parse_reply(&arrived.message(), &target.profile) {
             Ok(FromServer::Reply(head)) => head,
             _ => {
@@ -178,7 +178,7 @@ impl Client {
         }
     }
 
-    fn cancel_two_way(&self, two_way: &TwoWay, target: &Target, id: u32) {
+    pub(super) fn cancel_two_way(&self, two_way: &TwoWay, target: &Target, id: u32) {
         let Some((lane, key)) = two_way.lane() else {
             return;
         };

@@ -8,7 +8,7 @@ use deckwatch_cdr::value::{Value, read_value, write_value};
 use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Write, Writer};
 
 use super::NamedValue;
-use crate::client::{End, Outstanding, SharedConnection};
+use crate::client::{End, Outstanding, Road};
 use crate::reference::understand;
 use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
 
@@ -203,10 +203,10 @@ impl Request {
         matches!(&self.state, State::Deferred(UnderWay(call)) if call.has_ended())
     }
 
-    /// The connection that a deferred request waits on.
-    pub(super) fn connection(&self) -> Option<Arc<SharedConnection>> {
+    /// What a deferred request waits on.
+    pub(super) fn road(&self) -> Option<Road> {
         match &self.state {
-            State::Deferred(UnderWay(call)) => call.connection(),
+            State::Deferred(UnderWay(call)) => call.road(),
             _ => None,
         }
     }

@@ -93,11 +93,11 @@ impl OrbCore {
         let Some(replies) = self.client.replies_made() else {
             return self.has_response();
         };
-        let connection = || {
+        let road = || {
             let requests = self.deferred();
-            requests.iter().find_map(Request::connection)
+            requests.iter().find_map(Request::road)
         };
-        replies.wait(self, until, || self.has_response(), connection)
+        replies.wait(self, until, || self.has_response(), road)
     }
 
     fn has_response(&self) -> bool {

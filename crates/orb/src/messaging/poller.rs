@@ -218,7 +218,7 @@ impl PollableSet {
         let until = first.until(timeout_ms);
         let ready = || members.iter().find(|one| one.0.call.has_ended());
         if let Some(replies) = orb.client.replies_made() {
-            let waiting = || members.iter().find_map(|one| one.0.call.connection());
+            let waiting = || members.iter().find_map(|one| one.0.call.road());
             replies.wait(&orb, until, || ready().is_some(), waiting);
         }
         let Some(ready) = ready() else {

@@ -1,5 +1,7 @@
 //! One asynchronous call, from its request to whoever takes its reply.
 
+mod road;
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, Response};
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use super::{Replies, SharedConnection};
+use super::Replies;
+use crate::adapter::permit;
 use crate::client::Deadlines;
 use crate::client::exchange::{Attempt, Reply};
 use crate::client::exchange::{Call, CallKind};
@@ -22,12 +25,14 @@ use crate::interceptor::{ClientFlow, Ending, completed};
 use crate::limits::{FORWARDS_MAX, OUTSTANDING_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
-use crate::reference::{Inner, Routes, Target};
+use crate::reference::{Inner, Routes};
 use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise, raise::own};
+use road::Place;
+pub(crate) use road::Road;
 
 /// A request that has been sent, or what has become of it.
 pub(crate) struct Outstanding {
@@ -68,15 +73,6 @@ struct State {
     moves: usize,
     /// It would have to be asked elsewhere, and its arguments have no place there.
     is_unsendable: bool,
-}
-
-/// Where it waits.
-pub(super) struct Place {
-    connection: Arc<SharedConnection>,
-    pub(super) target: Target,
-    id: u32,
-    /// How the object was named.
-    pub(super) asked_in: u16,
 }
 
 /// What a call has ended in.
@@ -266,56 +262,6 @@ impl Outstanding {
         self.number
     }
 
-    /// Sends it to the first of `targets` that can be reached.
-    fn dispatch(
-        self: &Arc<Self>,
-        replies: &Replies,
-        targets: &[Target],
-        call: &Call<'_>,
-    ) -> Result<(), SystemException> {
-        let client = &self.orb.client;
-        let until = self.deadlines.request;
-        let may_reconnect = !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect;
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            // A cached connection that turns out to be closed is replaced by a fresh one, once.
-            for _ in 0..2 {
-                let connection = replies.connection(client, target, call, may_reconnect, until);
-                let (failure, may_be_stale) = match connection {
-                    Ok(connection) => match connection.send(client, self, target, call) {
-                        Ok(()) => return Ok(()),
-                        Err(failure) => (failure, true),
-                    },
-                    Err(failure) => (failure, false),
-                };
-                self.leave_place();
-                if !failure.may_retry {
-                    return Err(failure.exception);
-                }
-                last = failure.exception;
-                if !may_be_stale {
-                    break;
-                }
-                client.counters.count(Counter::StaleConnections);
-            }
-        }
-        Err(last)
-    }
-
-    pub(super) fn set_place(&self, connection: Arc<SharedConnection>, target: &Target, id: u32) {
-        self.state.lock("call.state").place = Some(Place {
-            connection,
-            target: target.clone(),
-            id,
-            asked_in: target.profile.disposition(),
-        });
-    }
-
-    /// It waits nowhere any more; where it did.
-    pub(super) fn leave_place(&self) -> Option<Place> {
-        self.state.lock("call.state").place.take()
-    }
-
     /// Has it sent again: to where a server says that the object is, or to where its reference leads.
     pub(super) fn move_to(self: &Arc<Self>, replies: &Replies, forward: Option<(Ior, bool)>) {
         let may_rebind = !self.is_bound || self.policies.rebind() == RebindMode::Transparent;
@@ -467,15 +413,6 @@ impl Outstanding {
         self.fail(replies, client.waited_in_vain().exception);
     }
 
-    /// Tells the server that nobody waits any more.
-    fn give_up(&self) {
-        if let Some(place) = self.leave_place() {
-            place
-                .connection
-                .give_up(&self.orb.client, &place.target, place.id);
-        }
-    }
-
     /// Whoever waited for it does so no longer.
     pub(crate) fn abandon(&self) {
         let mut state = self.state.lock("call.state");
@@ -531,7 +468,16 @@ impl Outstanding {
         let Some(replies) = self.orb.client.replies_made() else {
             return self.has_ended();
         };
-        replies.wait(&self.orb, until, || self.has_ended(), || self.connection())
+        let lane = match self.road() {
+            Some(Road::TwoWay(over)) if !self.orb.is_turned_by_hand() => over.lane(),
+            _ => None,
+        };
+        // Not the last thread that could read the reply.
+        let patience = lane.as_ref().map(|(lane, _)| lane.patience_for_replies());
+        let Ok(_hold) = permit(patience.flatten()) else {
+            return self.has_ended();
+        };
+        replies.wait(&self.orb, until, || self.has_ended(), || self.road())
     }
 
     /// Gives its end to a handler from now on, or to nobody but who asks.
@@ -560,13 +506,6 @@ impl Outstanding {
         {
             orb.client.counters.count(Counter::CallbacksFailed);
         }
-    }
-
-    /// The connection that it waits on.
-    pub(crate) fn connection(&self) -> Option<Arc<SharedConnection>> {
-        let state = self.state.lock("call.state");
-        let place = state.place.as_ref();
-        place.map(|place| Arc::clone(&place.connection))
     }
 
     pub(crate) const fn orb(&self) -> &Arc<OrbCore> {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use deckwatch_giop::ReplyStatus;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use super::{Outstanding, Replies};
+use super::{Outstanding, Replies, Road};
 use crate::client::exchange::Call;
 use crate::client::exchange::{Failure, Reply};
 use crate::client::late::Cancel;
@@ -111,7 +110,7 @@ impl SharedConnection {
         let until = waiting.deadlines().request;
         let mut sending = self.sending(client, until)?;
         let id = sending.request_id.wrapping_add(1);
-        waiting.set_place(Arc::clone(self), target, id);
+        waiting.set_place(Road::Shared(Arc::clone(self)), target, id);
         // Before it is sent: the reply may be faster than we are.
         self.waiting
             .lock("client.waiting")
@@ -256,22 +255,7 @@ impl SharedConnection {
         };
         let place = waiting.leave_place();
         let reply = Reply::read(arrived, head);
-        if reply.status() == ReplyStatus::NeedsAddressingMode {
-            client.counters.count(Counter::Readdressings);
-            let wanted = wire::read_disposition(reply.body(&reply.message()));
-            reply.give_back(client);
-            let obeys = place.zip(wanted).is_some_and(|(place, wanted)| {
-                let profile = &place.target.profile;
-                profile.address_by(wanted, place.asked_in)
-            });
-            let refused = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
-            match obeys {
-                true => waiting.retry(replies),
-                false => waiting.fail(replies, refused),
-            }
-            return Ok(());
-        }
-        waiting.take_reply(replies, reply);
+        waiting.take_answer(replies, place, reply);
         Ok(())
     }
 

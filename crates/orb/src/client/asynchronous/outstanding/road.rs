@@ -1,0 +1,227 @@
+//! Where an asynchronous call waits for its reply: at a connection of such calls, or at one that both sides ask over.
+
+use std::sync::Arc;
+
+use deckwatch_giop::ReplyStatus;
+
+use super::Outstanding;
+use crate::bidirectional::TwoWay;
+use crate::client::asynchronous::{Replies, SharedConnection};
+use crate::client::exchange::{Call, Failure, Reply};
+use crate::connection::Arrived;
+use crate::counters::Counter;
+use crate::orb::OrbCore;
+use crate::policy::RebindMode;
+use crate::reference::Target;
+use crate::transport::Instant64;
+use crate::{Completion, SystemException, minor, raise, raise::own, wire};
+
+/// What carries a request and its reply.
+#[derive(Clone)]
+pub(crate) enum Road {
+    Shared(Arc<SharedConnection>),
+    /// A thread of its lane reads it.
+    TwoWay(Arc<TwoWay>),
+}
+
+/// Where it waits.
+pub(in crate::client::asynchronous) struct Place {
+    road: Road,
+    target: Target,
+    id: u32,
+    /// How the object was named.
+    asked_in: u16,
+}
+
+impl Road {
+    /// Waits for what comes over it, at most `until`, where nobody else reads.
+    pub(in crate::client::asynchronous) fn read_until(
+        &self,
+        orb: &OrbCore,
+        replies: &Replies,
+        until: Option<Instant64>,
+    ) {
+        match self {
+            Self::Shared(connection) => connection.read_until(&orb.client, replies, until),
+            Self::TwoWay(two_way) => {
+                let patience = until.map(|until| until.since(orb.client.transport.now()));
+                if let Some((lane, _)) = two_way.lane() {
+                    lane.turn(None, patience);
+                }
+            }
+        }
+    }
+}
+
+impl Outstanding {
+    /// Sends it to the first of `targets` that can be reached.
+    pub(super) fn dispatch(
+        self: &Arc<Self>,
+        replies: &Replies,
+        targets: &[Target],
+        call: &Call<'_>,
+    ) -> Result<(), SystemException> {
+        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
+        for target in targets {
+            let sent = match self.orb.client.two_way(target, call) {
+                Some(over) => over.and_then(|over| self.send_over(&over, target, call)),
+                None => self.send_shared(replies, target, call),
+            };
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(failure) if failure.may_retry => last = failure.exception,
+                Err(failure) => return Err(failure.exception),
+            }
+        }
+        Err(last)
+    }
+
+    /// A cached connection that turns out to be closed is replaced by a fresh one, once.
+    fn send_shared(
+        self: &Arc<Self>,
+        replies: &Replies,
+        target: &Target,
+        call: &Call<'_>,
+    ) -> Result<(), Failure> {
+        let client = &self.orb.client;
+        let until = self.deadlines.request;
+        let may_reconnect = !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect;
+        let mut is_second = false;
+        loop {
+            let connection = replies.connection(client, target, call, may_reconnect, until)?;
+            let Err(failure) = connection.send(client, self, target, call) else {
+                return Ok(());
+            };
+            self.leave_place();
+            if !failure.may_retry || is_second {
+                return Err(failure);
+            }
+            client.counters.count(Counter::StaleConnections);
+            is_second = true;
+        }
+    }
+
+    fn send_over(
+        self: &Arc<Self>,
+        over: &Arc<TwoWay>,
+        target: &Target,
+        call: &Call<'_>,
+    ) -> Result<(), Failure> {
+        let client = &self.orb.client;
+        let id = over.next_id();
+        self.set_place(Road::TwoWay(Arc::clone(over)), target, id);
+        // Before it is sent: the reply may be faster than we are.
+        let expected = over.expect_for(id, self);
+        client.counters.count(Counter::RequestsSent);
+        let sent = expected
+            .map_err(Failure::of_the_way)
+            .and_then(|()| client.send_two_way(over, target, call, id));
+        let Err(failure) = sent else { return Ok(()) };
+        let is_told = expected.is_ok() && !over.forget_call(id);
+        if is_told {
+            // The end of the connection has been told to the call already.
+            return Ok(());
+        }
+        self.leave_place();
+        Err(failure)
+    }
+
+    pub(in crate::client::asynchronous) fn set_place(&self, road: Road, target: &Target, id: u32) {
+        self.state.lock("call.state").place = Some(Place {
+            road,
+            target: target.clone(),
+            id,
+            asked_in: target.profile.disposition(),
+        });
+    }
+
+    /// It waits nowhere any more; where it did.
+    pub(in crate::client::asynchronous) fn leave_place(&self) -> Option<Place> {
+        self.state.lock("call.state").place.take()
+    }
+
+    /// What it waits on.
+    pub(crate) fn road(&self) -> Option<Road> {
+        let state = self.state.lock("call.state");
+        state.place.as_ref().map(|place| place.road.clone())
+    }
+
+    /// Tells the server that nobody waits any more.
+    pub(super) fn give_up(&self) {
+        let client = &self.orb.client;
+        let Some(Place {
+            road, target, id, ..
+        }) = self.leave_place()
+        else {
+            return;
+        };
+        match road {
+            Road::Shared(connection) => connection.give_up(client, &target, id),
+            Road::TwoWay(over) => {
+                if over.forget_call(id) {
+                    client.cancel_two_way(&over, &target, id);
+                }
+            }
+        }
+    }
+
+    /// What has come over a connection that both sides ask over is for the thread that reads replies: it takes longer than a lane has.
+    pub(crate) fn bring(self: Arc<Self>, got: Result<Arrived, SystemException>) {
+        let orb = Arc::clone(&self.orb);
+        if let Some(replies) = orb.client.replies_made() {
+            replies.bring(self, got);
+        }
+    }
+
+    /// What has come for it over such a connection, or how that has ended.
+    pub(in crate::client::asynchronous) fn take_arrived(
+        self: &Arc<Self>,
+        replies: &Replies,
+        got: Result<Arrived, SystemException>,
+    ) {
+        let client = &self.orb.client;
+        let place = self.leave_place();
+        match (got, place) {
+            (Ok(arrived), None) => {
+                client.counters.count(Counter::LateReplies);
+                client.slab.take_back(arrived.buffer);
+            }
+            (Ok(arrived), Some(place)) => match client.read_two_way(&place.target, arrived) {
+                Ok(reply) => self.take_answer(replies, Some(place), reply),
+                Err(failure) => self.fail(replies, failure.exception),
+            },
+            (Err(exception), _) => {
+                client.counters.count(Counter::CommFailures);
+                match exception.completed {
+                    Completion::No => self.retry(replies),
+                    _ => self.fail(replies, exception),
+                }
+            }
+        }
+    }
+
+    /// Its reply has come, if it is not a wish to have the object named otherwise.
+    pub(in crate::client::asynchronous) fn take_answer(
+        self: &Arc<Self>,
+        replies: &Replies,
+        place: Option<Place>,
+        reply: Reply,
+    ) {
+        if reply.status() != ReplyStatus::NeedsAddressingMode {
+            return self.take_reply(replies, reply);
+        }
+        let client = &self.orb.client;
+        client.counters.count(Counter::Readdressings);
+        let wanted = wire::read_disposition(reply.body(&reply.message()));
+        reply.give_back(client);
+        let obeys = place.zip(wanted).is_some_and(|(place, wanted)| {
+            let profile = &place.target.profile;
+            profile.address_by(wanted, place.asked_in)
+        });
+        let refused = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
+        match obeys {
+            true => self.retry(replies),
+            false => self.fail(replies, refused),
+        }
+    }
+}

@@ -102,7 +102,11 @@ fn a_place(o: &mut Octets) {
     place(o);
     o.u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
     chunk(o, |o| {
-        o.u32(7).string("harbour").sequence(&[1, 2, 3]);
+        o.u32(7).string("harbour");
+    });
+    // Texts and arrays end their chunk.
+    chunk(o, |o| {
+        o.sequence(&[1, 2, 3]);
     });
     o.u32(u32::MAX);
 }
@@ -223,7 +227,8 @@ in_each_world! {
                 point(p);
             });
             o.u32(0).u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
-            chunk(o, |o| { o.u32(7).string("harbour").sequence(&[1]); });
+            chunk(o, |o| { o.u32(7).string("harbour"); });
+            chunk(o, |o| { o.sequence(&[1]); });
             o.u32(u32::MAX);
         });
     }
@@ -326,7 +331,7 @@ in_each_world! {
     }
 
     fn values_in_chunks_end_with_the_number_of_their_level(world) {
-        // Each value within another ends with its own tag.
+        // One tag ends all values that end at once.
         let expected: Form = |o| {
             node(o, TRUNCATABLE);
             o.u32(ONE_ID | CHUNKED);
@@ -339,9 +344,18 @@ in_each_world! {
             o.u32(ONE_ID | CHUNKED);
             back_to(o, id);
             chunk(o, |o| { o.u32(3).u32(0); });
-            for level in [3_u32, 2, 1] { o.u32(level.wrapping_neg()); }
+            o.u32(u32::MAX);
         };
-        comes_back(world, "each its own end", expected, expected);
+        comes_back(world, "each its own end", |o| {
+            node(o, TRUNCATABLE);
+            o.u32(ONE_ID | CHUNKED).string(NODE);
+            chunk(o, |o| { o.u32(1); });
+            o.u32(ONE_ID | CHUNKED).string(NODE);
+            chunk(o, |o| { o.u32(2); });
+            o.u32(ONE_ID | CHUNKED).string(NODE);
+            chunk(o, |o| { o.u32(3).u32(0); });
+            for level in [3_u32, 2, 1] { o.u32(level.wrapping_neg()); }
+        }, expected);
         comes_back(world, "one end of all", |o| {
             node(o, TRUNCATABLE);
             o.u32(ONE_ID | CHUNKED).string(NODE);

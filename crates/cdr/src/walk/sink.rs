@@ -60,6 +60,8 @@ pub(super) struct Output<'w, 'b> {
     level: u32,
     /// Where the size of the open chunk stands.
     chunk: Option<usize>,
+    /// Where the end tag stands that was written last.
+    ended: usize,
 }
 
 /// What is so within one `any`.
@@ -81,6 +83,7 @@ impl<'w, 'b> Output<'w, 'b> {
             },
             level: 0,
             chunk: None,
+            ended: 0,
         }
     }
 
@@ -91,6 +94,14 @@ impl<'w, 'b> Output<'w, 'b> {
             self.chunk = Some(self.w.position() - 4);
         }
         Ok(())
+    }
+
+    /// Closes the chunk behind what is an array for omniORB, or may be one: where that goes on from one of its buffers to the next, omniORB
+    /// takes what follows in the same chunk for another chunk.
+    fn close_behind(&mut self, is_array: bool) {
+        if is_array {
+            self.close();
+        }
     }
 
     fn close(&mut self) {
@@ -111,7 +122,9 @@ impl Sink for Output<'_, '_> {
         w.align(size.min(8))?;
         let is_swapped = size != 1 && w.order() != r.order();
         if !is_swapped && (size == 1 || w.stands_together(octets.len())) {
-            return w.write_octets(octets);
+            w.write_octets(octets)?;
+            self.close_behind(octets.len() > size);
+            return Ok(());
         }
         octets.chunks_exact(size).try_for_each(|number| {
             let mut kept = [0; 16];
@@ -122,12 +135,18 @@ impl Sink for Output<'_, '_> {
             }
             w.align(size.min(8))?;
             w.write_octets(kept)
-        })
+        })?;
+        self.close_behind(octets.len() > size);
+        Ok(())
     }
 
     fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError> {
         self.open()?;
-        value.write(self.w)
+        let start = self.w.position();
+        value.write(self.w)?;
+        // A text is longer than a number.
+        self.close_behind(self.w.position() - start > 4);
+        Ok(())
     }
 
     fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError> {
@@ -172,11 +191,19 @@ impl Sink for Output<'_, '_> {
     }
 
     fn end(&mut self) -> Result<(), EncodeError> {
-        if self.level > 0 {
-            self.close();
-            self.w.write_u32(self.level.wrapping_neg())?;
-            self.level -= 1;
+        if self.level == 0 {
+            return Ok(());
         }
+        self.close();
+        let tag = self.level.wrapping_neg();
+        self.level -= 1;
+        // A value that ends with the last one in it shares its end tag: omniORB takes no other.
+        if self.ended > 0 && self.ended + 4 == self.w.position() {
+            self.w.patch_u32(self.ended, tag);
+            return Ok(());
+        }
+        self.w.write_u32(tag)?;
+        self.ended = self.w.position() - 4;
         Ok(())
     }
 

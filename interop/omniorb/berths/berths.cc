@@ -1,0 +1,87 @@
+// Deckwatch::Berths by omniORB: prints its reference, and serves values of value types in Anys.
+#include <cstdio>
+#include <string>
+#include "berths.hh"
+
+using namespace Deckwatch::Berths;
+
+class PointValue : public virtual OBV_Deckwatch::Berths::Point, public virtual CORBA::DefaultValueRefCountBase {};
+class PlaceValue : public virtual OBV_Deckwatch::Berths::Place, public virtual CORBA::DefaultValueRefCountBase {};
+class PairValue : public virtual OBV_Deckwatch::Berths::Pair, public virtual CORBA::DefaultValueRefCountBase {};
+
+template <class V>
+class Factory : public virtual CORBA::ValueFactoryBase {
+    CORBA::ValueBase* create_for_unmarshal() { return new V; }
+};
+
+static void change(Place* place) {
+    place->x(place->x() + 1);
+    place->name((std::string(place->name()) + "!").c_str());
+    if (place->next() && place->next() != place) change(place->next());
+}
+
+class MirrorServant : public POA_Deckwatch::Berths::Mirror {
+public:
+    CORBA::Any* changed(const CORBA::Any& data) {
+        CORBA::Any_var result = new CORBA::Any;
+        Place* place;
+        Pair* pair;
+        Label* label;
+        if (data >>= place) {
+            if (place) change(place);
+            result.inout() <<= place;
+        } else if (data >>= pair) {
+            pair->left()->x(pair->left()->x() + 1);
+            // What is shared has changed already.
+            if (pair->left() != pair->right()) pair->right()->x(pair->right()->x() + 1);
+            result.inout() <<= pair;
+        } else if (data >>= label) {
+            if (label) {
+                std::string text = label->_value();
+                label->_value((text + "!").c_str());
+            }
+            result.inout() <<= label;
+        } else {
+            throw CORBA::BAD_PARAM(1, CORBA::COMPLETED_NO);
+        }
+        return result._retn();
+    }
+
+    CORBA::Any* cut() {
+        CORBA::Any_var result = new CORBA::Any;
+        PlaceValue* place = new PlaceValue;
+        place->x(41);
+        place->name("berth");
+        place->next(0);
+        Point* point = place;
+        result.inout() <<= point;
+        place->_remove_ref();
+        return result._retn();
+    }
+};
+
+int main(int argc, char** argv) {
+    try {
+        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+        orb->register_value_factory("IDL:Deckwatch/Berths/Point:1.0", new Factory<PointValue>);
+        orb->register_value_factory("IDL:Deckwatch/Berths/Place:1.0", new Factory<PlaceValue>);
+        orb->register_value_factory("IDL:Deckwatch/Berths/Pair:1.0", new Factory<PairValue>);
+        CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
+        PortableServer::POA_var root = PortableServer::POA::_narrow(object);
+        PortableServer::POAManager_var manager = root->the_POAManager();
+        manager->activate();
+        PortableServer::Servant_var<MirrorServant> mirror = new MirrorServant;
+        PortableServer::ObjectId_var id = root->activate_object(mirror);
+        CORBA::Object_var reference = root->id_to_reference(id);
+        CORBA::String_var text = orb->object_to_string(reference);
+        std::printf("%s\n", text.in());
+        std::fflush(stdout);
+        orb->run();
+        return 0;
+    } catch (const CORBA::SystemException& exception) {
+        std::fprintf(stderr, "%s minor %#x\n", exception._name(), exception.minor());
+    } catch (const CORBA::Exception& exception) {
+        std::fprintf(stderr, "%s\n", exception._name());
+    }
+    return 1;
+}

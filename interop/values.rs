@@ -1,0 +1,206 @@
+//! Values of value types in Anys, to foreign ORBs and back.
+
+mod common;
+
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Running, free_port, omniorb_program};
+use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::value::{Instance, Value};
+use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode, Write, Writer};
+use deckwatch_orb::{NamedValue, ObjectRef, Orb, RequestError};
+
+fn id(name: &str) -> String {
+    format!("IDL:Deckwatch/Berths/{name}:1.0")
+}
+
+fn valuetype(
+    name: &str,
+    modifier: ValueModifier,
+    base: Option<&TypeCode>,
+    members: &[(&str, &TypeCode)],
+) -> TypeCode {
+    let members = members.iter().map(|(name, type_code)| ValueMember {
+        name,
+        type_code,
+        is_public: true,
+    });
+    let members: Vec<_> = members.collect();
+    TypeCode::value(&id(name), name, modifier, base, &members)
+}
+
+fn point() -> TypeCode {
+    valuetype(
+        "Point",
+        ValueModifier::None,
+        None,
+        &[("x", &TypeCode::long())],
+    )
+}
+
+fn place() -> TypeCode {
+    let itself = TypeCode::recursive(&id("Place"));
+    let members = [("name", &TypeCode::unbounded_string()), ("next", &itself)];
+    valuetype(
+        "Place",
+        ValueModifier::Truncatable,
+        Some(&point()),
+        &members,
+    )
+}
+
+fn pair() -> TypeCode {
+    let members = [("left", &point()), ("right", &point())];
+    valuetype("Pair", ValueModifier::None, None, &members)
+}
+
+fn label() -> TypeCode {
+    TypeCode::value_box(&id("Label"), "Label", &TypeCode::unbounded_string())
+}
+
+fn instance(name: &str, state: Vec<Value>) -> Value {
+    let type_id = id(name);
+    Value::Valuetype(Some(Box::new(Instance { type_id, state })))
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+const NULL: Value = Value::Valuetype(None);
+
+/// What is sent, and what it becomes.
+fn rows() -> Vec<(&'static str, TypeCode, Value, Value)> {
+    let place_of = |x, name, next| instance("Place", vec![Value::Long(x), text(name), next]);
+    let point_of = |x| instance("Point", vec![Value::Long(x)]);
+    vec![
+        ("null", place(), NULL, NULL),
+        (
+            "one place",
+            place(),
+            place_of(7, "harbour", NULL),
+            place_of(8, "harbour!", NULL),
+        ),
+        (
+            "places within places",
+            place(),
+            place_of(1, "a", place_of(2, "bb", place_of(3, "ccc", NULL))),
+            place_of(2, "a!", place_of(3, "bb!", place_of(4, "ccc!", NULL))),
+        ),
+        (
+            "a long name",
+            place(),
+            place_of(1, &"x".repeat(20_000), NULL),
+            place_of(2, &format!("{}!", "x".repeat(20_000)), NULL),
+        ),
+        (
+            "two points",
+            pair(),
+            instance("Pair", vec![point_of(1), point_of(5)]),
+            instance("Pair", vec![point_of(2), point_of(6)]),
+        ),
+        (
+            "a box",
+            label(),
+            instance("Label", vec![text("ahoy")]),
+            instance("Label", vec![text("ahoy!")]),
+        ),
+        ("an empty box", label(), NULL, NULL),
+    ]
+}
+
+/// A pair of one point, as octets by hand: a tree has no sharing.
+fn shared_pair() -> Any {
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets);
+    let mut write = || {
+        pair().write(&mut w)?;
+        w.write_u32(0x7fff_ff02)?;
+        id("Pair").write(&mut w)?;
+        w.write_u32(0x7fff_ff02)?;
+        let start = w.position() - 4;
+        id("Point").write(&mut w)?;
+        w.write_u32(7)?;
+        w.write_u32(u32::MAX)?;
+        let back = w.position() - start;
+        w.write_u32(0_u32.wrapping_sub(back as u32))
+    };
+    write().expect("a few octets");
+    Any::parse(&mut Reader::new(&octets, ByteOrder::NATIVE)).expect("a pair")
+}
+
+fn asked(object: &ObjectRef, operation: &str, data: Option<Any>) -> Result<Any, RequestError> {
+    let mut request = object.create_request(operation);
+    if let Some(data) = data {
+        request.add_arg(NamedValue::of_in("data", TypeCode::any(), Value::Any(data)));
+    }
+    request.set_return_type(TypeCode::any());
+    request.invoke()?;
+    match request.return_value() {
+        Some(Value::Any(any)) => Ok(any.clone()),
+        other => panic!("{operation} gives an any, not {other:?}"),
+    }
+}
+
+/// Everything, to one peer in one version of GIOP.
+fn ask_all(object: &ObjectRef) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, code, sent, expected) in rows() {
+        let any = Any::from_dynamic(&code, &sent).expect("a value of its type");
+        match asked(object, "changed", Some(any)) {
+            Ok(back) if back.type_code().equivalent(&code) && back.to_dynamic() == Ok(expected) => {
+            }
+            other => wrong.push(format!("{name}: {other:?}")),
+        }
+    }
+    // A point that two places share is changed once, and comes back shared: as many octets as it went.
+    let sent = shared_pair();
+    let size = sent.size();
+    match asked(object, "changed", Some(sent)) {
+        Ok(back) => {
+            let point = || instance("Point", vec![Value::Long(8)]);
+            let both = instance("Pair", vec![point(), point()]);
+            if back.to_dynamic() != Ok(both) || back.size() != size {
+                wrong.push(format!("a shared point: {back:?}, {} octets", back.size()));
+            }
+        }
+        Err(error) => wrong.push(format!("a shared point: {error:?}")),
+    }
+    match asked(object, "cut", None) {
+        Ok(back) => {
+            let whole = instance("Point", vec![Value::Long(41)]);
+            let is_point = back.type_code().equivalent(&point());
+            if !(is_point && back.is_truncated() && back.to_dynamic() == Ok(whole)) {
+                wrong.push(format!("a place as a point: {back:?}"));
+            }
+        }
+        Err(error) => wrong.push(format!("a place as a point: {error:?}")),
+    }
+    wrong
+}
+
+#[test]
+fn omniorb_takes_values_in_anys_and_gives_them_back() {
+    let Some(program) = omniorb_program("berths/berths", &["deckwatch/berths.idl"]) else {
+        return;
+    };
+    for version in ["1.0", "1.1", "1.2"] {
+        let endpoint = format!("giop:tcp:127.0.0.1:{}", free_port());
+        let mut server = Running::start(
+            Command::new(&program)
+                .args(["-ORBmaxGIOPVersion", version])
+                .args(["-ORBendPoint", &endpoint]),
+        );
+        answers_all(&server.line_with("IOR:"), version);
+    }
+}
+
+/// Asks the server of a reference for everything.
+fn answers_all(reference: &str, version: &str) {
+    let orb = Orb::builder().round_trip_timeout(Duration::from_secs(30));
+    let orb = orb.build().expect("an ORB");
+    let object = orb.string_to_object(reference).expect("a reference");
+    let wrong = ask_all(&object.expect("one that is not nil"));
+    assert!(wrong.is_empty(), "GIOP {version}: {wrong:#?}");
+}

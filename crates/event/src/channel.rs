@@ -74,12 +74,12 @@ impl EventChannel {
             own: own.clone(),
             poa,
             options,
-            prepare: Box::new(prepare),
+            prepare: Arc::new(prepare),
             outlets: SlotTable::new(),
             proxies: PiMutex::default(),
             suppliers: PiMutex::new(Vec::new()),
             consumers: PiMutex::new(0),
-            counters: Counters::default(),
+            counters: Arc::default(),
             destroyed: AtomicBool::new(false),
             suppliers_told: AtomicBool::new(false),
         });
@@ -125,7 +125,7 @@ pub(crate) struct Shared {
     poa: Poa,
     options: ChannelOptions,
     /// Run on each consumer's thread before its first event.
-    prepare: Box<dyn Fn() + Send + Sync>,
+    prepare: Arc<dyn Fn() + Send + Sync>,
     /// Read on the road of each event; without a lock.
     outlets: SlotTable<Arc<Outlet>>,
     /// What is active. Like the next two not on the road of an event.
@@ -134,7 +134,7 @@ pub(crate) struct Shared {
     suppliers: PiMutex<Vec<(u64, Option<PushSupplierRef>)>>,
     /// Threads of consumers; also held while one is connected or the channel ends.
     consumers: PiMutex<usize>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
     destroyed: AtomicBool,
     /// Behind `destroyed`: nobody can connect any more.
     suppliers_told: AtomicBool,
@@ -154,18 +154,27 @@ pub(crate) struct Connected {
     outlet: Arc<Outlet>,
 }
 
-/// What ends with a consumer's thread, in whatever way that ends.
+/// What ends with a consumer's thread, in whatever way that ends. The thread keeps no channel alive: where the ORB ends and the
+/// channel with it, the thread does too.
 struct ConsumerThread {
-    shared: Arc<Shared>,
+    shared: Weak<Shared>,
     slot: SlotKey,
     proxy: u64,
 }
 
 impl Drop for ConsumerThread {
     fn drop(&mut self) {
-        self.shared.outlets.remove(self.slot);
-        self.shared.retire(self.proxy);
-        *self.shared.consumers.lock("event.consumers") -= 1;
+        if let Some(shared) = self.shared.upgrade() {
+            shared.outlets.remove(self.slot);
+            shared.retire(self.proxy);
+            *shared.consumers.lock("event.consumers") -= 1;
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.outlets.for_each(|_, outlet| outlet.close());
     }
 }
 
@@ -302,16 +311,18 @@ impl Shared {
                 .object()
                 .with_round_trip_timeout(Some(self.options.push_timeout)),
         );
-        let (shared, road) = (self.own(), outlet.clone());
+        let (shared, road) = (self.own.clone(), outlet.clone());
+        let (prepare, counters) = (self.prepare.clone(), self.counters.clone());
         let thread = std::thread::Builder::new()
             .name(format!("consumer-{proxy}"))
             .spawn(move || {
-                let thread = ConsumerThread {
+                let _ended = ConsumerThread {
                     shared,
                     slot,
                     proxy,
                 };
-                thread.shared.serve_consumer(&road, &consumer);
+                prepare();
+                serve_consumer(&road, &consumer, &counters);
             });
         if thread.is_err() {
             self.outlets.remove(slot);
@@ -319,17 +330,6 @@ impl Shared {
         }
         *consumers += 1;
         Ok(Connected { slot, outlet })
-    }
-
-    /// The life of a consumer's thread.
-    fn serve_consumer(&self, outlet: &Outlet, consumer: &PushConsumerRef) {
-        (self.prepare)();
-        match outlet.run(consumer, &self.counters) {
-            Ended::Left => {}
-            Ended::ConsumerGone => _ = self.counters.consumers_lost.fetch_add(1, Relaxed),
-            // Who does not answer is gone already.
-            Ended::Closed => _ = consumer.disconnect_push_consumer(),
-        }
     }
 
     pub(crate) fn disconnect_consumer(&self, proxy: u64, connected: &Connected) {
@@ -376,6 +376,16 @@ impl Shared {
             self.suppliers_told.store(true, Release);
         }
         Ok(())
+    }
+}
+
+/// The life of a consumer's thread.
+fn serve_consumer(outlet: &Outlet, consumer: &PushConsumerRef, counters: &Counters) {
+    match outlet.run(consumer, counters) {
+        Ended::Left => {}
+        Ended::ConsumerGone => _ = counters.consumers_lost.fetch_add(1, Relaxed),
+        // Who does not answer is gone already.
+        Ended::Closed => _ = consumer.disconnect_push_consumer(),
     }
 }
 

@@ -451,3 +451,27 @@ fn a_consumers_thread_that_panics_takes_its_proxy_with_it_and_nobody_else() {
     server.shutdown(true).expect("it ends");
     user.shutdown(true).expect("it ends");
 }
+
+#[test]
+fn the_end_of_the_orb_ends_the_threads_of_a_channel_that_nobody_has_destroyed() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let held = Arc::new(());
+    let of_threads = held.clone();
+    let served = EventChannel::start_prepared(&server, ChannelOptions::default(), move || {
+        let _prepared = &of_threads;
+    })
+    .unwrap();
+    let channel = remote(&served, &server, &user);
+    let (reference, events) = activate(&user, None);
+    connect(&channel, reference);
+    supplier_of(&channel).push(&number(7)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
+    server.shutdown(true).expect("it ends");
+    drop(served);
+    let begun = std::time::Instant::now();
+    while Arc::strong_count(&held) > 1 {
+        assert!(begun.elapsed() < PATIENCE, "a thread goes on");
+        std::thread::yield_now();
+    }
+    user.shutdown(true).expect("it ends");
+}

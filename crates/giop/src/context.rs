@@ -37,6 +37,16 @@ pub struct ServiceContexts<'a> {
 }
 
 impl<'a> ServiceContexts<'a> {
+    /// An empty list, which ends where the reader is.
+    #[inline]
+    pub(crate) const fn none(at: Reader<'a>) -> Self {
+        Self {
+            at_first: at,
+            count: 0,
+            ids: 0,
+        }
+    }
+
     /// Walks over the list, so that what follows can be read, and keeps the way back.
     pub(crate) fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = r.read_count(8)? as u32;

@@ -2,7 +2,7 @@
 
 use crate::context::write_contexts;
 use crate::{
-    ByteOrder, Format, HEADER_SIZE, Header, MessageKind, OpenMessage, ProtocolError,
+    ByteOrder, Codec, Format, HEADER_SIZE, Header, MessageKind, OpenMessage, ProtocolError,
     ServiceContext, ServiceContexts, Target,
 };
 use deckwatch_cdr::{EncodeError, Parse, Reader, Version};
@@ -34,11 +34,17 @@ impl Response {
                 Self::Nothing
             });
         }
-        match r.read_u8()? {
-            0 => Ok(Self::Nothing),
-            1 => Ok(Self::Receipt),
-            3 => Ok(Self::Outcome),
-            other => Err(ProtocolError::ResponseFlagsUnknown(other)),
+        let octet = r.read_u8()?;
+        Self::of_octet(octet).ok_or(ProtocolError::ResponseFlagsUnknown(octet))
+    }
+
+    /// Of GIOP 1.2.
+    const fn of_octet(octet: u8) -> Option<Self> {
+        match octet {
+            0 => Some(Self::Nothing),
+            1 => Some(Self::Receipt),
+            3 => Some(Self::Outcome),
+            _ => None,
         }
     }
 
@@ -69,7 +75,78 @@ pub struct Request<'a> {
     pub body: Reader<'a>,
 }
 
+/// The first octets of a request in one piece, of GIOP 1.2 and in this machine's order.
+const PLAIN: [u8; 8] = [
+    b'G',
+    b'I',
+    b'O',
+    b'P',
+    1,
+    2,
+    ByteOrder::NATIVE.flag(),
+    MessageKind::Request as u8,
+];
+
 impl<'a> Request<'a> {
+    /// What the octets of a whole message wait for, where they begin as those of most requests: GIOP 1.2, one piece, this machine's order.
+    /// `None` says nothing of what they are else.
+    #[must_use]
+    #[inline]
+    pub fn plain_response(octets: &[u8]) -> Option<Response> {
+        let (header, rest) = octets.split_first_chunk::<8>()?;
+        match *header == PLAIN {
+            true => Response::of_octet(*rest.get(8)?),
+            false => None,
+        }
+    }
+
+    /// What the first octets of a request say its length is, header and all, where they are as those of most requests. `None` says nothing.
+    #[must_use]
+    #[inline]
+    pub fn plain_len(octets: &[u8]) -> Option<usize> {
+        let (header, rest) = octets.split_first_chunk::<8>()?;
+        let size = rest.first_chunk().copied().map(u32::from_ne_bytes)?;
+        (*header == PLAIN).then(|| size as usize + HEADER_SIZE)
+    }
+
+    /// A whole message that is a request as most are: [`Request::plain_response`] knows it, its object is named by a key, and it has no
+    /// service contexts. `None` says nothing of what it is else.
+    #[must_use]
+    #[inline]
+    pub fn plain(octets: &'a [u8]) -> Option<Self> {
+        let response = Self::plain_response(octets)?;
+        let word = |at: usize| {
+            let octets = octets.get(at..)?.first_chunk().copied()?;
+            Some(u32::from_ne_bytes(octets) as usize)
+        };
+        let key_len = word(KEY_AT - 4)?;
+        let key = octets.get(KEY_AT..)?.get(..key_len)?;
+        let name_count_at = aligned(KEY_AT + key_len);
+        let name_at = name_count_at + 4;
+        let name_len = word(name_count_at)?;
+        let (end_of_name, operation) = octets.get(name_at..)?.get(..name_len)?.split_last()?;
+        let contexts_at = aligned(name_at + name_len);
+        let is_plain = word(SIZE_AT)? == octets.len() - HEADER_SIZE
+            && octets[KEY_AT - 8..KEY_AT - 6] == [0; 2]
+            && *end_of_name == 0
+            && word(contexts_at)? == 0;
+        if !is_plain {
+            return None;
+        }
+        let codec = Codec::DEFAULT.with_version(Version::V1_2);
+        let reader = Reader::new(octets, ByteOrder::NATIVE).with_codec(codec);
+        let contexts_end = contexts_at + 4;
+        Some(Self {
+            version: Version::V1_2,
+            id: word(HEADER_SIZE)? as u32,
+            response,
+            target: Target::Key(key),
+            operation,
+            contexts: ServiceContexts::none(reader.at_position(contexts_end)),
+            body: reader.at_position(contexts_end.next_multiple_of(8)),
+        })
+    }
+
     pub(crate) fn parse(header: &Header, mut r: Reader<'a>) -> Result<Self, ProtocolError> {
         let version = header.version;
         if version < Version::V1_2 {
@@ -235,6 +312,69 @@ impl RequestHeader<'_> {
 /// Where the octets of a key stand: behind the message's header, request id, response flags, addressing disposition and count.
 const KEY_AT: usize = HEADER_SIZE + 16;
 
+/// Where a message's header says how many octets follow it.
+const SIZE_AT: usize = 8;
+
 const fn aligned(at: usize) -> usize {
     at.next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    fn request(key: &[u8], operation: &str, contexts: &[ServiceContext<'_>]) -> Vec<u8> {
+        let mut octets = Vec::new();
+        let header = RequestHeader {
+            id: 77,
+            response: Response::Outcome,
+            target: Target::Key(key),
+            operation,
+            contexts,
+        };
+        let open = header.begin(&mut octets, Format::default()).unwrap();
+        open.writer(&mut octets).write_octets(b"arguments").unwrap();
+        open.finish(&mut octets).unwrap();
+        octets
+    }
+
+    /// What is read as a plain request is read so by steps too.
+    fn is_plain(octets: &[u8]) -> bool {
+        let plain = Request::plain(octets);
+        let read = Message::parse(octets);
+        if let Some(plain) = plain {
+            let Ok(Message::Request(request)) = read else {
+                panic!("no request: {octets:?}");
+            };
+            assert_eq!(format!("{plain:?}"), format!("{request:?}"));
+        }
+        plain.is_some()
+    }
+
+    #[test]
+    fn a_plain_request_is_read_at_once_as_it_is_by_steps() {
+        for (key, operation) in [
+            (&b""[..], "o"),
+            (b"key", ""),
+            (b"a longer key", "operation"),
+        ] {
+            assert!(is_plain(&request(key, operation, &[])));
+        }
+        let context = ServiceContext { id: 1, data: b"1" };
+        assert!(!is_plain(&request(b"key", "operation", &[context])));
+    }
+
+    #[test]
+    fn no_octet_makes_a_plain_request_of_what_is_none() {
+        let octets = request(b"key", "operation", &[]);
+        for at in 0..octets.len() {
+            assert!(!is_plain(&octets[..at]));
+            for octet in [0, 1, 2, 3, 0x7f, 0xff] {
+                let mut changed = octets.clone();
+                changed[at] = octet;
+                is_plain(&changed);
+            }
+        }
+    }
 }

@@ -196,24 +196,30 @@ impl Adapter {
         key: &'a [u8],
         patience: Patience<'_>,
     ) -> Result<Found<'a>, SystemException> {
+        if let Some(slot) = ObjectKey::slot_in(key, self.incarnation)
+            && let Some(object) = self.objects.pin(slot)
+            && object.adapter.phase() == Phase::Serving
+        {
+            return Ok(Found::Active(slot, object));
+        }
+        self.find_otherwise(key, patience)
+    }
+
+    /// What is not told by its slot, or not there any more.
+    #[inline(never)]
+    fn find_otherwise<'a>(
+        self: &'a Arc<Self>,
+        key: &'a [u8],
+        patience: Patience<'_>,
+    ) -> Result<Found<'a>, SystemException> {
         match ObjectKey::parse(key) {
             ObjectKey::Transient {
                 incarnation,
-                slot,
                 adapter,
                 id,
-            } => {
-                if incarnation != self.incarnation {
-                    return Err(unknown_adapter());
-                }
-                match self.objects.pin(slot) {
-                    Some(object) if object.adapter.phase() == Phase::Serving => {
-                        Ok(Found::Active(slot, object))
-                    }
-                    _ => self.find_at(adapter, id, patience),
-                }
+                ..
             }
-            ObjectKey::TransientNamed {
+            | ObjectKey::TransientNamed {
                 incarnation,
                 adapter,
                 id,

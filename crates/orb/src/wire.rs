@@ -51,7 +51,16 @@ pub(crate) enum Kind {
 }
 
 /// The length of the first message in `octets`, where it is there whole.
+#[inline]
 pub(crate) fn whole_len(octets: &[u8], size_max: usize) -> Result<Option<usize>, ProtocolError> {
+    match Request::plain_len(octets) {
+        Some(len) if len <= size_max => Ok((len <= octets.len()).then_some(len)),
+        _ => whole_len_of_other(octets, size_max),
+    }
+}
+
+#[inline(never)]
+fn whole_len_of_other(octets: &[u8], size_max: usize) -> Result<Option<usize>, ProtocolError> {
     Ok(match Frame::parse(octets, size_max)? {
         Frame::Need(_) => None,
         Frame::Message(_, size) => Some(size),
@@ -136,7 +145,17 @@ pub(crate) fn kind_of_joined(message: &Divided<'_>) -> Kind {
 }
 
 /// What to do with a whole message.
+#[inline]
 pub(crate) fn kind(message: &[u8]) -> Kind {
+    match Request::plain_response(message) {
+        Some(Response::Outcome) => Kind::TwoWay,
+        Some(_) => Kind::InOrder,
+        None => kind_of_other(message),
+    }
+}
+
+#[inline(never)]
+fn kind_of_other(message: &[u8]) -> Kind {
     let Some(header) = header(message) else {
         return Kind::Misplaced;
     };

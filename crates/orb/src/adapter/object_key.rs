@@ -85,6 +85,19 @@ impl<'k> ObjectKey<'k> {
         }
     }
 
+    /// The slot of [`ObjectKey::Transient`], where the octets are a key of that form and of this incarnation.
+    #[inline]
+    pub(super) fn slot_in(octets: &[u8], incarnation: u64) -> Option<SlotKey> {
+        let (head, rest) = octets.split_first_chunk::<12>()?;
+        let (slot, _) = split_slot(rest)?;
+        let is_whole = rest.len() >= 2 * size_of::<SlotKey>();
+        let [a, b, c, kind, its_incarnation @ ..] = *head;
+        let is_it = [a, b, c] == MAGIC
+            && kind == TRANSIENT
+            && u64::from_be_bytes(its_incarnation) == incarnation;
+        (is_whole && is_it).then_some(slot)
+    }
+
     /// The octets that travel.
     #[must_use]
     pub fn to_octets(self) -> Vec<u8> {
@@ -213,7 +226,12 @@ mod tests {
         ];
         for key in keys {
             let octets = key.to_octets();
+            let is_slot = matches!(key, ObjectKey::Transient { .. });
+            let slot = ObjectKey::slot_in(&octets, 3);
+            assert_eq!(slot, is_slot.then_some(SLOT));
+            assert_eq!(ObjectKey::slot_in(&octets, 4), None);
             for end in 0..octets.len() {
+                assert_eq!(ObjectKey::slot_in(&octets[..end], 3), None);
                 assert_eq!(
                     ObjectKey::parse(&octets[..end]),
                     ObjectKey::Plain(&octets[..end])

@@ -64,6 +64,22 @@ impl Lane {
         connection: &ServerConnection,
         message: &Divided<'_>,
     ) -> Result<(), ()> {
+        if message.ends().is_empty()
+            && let Some(mut request) = Request::plain(message.octets())
+        {
+            self.serve_request(connection, message, &mut request);
+            return Ok(());
+        }
+        self.dispatch_other(connection, message)
+    }
+
+    /// All but the requests that most are.
+    #[inline(never)]
+    fn dispatch_other(
+        &self,
+        connection: &ServerConnection,
+        message: &Divided<'_>,
+    ) -> Result<(), ()> {
         match Message::parse_joined(message) {
             Ok(Message::Request(mut request)) => {
                 self.serve_request(connection, message, &mut request);
@@ -153,26 +169,25 @@ impl Lane {
         let over = connection.two_way.get();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
-        let mut reply = match is_awaited {
-            true => self.slab.lend_empty(),
-            false => Vec::new(),
-        };
         let echoed = echoed_priority(request);
-        let mut upcall = Upcall {
-            connection: Some(connection),
-            caller: Caller::Remote,
-            message,
-            request,
-            reply: &mut reply,
-            contexts: echoed.as_slice(),
-            flow: None,
+        let serve = |reply: &mut Vec<u8>| {
+            let mut upcall = Upcall {
+                connection: Some(connection),
+                caller: Caller::Remote,
+                message,
+                request,
+                reply,
+                contexts: echoed.as_slice(),
+                flow: None,
+            };
+            let is_answered = self.answer(&mut upcall, ready);
+            if is_awaited && !is_answered {
+                self.write(connection, reply);
+            }
         };
-        let is_answered = self.answer(&mut upcall, ready);
-        if is_awaited && !is_answered {
-            self.write(connection, &reply);
-        }
-        if is_awaited {
-            self.slab.take_back_written(reply);
+        match is_awaited {
+            true => self.slab.with_empty(serve),
+            false => serve(&mut Vec::new()),
         }
         self.in_progress.fetch_sub(1, Ordering::AcqRel);
     }

@@ -390,7 +390,9 @@ impl Lane {
                 return Outcome::of(served);
             }
         }
-        if let Some(outcome) = self.answer_for_every_object(upcall, servant, id) {
+        if request.operation.first() == Some(&b'_')
+            && let Some(outcome) = self.answer_for_every_object(upcall, servant, id)
+        {
             return outcome;
         }
         current::enter(&self.orb);
@@ -451,6 +453,7 @@ impl Lane {
     }
 
     /// `_is_a`, `_non_existent` and the others that no servant implements.
+    #[inline(never)]
     fn answer_for_every_object(
         &self,
         upcall: &mut Upcall<'_>,

@@ -156,13 +156,16 @@ fn ask_all(object: &ObjectRef) -> Vec<String> {
     }
     // A point that two places share is changed once, and comes back shared: as many octets as it went.
     let sent = shared_pair();
-    let size = sent.size();
+    let size = sent.reader().remaining();
     match asked(object, "changed", Some(sent)) {
         Ok(back) => {
             let point = || instance("Point", vec![Value::Long(8)]);
             let both = instance("Pair", vec![point(), point()]);
-            if back.to_dynamic() != Ok(both) || back.size() != size {
-                wrong.push(format!("a shared point: {back:?}, {} octets", back.size()));
+            if back.to_dynamic() != Ok(both) || back.reader().remaining() != size {
+                wrong.push(format!(
+                    "a shared point: {back:?}, {} octets",
+                    back.reader().remaining()
+                ));
             }
         }
         Err(error) => wrong.push(format!("a shared point: {error:?}")),

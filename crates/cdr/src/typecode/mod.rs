@@ -17,8 +17,9 @@ pub use node::{Case, Member};
 pub(crate) use node::{Node, UnionCase};
 pub use valuetype::{ValueMember, ValueModifier};
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The description of an IDL type. Cheap to clone. `==` is structural equality (`equal` of the standard); see also
 /// [`TypeCode::equivalent`].
@@ -37,6 +38,8 @@ pub(crate) struct Arena {
     holds_values: bool,
     /// Octets of memory that the nodes take; 0 of those that the program has anyway.
     held: usize,
+    /// Value types and boxed values by their repository ids, made when first asked for: many values of a peer may look there.
+    value_ids: OnceLock<HashMap<Box<str>, u32>>,
 }
 
 impl TypeCode {
@@ -195,16 +198,13 @@ impl Arena {
             sizes,
             held,
             holds_values,
+            value_ids: OnceLock::new(),
         }
     }
 
     /// Whether values of it, `any` within left aside, may hold values of value types.
     pub(crate) const fn holds_values(&self) -> bool {
         self.holds_values
-    }
-
-    pub(crate) const fn len(&self) -> u32 {
-        self.nodes.len() as u32
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {

@@ -140,8 +140,15 @@ impl Node {
             }
             _ => 0,
         };
-        let names = self.id().map_or(0, str::len) + self.name().map_or(0, str::len);
-        size_of::<Self>() + names + parts
+        let id = self.id().map_or(0, str::len);
+        let names = id + self.name().map_or(0, str::len);
+        // Values may be looked for by their types' ids.
+        let index = if self.is_of_values() {
+            2 * size_of::<(Box<str>, u32)>() + id
+        } else {
+            0
+        };
+        size_of::<Self>() + names + parts + index
     }
 
     pub(crate) fn id(&self) -> Option<&str> {

@@ -219,13 +219,19 @@ impl Arena {
 
     /// The value type or boxed value of this id: `first` where it is that, else the first in the arena.
     pub(crate) fn find_value(&self, first: u32, id: &str) -> Option<u32> {
-        let is_it = |index: &u32| {
+        let is_value = |index: &u32| {
             let node = self.node(*index);
             matches!(node, Node::Value { .. } | Node::Alias { boxed: true, .. })
-                && node.id() == Some(id)
         };
-        let first = Some(first).filter(is_it);
-        first.or_else(|| (0..self.len()).find(is_it))
+        if self.node(first).id() == Some(id) && is_value(&first) {
+            return Some(first);
+        }
+        let ids = self.value_ids.get_or_init(|| {
+            let values = (0..self.nodes.len() as u32).rev().filter(is_value);
+            let named = values.filter_map(|index| Some((self.node(index).id()?.into(), index)));
+            named.collect()
+        });
+        ids.get(id).copied()
     }
 }
 

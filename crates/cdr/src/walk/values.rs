@@ -28,7 +28,6 @@ pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
     /// Where each value began, where it was written, and its type; ascending.
     seen: Vec<(usize, usize, u32)>,
-    ids: Option<HashMap<&'t str, u32>>,
     /// What a list of ids that indirections lead to has told of a declared type; it is not searched again for each of them.
     resolved: HashMap<(u32, usize), (u32, bool)>,
 }
@@ -38,26 +37,14 @@ impl<'t> Scope<'t> {
         Self {
             arena,
             seen: Vec::new(),
-            ids: None,
             resolved: HashMap::new(),
         }
     }
 
     /// The type of this id that values declared as `formal` may have.
-    fn find(&mut self, formal: u32, id: &str) -> Option<u32> {
+    fn find(&self, formal: u32, id: &str) -> Option<u32> {
         let arena = self.arena;
-        let found = if arena.node(formal).id() == Some(id) {
-            formal
-        } else {
-            let ids = self.ids.get_or_insert_with(|| {
-                let values = (0..arena.len()).rev();
-                let values = values.filter(|index| has_state(arena.node(*index)));
-                values
-                    .filter_map(|index| Some((arena.node(index).id()?, index)))
-                    .collect()
-            });
-            *ids.get(id)?
-        };
+        let found = arena.find_value(formal, id)?;
         let fits = has_state(arena.node(found)) && arena.takes(formal, found);
         fits.then_some(found)
     }

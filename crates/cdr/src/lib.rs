@@ -23,6 +23,7 @@ mod character;
 mod codec;
 mod divided;
 pub mod dyn_any;
+pub mod enumerated;
 mod error;
 mod fixed;
 pub mod fuzzing;
@@ -39,6 +40,7 @@ pub mod typecode;
 mod typed;
 pub mod value;
 mod walk;
+mod wide;
 mod window;
 mod writer;
 

@@ -199,7 +199,14 @@ impl<'a> Parse<'a> for bool {
 
     #[inline]
     fn parse_vec(r: &mut Reader<'a>, count: usize) -> Result<Vec<Self>, DecodeError> {
-        lend(r, count, DecodeFact::BooleanNotZeroOrOne).map(<[bool]>::to_vec)
+        let octets = r.read_octets(count)?;
+        if octets.iter().fold(0, |all, octet| all | octet) > 1 {
+            return Err(DecodeError::new(
+                DecodeFact::BooleanNotZeroOrOne,
+                r.position() - count,
+            ));
+        }
+        Ok(octets.iter().map(|octet| *octet == 1).collect())
     }
 
     #[inline]

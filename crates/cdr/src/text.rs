@@ -10,11 +10,24 @@ use std::ops::Deref;
 impl Write for str {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let octets = self.as_bytes();
+        if is_plain(octets) {
+            w.write_count(octets.len().saturating_add(1))?;
+            w.write_octets(octets)?;
+            return w.write_u8(0);
+        }
         if w.codec().chars == CharSet::Utf8 || self.is_ascii() {
-            return w.write_string_octets(self.as_bytes());
+            return w.write_string_octets(octets);
         }
         write_latin1(self, w)
     }
+}
+
+/// Whether octets are ASCII, and none is null: each has, or gets where one is taken away, a high bit where it is not.
+#[inline]
+fn is_plain(octets: &[u8]) -> bool {
+    let odd = |odd: u8, octet: &u8| odd | octet | octet.wrapping_sub(1);
+    octets.iter().fold(0, odd) < 0x80
 }
 
 /// Writes text beyond ASCII in ISO 8859-1.
@@ -46,10 +59,22 @@ impl Write for Cow<'_, str> {
 }
 
 /// Text of `octets`, which stand at `offset` of the reader's slice: borrowed where they are ASCII or UTF-8.
+#[inline]
 pub(crate) fn decode_text<'a>(
     r: &Reader<'a>,
     octets: &'a [u8],
 ) -> Result<Cow<'a, str>, DecodeError> {
+    if is_plain(octets)
+        && let Ok(text) = std::str::from_utf8(octets)
+    {
+        return Ok(Cow::Borrowed(text));
+    }
+    decode_more(r, octets)
+}
+
+/// As it says, of text that is not ASCII.
+#[cold]
+fn decode_more<'a>(r: &Reader<'a>, octets: &'a [u8]) -> Result<Cow<'a, str>, DecodeError> {
     let offset = r.position().saturating_sub(octets.len() + 1);
     if let Some(null) = octets.iter().position(|octet| *octet == 0) {
         return Err(DecodeError::new(DecodeFact::StringHoldsNull, offset + null));
@@ -135,7 +160,7 @@ impl Write for WString {
 }
 
 /// The version whose form wide characters have, where the peer can read any. That GIOP 1.0 has none is told before what the peer can read.
-fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
+pub(crate) fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
     let Codec { version, wide, .. } = w.codec();
     if version != Version::V1_0 && wide == WideSet::None {
         return Err(EncodeError::WideSetMissing);
@@ -144,7 +169,7 @@ fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
 }
 
 /// The byte order mark that must go before text which begins with what would be taken for one.
-fn mark(first: Option<u16>) -> &'static [u16] {
+pub(crate) fn mark(first: Option<u16>) -> &'static [u16] {
     match first {
         Some(0xFEFF | 0xFFFE) => &[0xFEFF],
         _ => &[],
@@ -152,7 +177,7 @@ fn mark(first: Option<u16>) -> &'static [u16] {
 }
 
 /// UTF-16 of GIOP 1.2: big-endian, and without a byte order mark where that is plain.
-fn write_utf16(
+pub(crate) fn write_utf16(
     units: impl Iterator<Item = u16> + Clone,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
@@ -205,7 +230,7 @@ fn parse_wide_units(r: &mut Reader<'_>) -> Result<WString, DecodeError> {
 }
 
 /// UTF-16 octets of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
-fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
+pub(crate) fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
     let (pairs, odd) = octets.as_chunks::<2>();
     if !odd.is_empty() {
         return Err(DecodeError::new(DecodeFact::WideLengthOdd, offset));
@@ -218,43 +243,4 @@ fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
     char::decode_utf16(pairs.iter().map(|pair| from_bytes(*pair)))
         .collect::<Result<_, _>>()
         .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, offset))
-}
-
-/// `wchar`.
-impl Write for char {
-    fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        let mut units = [0; 2];
-        let units = self.encode_utf16(&mut units);
-        match wide_version(w)? {
-            Version::V1_0 => Err(EncodeError::WideInGiop10),
-            Version::V1_1 => match units {
-                [unit] => unit.write(w),
-                _ => Err(EncodeError::NotInCodeSet),
-            },
-            Version::V1_2 => {
-                w.write_u8(((units.len() + mark(units.first().copied()).len()) * 2) as u8)?;
-                write_utf16(units.iter().copied(), w)
-            }
-        }
-    }
-}
-
-/// `wchar`.
-impl<'a> Parse<'a> for char {
-    const SIZE_MIN: usize = 2;
-
-    fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let start = r.position();
-        match r.codec().version {
-            Version::V1_0 => return Err(r.error(DecodeFact::WideInGiop10)),
-            Version::V1_1 => char::from_u32(u32::from(u16::parse(r)?)),
-            Version::V1_2 => {
-                let len = r.read_u8()?;
-                let text = decode_utf16(r.read_octets(usize::from(len))?, start)?;
-                let mut characters = text.chars();
-                characters.next().filter(|_| characters.next().is_none())
-            }
-        }
-        .ok_or_else(|| DecodeError::new(DecodeFact::NotInCodeSet, start))
-    }
 }

@@ -1,12 +1,12 @@
-//! Structs, exceptions, enums, typedefs and constants.
+//! Structs, exceptions, typedefs and constants.
 
 use std::collections::HashSet;
 
 use deckwatch_cdr::LongDouble;
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::{enumerator_case, ident, snake_case, unique};
+use super::names::{ident, snake_case, unique};
 use super::plain::Plain;
 use super::{Generator, Refused, tokens};
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
@@ -379,107 +379,6 @@ impl Generator<'_> {
         Ok(code)
     }
 
-    pub(crate) fn enumeration(
-        &mut self,
-        id: DefId,
-        definition: &Definition,
-        enumerators: &[(String, Span)],
-    ) -> Result<TokenStream, Refused> {
-        let doc = self.doc(
-            &format!("IDL enum `{}`.", definition.scoped_name),
-            definition.whole,
-        );
-        let name = ident(self.names.name(id));
-        let typed = self.typed(id, &name, &[])?;
-        let variants: Vec<_> = enumerator_names(enumerators)
-            .iter()
-            .map(|name| ident(name))
-            .collect();
-        let numbers: Vec<Literal> = (0..variants.len())
-            .map(|number| Literal::u32_unsuffixed(number as u32))
-            .collect();
-        let items = enumerators
-            .iter()
-            .zip(&variants)
-            .zip(&numbers)
-            .enumerate()
-            .map(|(index, (((text, span), variant), number))| {
-                let doc = self.part_doc(&format!("`{text}`."), *span);
-                let first = if index == 0 {
-                    quote! { #[default] }
-                } else {
-                    TokenStream::new()
-                };
-                quote! { #doc #first #variant = #number }
-            });
-        let count = Literal::usize_unsuffixed(variants.len());
-        let marshalling = self.marshal_enumeration(&name, &variants, &numbers);
-        Ok(quote! {
-            #doc
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-            #[repr(u32)]
-            pub enum #name { #(#items),* }
-
-            impl #name {
-                /// Every enumerator, in order.
-                pub const ALL: [Self; #count] = [#(Self::#variants),*];
-            }
-
-            #marshalling
-
-            #typed
-        })
-    }
-
-    /// How an enum is written and read.
-    fn marshal_enumeration(
-        &self,
-        name: &proc_macro2::Ident,
-        variants: &[proc_macro2::Ident],
-        numbers: &[Literal],
-    ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
-        quote! {
-            impl #cdr::Write for #name {
-                const SIZE_MAX: usize = <u32 as #cdr::Write>::SIZE_MAX;
-
-                #[inline]
-                fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
-                    #cdr::Write::write_within(&(*self as u32), w);
-                }
-
-                #[inline]
-                fn write(&self, w: &mut #cdr::Writer<'_>) -> ::std::result::Result<(), #cdr::EncodeError> {
-                    w.write_u32(*self as u32)
-                }
-            }
-
-            impl<'a> #cdr::Parse<'a> for #name {
-                const SIZE_MIN: usize = 4;
-                const SIZE_MAX: usize = <u32 as #cdr::Parse<'a>>::SIZE_MAX;
-
-                #[inline]
-                fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
-                    match <u32 as #cdr::Parse<'a>>::parse_within(r) {
-                        #(#numbers => Self::#variants,)*
-                        _ => {
-                            r.refuse_if(true);
-                            Self::ALL[0]
-                        }
-                    }
-                }
-
-                #[inline]
-                fn parse(r: &mut #cdr::Reader<'a>) -> ::std::result::Result<Self, #cdr::DecodeError> {
-                    match r.read_u32()? {
-                        #(#numbers => Ok(Self::#variants),)*
-                        _ => Err(r.error(#cdr::DecodeFact::EnumeratorUnknown)),
-                    }
-                }
-            }
-        }
-    }
-
     pub(crate) fn alias(
         &mut self,
         id: DefId,
@@ -556,24 +455,6 @@ impl Generator<'_> {
             }
         })
     }
-
-    /// The Rust name of an enumerator.
-    pub(crate) fn enumerator(&self, id: DefId, index: u32) -> String {
-        match &self.model.definition(id).kind {
-            DefinitionKind::Enum(enumerators) => {
-                enumerator_names(enumerators).swap_remove(index as usize)
-            }
-            _ => unreachable!("an enumerator is of an enum"),
-        }
-    }
-}
-
-fn enumerator_names(enumerators: &[(String, Span)]) -> Vec<String> {
-    let mut taken = HashSet::from(["ALL".to_owned()]);
-    enumerators
-        .iter()
-        .map(|(name, _)| unique(enumerator_case(name), &mut taken))
-        .collect()
 }
 
 pub(crate) fn field_names(members: &[Member]) -> Vec<String> {

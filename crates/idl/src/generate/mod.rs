@@ -4,6 +4,7 @@ mod asynchronous;
 mod bound;
 mod data;
 mod docs;
+mod enumeration;
 mod interface;
 mod names;
 mod plain;

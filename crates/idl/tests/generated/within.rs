@@ -122,3 +122,34 @@ fn a_message_that_would_grow_too_large_is_refused_wherever_its_end_falls() {
     let written = contacts.write(&mut Writer::new(&mut octets).with_limit(whole.len()));
     assert_eq!((written, octets), (Ok(()), whole));
 }
+
+#[test]
+fn a_sequence_of_enumerators_has_the_octets_and_the_faults_of_its_elements() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        for before in 0..5 {
+            let colours: Vec<Colour> = (0..10).map(|index| Colour::ALL[index % 3]).collect();
+            let (mut one, mut all) = (vec![9; before], vec![9; before]);
+            let mut w = Writer::new(&mut one).with_order(order).with_origin(0);
+            w.write_count(10).expect("in bounds");
+            let written = colours.iter().try_for_each(|colour| colour.write(&mut w));
+            written.expect("in bounds");
+            let mut w = Writer::new(&mut all).with_order(order).with_origin(0);
+            colours.write(&mut w).expect("in bounds");
+            assert_eq!(one, all);
+            for at in before.next_multiple_of(4)..all.len() {
+                for octet in [0, 1, 2, 3, 0x80, 0xFF] {
+                    let mut changed = all.clone();
+                    changed[at] = octet;
+                    let r = Reader::new(&changed, order).at_position(before);
+                    let mut each = r;
+                    let one = each.read_count(4).and_then(|count| {
+                        (0..count)
+                            .map(|_| Colour::parse(&mut each))
+                            .collect::<Result<Vec<_>, _>>()
+                    });
+                    assert_eq!(Vec::parse(&mut r.clone()), one, "{octet} at {at}");
+                }
+            }
+        }
+    }
+}

@@ -111,12 +111,25 @@ fn write_sequence(
         Value::Elements(elements) => {
             check(elements.len(), bound)?;
             w.write_count(elements.len())?;
-            elements
-                .iter()
-                .try_for_each(|value| write(arena, element, value, w))
+            write_elements(arena, element, elements, w)
         }
         _ => Err(EncodeError::TypeMismatch),
     }
+}
+
+/// With room made ahead for what they take at least.
+fn write_elements(
+    arena: &Arena,
+    element: u32,
+    elements: &[Value],
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let size_min = arena.size_min(element).saturating_mul(elements.len());
+    w.windowed(size_min, |w| {
+        elements
+            .iter()
+            .try_for_each(|value| write(arena, element, value, w))
+    })
 }
 
 fn write_array(
@@ -130,9 +143,9 @@ fn write_array(
         Value::Octets(octets) if is_octets(arena, element) && octets.len() == len as usize => {
             w.write_octets(octets)
         }
-        Value::Elements(elements) if elements.len() == len as usize => elements
-            .iter()
-            .try_for_each(|value| write(arena, element, value, w)),
+        Value::Elements(elements) if elements.len() == len as usize => {
+            write_elements(arena, element, elements, w)
+        }
         _ => Err(EncodeError::TypeMismatch),
     }
 }

@@ -52,3 +52,6 @@ pub const VALUE_IDS_MAX: usize = 1 + VALUE_BASES_MAX;
 
 /// Octets of a repository id on the wire that is too long to be looked for among the types that are known: many values may share one.
 pub const VALUE_ID_SIZE_MAX: usize = 1024;
+
+/// Most octets of values that stand in one [`crate::value::Value`] once more because they are shared: a few octets could else become any number.
+pub const SHARED_SIZE_MAX: usize = 1 << 18;

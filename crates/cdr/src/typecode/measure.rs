@@ -149,11 +149,11 @@ pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), Decode
         Node::Value { base, .. } => Some(&nodes[*base as usize]),
         _ => None,
     };
-    let bases = |node| std::iter::successors(Some(node), base).take(VALUE_BASES_MAX + 2);
-    // The last one is `null`, which is no base.
+    let bases = |node| std::iter::successors(Some(node), base).take(VALUE_BASES_MAX + 3);
+    // The type itself, its bases, and the last one's `null`.
     if nodes
         .iter()
-        .any(|node| bases(node).count() > VALUE_BASES_MAX + 1)
+        .any(|node| bases(node).count() > VALUE_BASES_MAX + 2)
     {
         return Err(DecodeFact::NestingTooDeep);
     }

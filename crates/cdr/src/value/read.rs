@@ -2,7 +2,7 @@
 
 use super::{Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
-use crate::limits::VALUE_PARTS_MAX;
+use crate::limits::{SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Node};
 use crate::walk::values::{NULL_TAG, WITHOUT_TAG, id_text};
@@ -11,11 +11,13 @@ use crate::{
     Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,
     TypeCode, WString, Writer,
 };
+use std::collections::HashMap;
 
 /// Reads a value of this type.
 ///
 /// # Errors
-/// What is wrong with its octets; [`DecodeFact::ValueTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts.
+/// What is wrong with its octets; [`DecodeFact::ValueTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts, or
+/// what is shared stands in more than [`SHARED_SIZE_MAX`] octets once more; [`DecodeFact::ValueCyclic`].
 pub fn read_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
     let mut value = Value::Nothing;
     read_value_into(type_code, &mut value, r)?;
@@ -54,8 +56,10 @@ pub(crate) fn read_kept(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Valu
 struct Reading<'t> {
     arena: &'t Arena,
     parts_left: usize,
-    /// Where the values begin that are being read.
-    open: Vec<usize>,
+    /// Octets of values that may still stand there once more.
+    shared_left: usize,
+    /// Where values began, and where they ended; none of those that are being read.
+    ends: HashMap<usize, Option<usize>>,
 }
 
 impl<'t> Reading<'t> {
@@ -63,7 +67,8 @@ impl<'t> Reading<'t> {
         Self {
             arena: type_code.arena(),
             parts_left: VALUE_PARTS_MAX,
-            open: Vec::new(),
+            shared_left: SHARED_SIZE_MAX,
+            ends: HashMap::new(),
         }
     }
 }
@@ -194,9 +199,12 @@ impl Reading<'_> {
                 let from = r.position();
                 let there = from as i64 + i64::from(i32::parse(r)?);
                 let there = usize::try_from(there).unwrap_or(usize::MAX);
-                if self.open.contains(&there) {
-                    return Err(r.error(DecodeFact::ValueCyclic));
-                }
+                let size = match self.ends.get(&there) {
+                    Some(Some(end)) => end - there,
+                    _ => return Err(r.error(DecodeFact::ValueCyclic)),
+                };
+                let left = self.shared_left.checked_sub(size);
+                self.shared_left = left.ok_or_else(|| r.error(DecodeFact::ValueTooLarge))?;
                 self.take_parts(1, r)?;
                 let mut there = r.at_position(there);
                 there.nested(|r| self.instance(formal, r))
@@ -205,14 +213,14 @@ impl Reading<'_> {
                 let id = String::from_utf8_lossy(id_text(r)?).into_owned();
                 let found = self.arena.find_value(formal, &id);
                 let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
-                self.open.push(start);
+                self.ends.insert(start, None);
                 let mut state = Vec::new();
                 for part in self.arena.parts(found) {
                     let mut value = Value::Nothing;
                     self.read(part, &mut value, r)?;
                     state.push(value);
                 }
-                self.open.pop();
+                self.ends.insert(start, Some(r.position()));
                 Ok(Some(Box::new(Instance { type_id: id, state })))
             }
         }

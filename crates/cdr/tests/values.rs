@@ -1,0 +1,125 @@
+//! What values of value types that a peer sends may cost.
+
+use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
+use deckwatch_cdr::limits::VALUE_BASES_MAX;
+use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::{Any, ByteOrder, DecodeFact, Parse, Reader, TypeCode, Write, Writer};
+
+fn code(id: &str, base: Option<&TypeCode>, members: &[&TypeCode]) -> TypeCode {
+    let members = members.iter().map(|type_code| ValueMember {
+        name: "m",
+        type_code,
+        is_public: true,
+    });
+    let members: Vec<_> = members.collect();
+    TypeCode::value(id, "V", ValueModifier::None, base, &members)
+}
+
+/// The octets of an Any of this type, and of what is written behind it.
+fn octets(code: &TypeCode, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets);
+    code.write(&mut w).expect("a TypeCode");
+    write(&mut w);
+    octets
+}
+
+fn parsed(octets: &[u8]) -> Result<Any, DecodeFact> {
+    let mut r = Reader::new(octets, ByteOrder::NATIVE);
+    let any = Any::parse(&mut r).map_err(|error| error.fact)?;
+    r.finish().map_err(|error| error.fact)?;
+    Ok(any)
+}
+
+fn back_to(target: usize, w: &mut Writer<'_>) {
+    w.write_u32(u32::MAX).expect("room");
+    let back = w.position() - target;
+    w.write_u32((back as u32).wrapping_neg()).expect("room");
+}
+
+#[test]
+fn bases_above_one_another_end_at_the_limit() {
+    let of = |bases: usize| {
+        let mut top = code("IDL:V0:1.0", None, &[]);
+        for number in 1..=bases {
+            top = code(&format!("IDL:V{number}:1.0"), Some(&top), &[]);
+        }
+        parsed(&octets(&top, |w| w.write_u32(0).expect("room")))
+    };
+    assert!(of(VALUE_BASES_MAX).is_ok());
+    assert_eq!(
+        of(VALUE_BASES_MAX + 1).err(),
+        Some(DecodeFact::NestingTooDeep)
+    );
+}
+
+#[test]
+fn values_that_share_a_long_id_are_not_kept_with_it_each() {
+    let id = format!("IDL:{}:1.0", "x".repeat(900));
+    let element = code(&id, None, &[&TypeCode::octet()]);
+    let count = 10_000;
+    let sent = octets(&TypeCode::sequence(&element, 0), |w| {
+        w.write_u32(count).expect("room");
+        w.write_u32(0x7fff_ff02).expect("room");
+        let first = w.position();
+        id.write(w).expect("room");
+        w.write_u8(1).expect("room");
+        for _ in 1..count {
+            w.write_u32(0x7fff_ff02).expect("room");
+            back_to(first, w);
+            w.write_u8(1).expect("room");
+        }
+    });
+    let any = parsed(&sent).expect("an Any");
+    assert!(any.reader().remaining() <= sent.len());
+    let mut again = Vec::new();
+    any.write(&mut Writer::new(&mut again))
+        .expect("it can be written");
+    assert_eq!(again, sent);
+}
+
+#[test]
+fn what_is_shared_again_and_again_is_kept_once_and_no_tree_is_made_of_it() {
+    let itself = TypeCode::recursive("IDL:V:1.0");
+    let pair = code("IDL:V:1.0", None, &[&itself, &itself]);
+    let sent = octets(&pair, |w| {
+        // Of each the left is the next, and the right the same again: 2 to the 40th in all.
+        let mut starts = Vec::new();
+        for _ in 0..40 {
+            w.write_u32(0x7fff_ff00).expect("room");
+            starts.push(w.position() - 4);
+        }
+        w.write_u32(0).expect("room");
+        w.write_u32(0).expect("room");
+        for start in starts[1..].iter().rev() {
+            back_to(*start, w);
+        }
+    });
+    let any = parsed(&sent).expect("an Any");
+    assert!(any.reader().remaining() < 3 * sent.len());
+    let fact = any.to_dynamic().map_err(|error| error.fact);
+    assert_eq!(fact, Err(DecodeFact::ValueTooLarge));
+    assert_eq!(
+        DynAny::from_any(&any).err(),
+        Some(DynAnyError::InvalidValue)
+    );
+    assert!(any == any.clone());
+}
+
+#[test]
+fn octets_that_many_places_share_are_read_but_a_few_times() {
+    let element = code("IDL:V:1.0", None, &[&TypeCode::unbounded_string()]);
+    let places = |count: u32| {
+        let sent = octets(&TypeCode::sequence(&element, 0), |w| {
+            w.write_u32(count).expect("room");
+            w.write_u32(0x7fff_ff00).expect("room");
+            let first = w.position() - 4;
+            "x".repeat(1 << 16).write(w).expect("room");
+            (1..count).for_each(|_| back_to(first, w));
+        });
+        let any = parsed(&sent).expect("an Any");
+        any.to_dynamic().map(drop).map_err(|error| error.fact)
+    };
+    assert_eq!(places(4), Ok(()));
+    assert_eq!(places(5), Err(DecodeFact::ValueTooLarge));
+}

@@ -272,10 +272,12 @@ fn what_is_in_an_index_is_found_while_what_stood_before_it_goes() {
         index.insert(1 << 32, 7);
         index.insert(5 << 32, 8);
         let other = Arc::clone(&index);
-        let thread = thread::spawn(move || assert!(other.remove(1 << 32, 7)));
-        let found = index.find(5 << 32, |slot| (slot == 8).then_some(()));
-        assert!(found.is_some());
-        thread.join().unwrap();
+        let reader = thread::spawn(move || {
+            let found = other.find(5 << 32, |slot| (slot == 8).then_some(()));
+            assert!(found.is_some());
+        });
+        assert!(index.remove(1 << 32, 7));
+        reader.join().unwrap();
         assert_eq!(index.find(1 << 32, Some), None);
     });
 }
@@ -287,15 +289,15 @@ fn what_is_in_an_index_is_found_while_others_take_the_places_around_it() {
         index.insert(1 << 32, 7);
         index.insert(5 << 32, 8);
         let other = Arc::clone(&index);
-        let thread = thread::spawn(move || {
-            assert!(other.remove(1 << 32, 7));
-            // Grows.
-            other.insert(9 << 32, 9);
-            other.insert(13 << 32, 10);
+        let reader = thread::spawn(move || {
+            let found = other.find(5 << 32, |slot| (slot == 8).then_some(()));
+            assert!(found.is_some());
         });
-        let found = index.find(5 << 32, |slot| (slot == 8).then_some(()));
-        assert!(found.is_some());
-        thread.join().unwrap();
+        assert!(index.remove(1 << 32, 7));
+        // Grows.
+        index.insert(9 << 32, 9);
+        index.insert(13 << 32, 10);
+        reader.join().unwrap();
         assert_eq!(index.find(13 << 32, Some), Some(10));
     });
 }

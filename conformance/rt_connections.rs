@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::noting::{Asked, Noting};
+use common::noting::Asked;
 use common::rt::{Reference, at, client, client_of, done, fresh, lane, protocols, refused, with};
 use common::servant::call;
 use common::{Over, Peer};
@@ -78,8 +78,8 @@ fn a_private_connection_may_be_asked_for_by_the_thread_and_the_orb() {
 
 /// A client, and the connections it has asked for.
 fn noting_client() -> (Orb, Asked) {
-    let transport = Noting::default();
-    let connected = transport.asked.clone();
+    let connected = Asked::default();
+    let transport = connected.transport();
     let client = client_of(Orb::builder().transport(Arc::new(transport)));
     (client, connected)
 }

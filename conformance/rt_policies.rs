@@ -7,7 +7,7 @@ use common::lanes::{
     LaneWorld, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, propagated,
 };
 use common::message::NO_EXCEPTION;
-use common::noting::Noting;
+use common::noting::Asked;
 use common::octets::Octets;
 use common::rt::{Reference, at, client, done, fresh};
 use common::servant::call;
@@ -370,8 +370,8 @@ fn a_server_takes_a_band_that_its_lane_lies_in_and_refuses_others() {
 
 #[test]
 fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_network_priority() {
-    let transport = Noting::default();
-    let asked = transport.asked.clone();
+    let asked = Asked::default();
+    let transport = asked.transport();
     let rt = client().rt_orb();
     let tcp = rt.create_tcp_protocol_properties(20_000, 30_000, false, false, false, true);
     let protocols = rt.create_server_protocol_policy(&[Protocol::tcp(tcp)]);

@@ -1,6 +1,8 @@
 //! End times of requests between this ORB and JacORB, each as client and as server. One end's clock is set wrong by an hour, so that what one
 //! sends in time comes too late by the other's.
 
+#[path = "../crates/orb/tests/support/around.rs"]
+mod around;
 mod common;
 #[path = "common/jacorb.rs"]
 mod jacorb;
@@ -8,11 +10,8 @@ mod jacorb;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use around::Around;
 use common::{Running, free_port, try_run};
-use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
-    TransportError,
-};
 use deckwatch_orb::{
     Counter, Orb, Policy, Servant, ServerRequest, SetOverrideType, SystemException,
     SystemExceptionKind as Kind, UtcT,
@@ -21,48 +20,6 @@ use jacorb::jacorb_program;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTES: Duration = Duration::from_secs(600);
-
-/// Sockets, and a clock of UTC that is ahead by so much, or behind.
-struct Wrong(SocketTransport, i64);
-
-impl Transport for Wrong {
-    fn now(&self) -> Instant64 {
-        self.0.now()
-    }
-
-    fn utc_ns(&self) -> u64 {
-        self.0.utc_ns().saturating_add_signed(self.1)
-    }
-
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.0.connect(endpoint, options, deadline)
-    }
-
-    fn listen(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        self.0.listen(endpoint, options)
-    }
-
-    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
-        self.0.poller()
-    }
-
-    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
-        self.0.outward_hosts(over_ipv6)
-    }
-
-    fn host_name(&self) -> String {
-        self.0.host_name()
-    }
-}
 
 /// It is only asked whether it is there.
 struct Nothing;
@@ -79,7 +36,7 @@ impl Servant for Nothing {
 
 /// An ORB whose clock is ahead by so many seconds, and that takes it to be exact.
 fn wrong_by(ahead_s: i64) -> Orb {
-    let transport = Wrong(SocketTransport::default(), ahead_s * 1_000_000_000);
+    let transport = Around::with_utc_ahead(ahead_s * 1_000_000_000);
     let builder = Orb::builder().transport(Arc::new(transport));
     let builder = builder.clock_bound(Duration::ZERO);
     let builder = builder.listen("127.0.0.1:0").expect("an endpoint");

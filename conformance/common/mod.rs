@@ -11,6 +11,8 @@
     reason = "each test file uses its own part"
 )]
 
+#[path = "../../crates/orb/tests/support/around.rs"]
+pub(crate) mod around;
 pub(crate) mod distributable;
 pub(crate) mod interceptor;
 pub(crate) mod ior;

@@ -1,76 +1,39 @@
 //! What happens to asynchronous calls while the connection that is to carry them comes about.
 
+#[path = "support/around.rs"]
+mod around;
+
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use around::Around;
 use deckwatch_cdr::Write;
-use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
-    TransportError,
-};
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// Sockets; what the test says is done before the next connection is made.
-#[derive(Default)]
-struct Hooked {
-    sockets: SocketTransport,
-    before: Mutex<Option<Hook>>,
-}
-
-impl Transport for Hooked {
-    fn now(&self) -> Instant64 {
-        self.sockets.now()
-    }
-
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        let before = self.before.lock().unwrap().take();
-        if let Some(before) = before {
-            before();
-        }
-        self.sockets.connect(endpoint, options, deadline)
-    }
-
-    fn listen(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        self.sockets.listen(endpoint, options)
-    }
-
-    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
-        self.sockets.poller()
-    }
-
-    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
-        self.sockets.outward_hosts(over_ipv6)
-    }
-
-    fn host_name(&self) -> String {
-        self.sockets.host_name()
-    }
-}
+/// What is done before the next connection is made.
+type Next = Arc<Mutex<Option<Hook>>>;
 
 /// Somebody who takes connections and says nothing, and a client of his object.
-fn silent() -> (std::net::TcpListener, Arc<Hooked>, Orb, String) {
+fn silent() -> (std::net::TcpListener, Next, Orb, String) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let transport = Arc::new(Hooked::default());
+    let next = Next::default();
+    let before = Arc::clone(&next);
+    let transport = Around::asking(move |_, _| {
+        let hook = before.lock().unwrap().take();
+        hook.into_iter().for_each(|hook| hook());
+        Ok(())
+    });
     let client = Orb::builder()
-        .transport(Arc::clone(&transport) as Arc<dyn Transport>)
+        .transport(Arc::new(transport))
         .build()
         .unwrap();
     (
         listener,
-        transport,
+        next,
         client,
         format!("corbaloc::127.0.0.1:{port}/key"),
     )
@@ -78,7 +41,7 @@ fn silent() -> (std::net::TcpListener, Arc<Hooked>, Orb, String) {
 
 #[test]
 fn the_end_of_the_orb_meanwhile_ends_the_call() {
-    let (_listener, transport, client, url) = silent();
+    let (_listener, next, client, url) = silent();
     let (_another, _, _, elsewhere) = silent();
     let object = client.string_to_object(&url).unwrap().unwrap();
     let other = client.string_to_object(&elsewhere).unwrap().unwrap();
@@ -88,7 +51,7 @@ fn the_end_of_the_orb_meanwhile_ends_the_call() {
         std::thread::spawn(move || ends.shutdown(true));
         assert_eq!(under_way.is_ready(u32::MAX), Ok(true));
     });
-    *transport.before.lock().unwrap() = Some(hook);
+    *next.lock().unwrap() = Some(hook);
     let sent = object.send_callback("text", |w| "a".write(w), None);
     assert_eq!(
         sent.map_err(|exception| exception.kind),
@@ -98,7 +61,7 @@ fn the_end_of_the_orb_meanwhile_ends_the_call() {
 
 #[test]
 fn who_waits_for_another_to_connect_waits_no_longer_than_he_has_time() {
-    let (_listener, transport, client, url) = silent();
+    let (_listener, next, client, url) = silent();
     let object = client.string_to_object(&url).unwrap().unwrap();
     let (begins, has_begun) = channel();
     let (let_go, may_go): (_, Receiver<()>) = channel();
@@ -106,7 +69,7 @@ fn who_waits_for_another_to_connect_waits_no_longer_than_he_has_time() {
         begins.send(()).unwrap();
         let _the_test_lets = may_go.recv();
     });
-    *transport.before.lock().unwrap() = Some(hook);
+    *next.lock().unwrap() = Some(hook);
     let first = object.clone();
     let connects = std::thread::spawn(move || first.send_poller("text", |w| "a".write(w)));
     has_begun.recv().unwrap();

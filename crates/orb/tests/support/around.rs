@@ -1,0 +1,80 @@
+//! The sockets of the system with a test around them: it is asked before each comes about, and its clock of UTC may be wrong.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use deckwatch_orb::transport::{
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
+    TransportError,
+};
+
+type Before = dyn Fn(&Endpoint, &StreamOptions) -> Result<(), TransportError> + Send + Sync;
+
+pub(crate) struct Around {
+    sockets: SocketTransport,
+    before: Box<Before>,
+    utc_ahead_ns: i64,
+}
+
+impl Around {
+    /// Sockets that connect or listen where `before` has nothing against it.
+    pub(crate) fn asking(
+        before: impl Fn(&Endpoint, &StreamOptions) -> Result<(), TransportError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            sockets: SocketTransport::default(),
+            before: Box::new(before),
+            utc_ahead_ns: 0,
+        }
+    }
+
+    /// Sockets with a clock of UTC that is ahead by so much, or behind.
+    pub(crate) fn with_utc_ahead(ns: i64) -> Self {
+        Self {
+            utc_ahead_ns: ns,
+            ..Self::asking(|_, _| Ok(()))
+        }
+    }
+}
+
+impl Transport for Around {
+    fn now(&self) -> Instant64 {
+        self.sockets.now()
+    }
+
+    fn utc_ns(&self) -> u64 {
+        self.sockets
+            .utc_ns()
+            .saturating_add_signed(self.utc_ahead_ns)
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        (self.before)(endpoint, options)?;
+        self.sockets.connect(endpoint, options, deadline)
+    }
+
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        (self.before)(endpoint, options)?;
+        self.sockets.listen(endpoint, options)
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        self.sockets.poller()
+    }
+
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
+        self.sockets.outward_hosts(over_ipv6)
+    }
+
+    fn host_name(&self) -> String {
+        self.sockets.host_name()
+    }
+}

@@ -227,6 +227,47 @@ fn lending(allow_borrowing: bool, buffering: Option<RequestBuffering>) -> (LaneW
 }
 
 #[test]
+fn the_limits_hold_for_all_lanes_of_the_pool_together() {
+    let size = {
+        let (_world, told, _busy) = lending(false, None);
+        let request = told.request("the_priority").bare();
+        u32::try_from(request.len()).expect("small")
+    };
+    for (limits, is_full) in [
+        (limits(2, 0), true),
+        (limits(3, 0), false),
+        (limits(0, 2 * size), true),
+        (limits(0, 3 * size), false),
+    ] {
+        let (world, told, mut high) = lending(false, limits);
+        let mut low = keep_busy(&world, &told, &told.lane(5), 2);
+        let ask = |lane, buffered| {
+            let mut wire = Wire::at(&told.lane(lane));
+            wire.say(&told.request("the_priority").bare());
+            wait_for(|| count(&world, Counter::RequestsBuffered) == buffered);
+            wire
+        };
+        let mut waiting = vec![(5, ask(5, 1)), (90, ask(90, 2))];
+        for lane in [5, 90] {
+            match is_full {
+                true => expect_refused(&mut ask(lane, 2)),
+                false if lane == 5 => waiting.push((5, ask(lane, 3))),
+                false => expect_refused(&mut ask(lane, 3)),
+            }
+        }
+        world.witness.probe.gate.open();
+        expect_served(&mut high);
+        expect_served(&mut low);
+        for (lane, wire) in &mut waiting {
+            let served = heard_priority(wire.hear().expect("a reply").reply());
+            assert_eq!(served.0, *lane);
+        }
+        // There is room again.
+        assert_eq!(told.ask_priority(&told.lane(90), Some(90)).0, 90);
+    }
+}
+
+#[test]
 fn a_lane_whose_threads_all_serve_borrows_one_of_a_lower_lane_at_its_own_priority() {
     for buffering in [None, limits(0, 0)] {
         let (world, told, mut first) = lending(true, buffering);

@@ -35,12 +35,13 @@ use crate::connection::{Budget, Inbound, Slab};
 use crate::counters::Counters;
 use crate::limits::BUFFERS_PER_THREAD;
 use crate::orb::OrbCore;
-use crate::rt::{Protocols, RequestBuffering};
+use crate::rt::Protocols;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
 use crate::wire::Sizes;
 use early::EarlyRequests;
 use follow::Seat;
+pub(crate) use keeper::RequestBuffers;
 use keeper::{Kin, WaitingRoom};
 use outbound::Outbound;
 pub(crate) use station::Station;
@@ -66,8 +67,8 @@ pub(crate) struct LaneShape {
     pub(crate) reply_timeout: Duration,
     /// How long a connection may bring nothing before it is closed; none: for ever.
     pub(crate) idle_timeout: Option<Duration>,
-    /// What may wait for a thread, within the ORB; none: what comes waits in the buffers of the system.
-    pub(crate) buffering: Option<RequestBuffering>,
+    /// What may wait for a thread within the ORB, in all lanes of the pool; none: what comes waits in the buffers of the system.
+    pub(crate) buffering: Option<Arc<RequestBuffers>>,
     /// How far our clock may be off UTC, where that is known.
     pub(crate) clock_bound: Option<Duration>,
     /// How long a thread that has adopted a connection looks for its next request before it sleeps; none: it sleeps at once.

@@ -239,7 +239,7 @@ pub const ROUTES_MAX: usize = 256;
 /// Mutexes with names that an ORB has at once: as many as a program gives names to.
 pub const NAMED_MUTEXES_MAX: usize = 1_024;
 
-/// Requests that wait for a thread of one lane where the threadpool states no limit, and at most: as many as may wait to connect.
+/// Requests that wait for threads of one threadpool where it states no limit, and at most: as many as may wait to connect.
 pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
 
 /// Octets of the messages that wait so, where the threadpool states no limit, and at most: four of the largest.

@@ -16,15 +16,14 @@ use super::{Lane, LaneShape, ServerConnection};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::limits::{KEEPER_PAUSE, REQUEST_BUFFER_SIZE_MAX, REQUESTS_BUFFERED_MAX};
+use crate::rt::RequestBuffering;
 use crate::transport::{Interest, Poller, Transport, TransportError};
 
 /// Where requests wait for a thread.
 pub(super) struct WaitingRoom {
     pub(super) queue: OrderedQueue<Waiting>,
-    capacity: usize,
-    /// Octets of all that wait.
-    size: AtomicUsize,
-    size_max: usize,
+    /// Of all lanes of the pool.
+    buffers: Arc<RequestBuffers>,
     /// Whether what finds no thread may wait; else it is read only for a thread that can be borrowed.
     may_wait: bool,
     /// Watches the lane's, while it is armed.
@@ -36,6 +35,53 @@ pub(super) struct WaitingRoom {
     busy: AtomicUsize,
     /// The keeper would read on if a lower lane had a thread to lend.
     starves: AtomicBool,
+}
+
+/// What may wait in the lanes of one pool together (RTCORBA 1.x: the limits of `create_threadpool_with_lanes` are the pool's). Nothing is
+/// counted but what waits.
+#[derive(Debug)]
+pub(crate) struct RequestBuffers {
+    requests: AtomicUsize,
+    requests_max: usize,
+    size: AtomicUsize,
+    size_max: usize,
+}
+
+impl RequestBuffers {
+    pub(crate) fn new(limits: RequestBuffering) -> Self {
+        let limit = |asked: u32, own: usize| match asked {
+            0 => own,
+            asked => own.min(asked as usize),
+        };
+        let requests_max = limit(limits.max_buffered_requests, REQUESTS_BUFFERED_MAX);
+        let size_max = limit(limits.max_request_buffer_size, REQUEST_BUFFER_SIZE_MAX);
+        Self::with(requests_max, size_max)
+    }
+
+    const fn with(requests_max: usize, size_max: usize) -> Self {
+        Self {
+            requests: AtomicUsize::new(0),
+            requests_max,
+            size: AtomicUsize::new(0),
+            size_max,
+        }
+    }
+
+    /// Whether a request of so many octets may wait. Who finds no room may have others told so at the same time.
+    fn take(&self, octets: usize) -> bool {
+        let requests = self.requests.fetch_add(1, Ordering::Relaxed);
+        let size = self.size.fetch_add(octets, Ordering::Relaxed);
+        let has_room = requests < self.requests_max && size.saturating_add(octets) <= self.size_max;
+        if !has_room {
+            self.give(octets);
+        }
+        has_room
+    }
+
+    fn give(&self, octets: usize) {
+        self.size.fetch_sub(octets, Ordering::Relaxed);
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A request on its way to a thread; its connection counts it as being served.
@@ -66,25 +112,16 @@ impl WaitingRoom {
         lenders: usize,
         transport: &dyn Transport,
     ) -> Result<Option<Arc<Self>>, TransportError> {
-        let limit = |asked: u32, own: usize| match asked {
-            0 => own,
-            asked => own.min(asked as usize),
+        let buffers = match &shape.buffering {
+            Some(of_pool) => Arc::clone(of_pool),
+            None => Arc::new(RequestBuffers::with(lenders, usize::MAX)),
         };
-        let (capacity, size_max) = match shape.buffering {
-            Some(limits) => (
-                limit(limits.max_buffered_requests, REQUESTS_BUFFERED_MAX),
-                limit(limits.max_request_buffer_size, REQUEST_BUFFER_SIZE_MAX),
-            ),
-            None => (lenders, usize::MAX),
-        };
-        if shape.threads == 0 || capacity == 0 {
+        if shape.threads == 0 || buffers.requests_max == 0 {
             return Ok(None);
         }
         Ok(Some(Arc::new(Self {
-            queue: OrderedQueue::with_capacity(capacity),
-            capacity,
-            size: AtomicUsize::new(0),
-            size_max,
+            queue: OrderedQueue::with_capacity(buffers.requests_max),
+            buffers,
             may_wait: shape.buffering.is_some(),
             poller: transport.poller()?,
             armed: PiMutex::new(false),
@@ -95,8 +132,8 @@ impl WaitingRoom {
     }
 
     /// Requests that may wait.
-    pub(super) const fn capacity(&self) -> usize {
-        self.capacity
+    pub(super) fn capacity(&self) -> usize {
+        self.buffers.requests_max
     }
 
     pub(super) fn close(&self) {
@@ -106,20 +143,16 @@ impl WaitingRoom {
     /// Takes a request in; given back where there is no room.
     pub(super) fn push(&self, order: u64, waiting: Waiting) -> Result<(), Waiting> {
         let octets = waiting.arrived.place.len();
-        let before = self.size.fetch_add(octets, Ordering::Relaxed);
-        if before.saturating_add(octets) > self.size_max {
-            self.size.fetch_sub(octets, Ordering::Relaxed);
+        if !self.buffers.take(octets) {
             return Err(waiting);
         }
-        self.queue.push(order, waiting).inspect_err(|_| {
-            self.size.fetch_sub(octets, Ordering::Relaxed);
-        })
+        let pushed = self.queue.push(order, waiting);
+        pushed.inspect_err(|_| self.buffers.give(octets))
     }
 
     pub(super) fn pop(&self) -> Option<Waiting> {
         let waiting = self.queue.pop()?;
-        let octets = waiting.arrived.place.len();
-        self.size.fetch_sub(octets, Ordering::Relaxed);
+        self.buffers.give(waiting.arrived.place.len());
         Some(waiting)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use super::places;
 use super::{Priority, RtOrb, ThreadpoolId};
 use crate::builder::BuildError;
-use crate::lane::{Lane, LaneShape, Station};
+use crate::lane::{Lane, LaneShape, RequestBuffers, Station};
 use crate::life::Life;
 use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
 use crate::orb::OrbCore;
@@ -31,7 +31,7 @@ pub struct ThreadpoolLane {
 /// Without it they wait in the buffers of the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestBuffering {
-    /// Requests of one lane.
+    /// Requests of all its lanes.
     pub max_buffered_requests: u32,
     /// Octets of their messages together.
     pub max_request_buffer_size: u32,
@@ -223,8 +223,11 @@ impl OrbCore {
         let exhausted = raise::no_resources(minor::NONE, Completion::No);
         let id = ThreadpoolId(made.checked_add(1).ok_or(exhausted)?);
         let mut lanes: Vec<PoolLane> = Vec::with_capacity(plan.lanes.len());
-        for (index, lane) in plan.lanes.iter().enumerate() {
-            match self.make_lane(id, index, lane, plan) {
+        let buffers = plan
+            .buffering
+            .map(|limits| Arc::new(RequestBuffers::new(limits)));
+        for index in 0..plan.lanes.len() {
+            match self.make_lane(id, index, plan, buffers.clone()) {
                 Ok(lane) => lanes.push(lane),
                 Err(exception) => {
                     lanes.iter().for_each(|made| made.lane.shutdown());
@@ -256,15 +259,16 @@ impl OrbCore {
         &self,
         pool: ThreadpoolId,
         index: usize,
-        lane: &ThreadpoolLane,
         plan: &Plan<'_>,
+        buffering: Option<Arc<RequestBuffers>>,
     ) -> Result<PoolLane, SystemException> {
+        let lane = &plan.lanes[index];
         let by_hand = self.is_turned_by_hand();
         let threads = |count: u32| if by_hand { 0 } else { count as usize };
         let shape = LaneShape {
             threads: threads(lane.static_threads),
             threads_dynamic: threads(lane.dynamic_threads),
-            buffering: plan.buffering,
+            buffering,
             ..self.settings.shape.clone()
         };
         let station = Station {

@@ -6,18 +6,20 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::interceptor::{AtClient, Init, Log, RAISED, omg, with_clients};
+use common::lanes::{LaneWorld, RT_CORBA_PRIORITY, propagated};
 use common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, REPLY, SYSTEM_EXCEPTION, USER_EXCEPTION,
 };
+use common::rt::at;
 use common::servant::REFUSED_ID;
-use common::{Over, Peer, Received, message, over_each};
+use common::{Cursor, Over, Peer, Received, message, over_each};
 use deckwatch_cdr::Any;
 use deckwatch_orb::interceptor::{
     ClientRequestInfo, InterceptorError, OrbInitInfo, ReplyStatus, SlotError, component_tag,
 };
 use deckwatch_orb::{
-    ForwardRequest, ObjectRef, Orb, Policy, PolicyType, SetOverrideType, SyncScope,
-    SystemException, SystemExceptionKind as Kind,
+    Counter, ForwardRequest, ObjectRef, Orb, Policies, Policy, PolicyType, SetOverrideType,
+    SyncScope, SystemException, SystemExceptionKind as Kind,
 };
 
 type Done = Result<(), InterceptorError>;
@@ -454,4 +456,34 @@ over_each! {
         }
         assert_eq!(peer.heard_so_far(), 3);
     }
+}
+
+#[test]
+fn the_priority_of_a_call_comes_back_with_its_reply_also_within_one_orb() {
+    let (log, told) = (Log::default(), Log::default());
+    let notes = told.clone();
+    let builder = Orb::builder().round_trip_timeout(common::PATIENCE);
+    let builder = with_clients(builder, ["a"], &log, move |_, point, info| {
+        if point == "receive_reply" {
+            let echoed = info.reply_service_context(RT_CORBA_PRIORITY).unwrap();
+            notes.note(Cursor::encapsulated(echoed.data).u16().to_string());
+        }
+        Ok(())
+    });
+    let world = LaneWorld::with(Over::Tcp, builder);
+    let policies = Policies {
+        priority_model: propagated(5),
+        ..Policies::default()
+    };
+    let poa = world.adapter("a", &policies);
+    let id = poa.activate_object(world.servant()).unwrap();
+    let object = poa.id_to_reference(&id).unwrap();
+    for number in [5, 90] {
+        assert_eq!(at(&world.orb, number, || ping(&object)), Ok(()));
+    }
+    let here = world.orb.counters().read(Counter::CollocatedCalls);
+    assert_eq!(
+        (here, told.take()),
+        (2, vec!["5".to_owned(), "90".to_owned()])
+    );
 }

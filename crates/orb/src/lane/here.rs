@@ -7,10 +7,10 @@ use deckwatch_cdr::{Codec, Divided};
 use deckwatch_giop::Message;
 
 use super::Lane;
+use super::realtime::echoed_priority;
 use super::upcall::{Caller, Upcall};
 use crate::adapter::{Found, Holds, Patience};
 use crate::transport::Instant64;
-use crate::wire::Contexts;
 use crate::{Completion, SystemException, current, minor, raise};
 
 thread_local! {
@@ -86,7 +86,7 @@ impl Lane {
         // A lane leaves one of its threads to the others; one that is turned by hand has no other.
         let is_needed = OF_LANE.get() != 0 || self.shape.threads == 0;
         let patience = is_needed.then_some(&self.holds);
-        let contexts = Contexts::new();
+        let echoed = echoed_priority(&request);
         let ready = self.await_start(&request);
         let is_answered = self.answer(
             &mut Upcall {
@@ -95,7 +95,7 @@ impl Lane {
                 message: &message,
                 request: &request,
                 reply,
-                contexts: contexts.as_slice(),
+                contexts: echoed.as_slice(),
                 flow: None,
             },
             ready,

@@ -109,8 +109,8 @@ fn requests_wait_up_to_their_octets() {
     world.witness.probe.gate.open();
     expect_served(&mut first);
     expect_served(&mut waiting);
-    // With a thread at hand nothing has to wait.
-    expect_served(&mut say(&told, &large));
+    // With a thread at hand nothing has to wait. It is at hand a little after its reply.
+    wait_for(|| say(&told, &large).hear().expect("a reply").reply().status == NO_EXCEPTION);
 }
 
 #[test]

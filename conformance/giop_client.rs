@@ -14,9 +14,11 @@ use common::message::{
 };
 use common::servant::{REFUSED_ID, call, call_with, note};
 use common::{Lanes, ORDERS, Order, Over, Peer, Received, World, message, over_each};
-use deckwatch_cdr::{DecodeError, Reader};
+use deckwatch_cdr::limits::UNWRITTEN_SIZE_MIN;
+use deckwatch_cdr::{DecodeError, Reader, Write};
 use deckwatch_orb::{
-    Completion, Counter, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind,
+    Completion, Counter, ObjectRef, Orb, Policy, SetOverrideType, SyncScope, SystemException,
+    SystemExceptionKind as Kind,
 };
 
 const OMG: u32 = 0x4f4d_0000;
@@ -59,6 +61,33 @@ over_each! {
             assert_eq!(asked.response_flags, if minor == 2 { SYNC_WITH_TARGET } else { 1 });
             assert!(asked.reserved.iter().all(|octet| *octet == 0));
             assert_eq!(asked.body.rest().len(), if minor == 2 { 8 } else { asked.body.rest().len() });
+        }
+    }
+
+    fn long_octets_at_the_end_of_a_request_arrive_whole_whatever_is_waited_for(over) {
+        let peer = Peer::answering_all(over, |_, asked| match asked.asked().response_flags {
+            SYNC_NONE => Vec::new(),
+            _ => mirror(asked),
+        });
+        let client = common::client();
+        let scopes = [SyncScope::None, SyncScope::WithTransport, SyncScope::WithServer, SyncScope::WithTarget];
+        let lens = [UNWRITTEN_SIZE_MIN - 1, UNWRITTEN_SIZE_MIN, 300_001];
+        for (minor, len) in peer.minors().flat_map(|minor| lens.map(|len| (minor, len))) {
+            let object = peer.seen_by(&client, minor);
+            let sent: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
+            let expect_heard = || {
+                let heard = peer.heard();
+                assert_eq!(heard.octets.len(), 12 + heard.body().rest().len());
+                assert!(heard.asked().body.sequence() == sent, "{len} octets in 1.{minor}");
+            };
+            assert!(call_with(&object, "octets", &sent).as_ref() == Ok(&sent));
+            expect_heard();
+            for scope in scopes {
+                let scoped = object.set_policy_overrides(&[Policy::SyncScope(scope)], SetOverrideType::AddOverride);
+                let scoped = scoped.expect("one policy");
+                assert_eq!(scoped.invoke_oneway("octets", |w| sent.write_last(w)), Ok(()));
+                expect_heard();
+            }
         }
     }
 
@@ -181,7 +210,8 @@ over_each! {
                     reply((minor, order), asked.asked().id, status, |o| ior.write(o))
                 });
                 assert_eq!(call_with(&object, "octets", &b"abc".to_vec()), Ok(b"abc".to_vec()));
-                assert_eq!(call_with(&object, "octets", &b"def".to_vec()), Ok(b"def".to_vec()));
+                let long = vec![7_u8; UNWRITTEN_SIZE_MIN];
+                assert!(call_with(&object, "octets", &long) == Ok(long));
                 assert_eq!((peer.heard_so_far(), world.probe.calls()), (1, 2));
             }
         }

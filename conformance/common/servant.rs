@@ -175,7 +175,7 @@ pub(crate) fn call_with<T: Write + for<'a> Parse<'a>>(
     value: &T,
 ) -> Result<T, SystemException> {
     let read = |r: &mut Reader<'_>| -> Result<T, DecodeError> { T::parse(r) };
-    object.invoke(operation, |w| value.write(w), read, |_, _| Ok(None))
+    object.invoke(operation, |w| value.write_last(w), read, |_, _| Ok(None))
 }
 
 /// Calls the one-way `note`.

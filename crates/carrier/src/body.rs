@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deckwatch_cdr::value::{MemberPath, Value, read_value_into, write_value};
 use deckwatch_cdr::{
-    Any, ByteOrder, EncodeError, Parse as _, Reader, TypeCode, Write as _, Writer,
+    Any, ByteOrder, EncodeError, Parse as _, Reader, TypeCode, Unwritten, Write as _, Writer,
 };
 use deckwatch_idl::model::Model;
 use thiserror::Error;
@@ -203,9 +203,18 @@ impl Body {
     /// # Errors
     /// [`EncodeError`] where the writer has no room.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let rest = self.write_last(writer)?;
+        writer.write_octets(rest.octets())
+    }
+
+    /// As [`Body::write`], the last of its message, but for octets that are worth leaving where they stand.
+    ///
+    /// # Errors
+    /// As [`Body::write`].
+    pub fn write_last(&self, writer: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         match &self.value {
-            Value::Octets(octets) if self.shape.path.is_none() => octets.as_slice().write(writer),
-            value => write_value(&self.shape.type_code, value, writer),
+            Value::Octets(octets) if self.shape.path.is_none() => octets.write_last(writer),
+            value => write_value(&self.shape.type_code, value, writer).map(Unwritten::from),
         }
     }
 

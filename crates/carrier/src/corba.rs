@@ -124,11 +124,11 @@ impl Sender for CorbaSender {
     fn send(&mut self, _sequence: u64, body: &Body) -> Result<Sent, SendError> {
         let sent = if self.oneway {
             self.sink
-                .invoke_oneway(DELIVER_ONEWAY, |writer| body.write(writer))
+                .invoke_oneway(DELIVER_ONEWAY, |writer| body.write_last(writer))
         } else {
             self.sink.invoke(
                 DELIVER,
-                |writer| body.write(writer),
+                |writer| body.write_last(writer),
                 |_| Ok(()),
                 |_, _| Ok(None),
             )

@@ -4,8 +4,8 @@ use crate::typecode::Kind;
 use crate::value::Value;
 use crate::walk::{copy_value, keep_value, survey_value};
 use crate::{
-    ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed, Write,
-    Writer,
+    ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed,
+    Unwritten, Write, Writer,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -158,6 +158,11 @@ impl Default for Any {
 
 impl Write for Any {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let rest = self.write_last(w)?;
+        w.write_octets(rest.octets())
+    }
+
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         self.type_code.write(w)?;
         if !self.holds_values()
             && w.order() == self.order
@@ -165,9 +170,9 @@ impl Write for Any {
             && w.phase() == usize::from(self.phase)
             && w.stands_together(self.octets.len())
         {
-            return w.write_octets(&self.octets);
+            return w.write_last_octets(&self.octets);
         }
-        copy_value(&self.type_code, &mut self.reader(), w)
+        copy_value(&self.type_code, &mut self.reader(), w).map(Unwritten::from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `sequence<T, N>`.
 
-use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
+use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Unwritten, Write, Writer};
 use std::ops::Deref;
 
 /// A `sequence<T, N>`: a vector of at most `N` elements.
@@ -87,6 +87,11 @@ impl<T: Write, const N: usize> Write for BoundedVec<T, N> {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         self.0.write(w)
+    }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        self.0.write_last(w)
     }
 }
 

@@ -38,6 +38,7 @@ mod text;
 mod traits;
 pub mod typecode;
 mod typed;
+mod unwritten;
 pub mod value;
 mod walk;
 mod wide;
@@ -58,6 +59,7 @@ pub use reference::{ParseReference, WriteReference};
 pub use text::WString;
 pub use traits::{Parse, Typed, UserException, Write};
 pub use typecode::TypeCode;
+pub use unwritten::Unwritten;
 pub use window::{ReadWindow, WriteWindow};
 pub use writer::Writer;
 

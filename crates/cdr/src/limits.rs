@@ -55,3 +55,7 @@ pub const VALUE_ID_SIZE_MAX: usize = 1024;
 
 /// Most octets of values that stand in one [`crate::value::Value`] once more because they are shared: a few octets could else become any number.
 pub const SHARED_SIZE_MAX: usize = 1 << 18;
+
+/// Fewest octets at the end of a message that are left where they stand. To hand the kernel two places instead of one costs as much as copying
+/// some 8 KiB; this is twice that.
+pub const UNWRITTEN_SIZE_MIN: usize = 16 << 10;

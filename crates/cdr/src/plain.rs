@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::traits::{parse_each, write_each};
-use crate::{Char, DecodeError, EncodeError, Parse, Reader, Write, Writer};
+use crate::traits::parse_each;
+use crate::{Char, DecodeError, EncodeError, Parse, Reader, Writer};
 
 /// A type whose values have the same octets in CDR and in memory; generated for structs of such members that leave no gap.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
@@ -48,21 +48,22 @@ pub const fn largest(alignments: &[usize]) -> usize {
     largest
 }
 
-/// [`Write::write_slice`] of such a struct.
+/// [`crate::Write::laid_out`] of such a struct.
 ///
 /// # Errors
-/// As [`Write::write_slice`].
+/// As [`crate::Write::laid_out`].
 #[inline]
-pub fn write_slice<T: Plain + Write>(slice: &[T], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+pub fn laid_out<'s, T: Plain>(
+    slice: &'s [T],
+    w: &mut Writer<'_>,
+) -> Result<Option<&'s [u8]>, EncodeError> {
     if slice.is_empty() {
-        return Ok(());
+        return Ok(Some(&[]));
     }
     w.align(T::LEAD)?;
     let is_whole = w.order().is_native() && w.stands_together(size_of_val(slice));
-    if is_whole && w.phase().is_multiple_of(T::ALIGNMENT) {
-        return w.write_octets(slice.as_bytes());
-    }
-    write_each(slice, w)
+    let is_aligned = w.phase().is_multiple_of(T::ALIGNMENT);
+    Ok((is_whole && is_aligned).then(|| slice.as_bytes()))
 }
 
 /// [`Parse::parse_vec`] of such a struct.

@@ -2,7 +2,7 @@
 
 use crate::{
     Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, ReadWindow, Reader, Write,
-    WriteWindow, Writer,
+    WriteWindow, Writer, plain,
 };
 use std::borrow::Cow;
 use zerocopy::{FromBytes, IntoBytes, TryFromBytes};
@@ -24,15 +24,8 @@ macro_rules! number {
             }
 
             #[inline]
-            fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-                if slice.is_empty() {
-                    return Ok(());
-                }
-                w.align(size_of::<Self>())?;
-                if w.order().is_native() && w.stands_together(size_of_val(slice)) {
-                    return w.write_octets(slice.as_bytes());
-                }
-                w.windowed(size_of_val(slice), |w| slice.iter().try_for_each(|element| element.write(w)))
+            fn laid_out<'s>(slice: &'s [Self], w: &mut Writer<'_>) -> Result<Option<&'s [u8]>, EncodeError> {
+                plain::laid_out(slice, w)
             }
         }
 
@@ -113,8 +106,11 @@ impl Write for u8 {
     }
 
     #[inline]
-    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        w.write_octets(slice)
+    fn laid_out<'s>(
+        slice: &'s [Self],
+        _: &mut Writer<'_>,
+    ) -> Result<Option<&'s [u8]>, EncodeError> {
+        Ok(Some(slice))
     }
 }
 
@@ -169,8 +165,11 @@ impl Write for bool {
     }
 
     #[inline]
-    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        w.write_octets(slice.as_bytes())
+    fn laid_out<'s>(
+        slice: &'s [Self],
+        _: &mut Writer<'_>,
+    ) -> Result<Option<&'s [u8]>, EncodeError> {
+        Ok(Some(slice.as_bytes()))
     }
 }
 
@@ -229,8 +228,11 @@ impl Write for Char {
     }
 
     #[inline]
-    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        w.write_octets(slice.as_bytes())
+    fn laid_out<'s>(
+        slice: &'s [Self],
+        _: &mut Writer<'_>,
+    ) -> Result<Option<&'s [u8]>, EncodeError> {
+        Ok(Some(slice.as_bytes()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sequences: a count and the elements.
 
-use crate::{DecodeError, EncodeError, Parse, Reader, Write, Writer};
+use crate::{DecodeError, EncodeError, Parse, Reader, Unwritten, Write, Writer};
 use std::borrow::Cow;
 
 impl<T: Write> Write for [T] {
@@ -9,6 +9,12 @@ impl<T: Write> Write for [T] {
         w.write_count(self.len())?;
         T::write_slice(self, w)
     }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        w.write_count(self.len())?;
+        T::write_slice_last(self, w)
+    }
 }
 
 impl<T: Write> Write for Vec<T> {
@@ -16,12 +22,22 @@ impl<T: Write> Write for Vec<T> {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         self.as_slice().write(w)
     }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        self.as_slice().write_last(w)
+    }
 }
 
 impl<T: Write + Clone> Write for Cow<'_, [T]> {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         (**self).write(w)
+    }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        (**self).write_last(w)
     }
 }
 

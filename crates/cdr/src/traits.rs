@@ -1,7 +1,7 @@
 //! The traits that generated code stands on (`spec/mapping.md`).
 
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
-use crate::{DecodeError, EncodeError, ReadWindow, Reader, WriteWindow, Writer};
+use crate::{DecodeError, EncodeError, ReadWindow, Reader, Unwritten, WriteWindow, Writer};
 use std::borrow::Cow;
 
 /// A value that can be written as CDR.
@@ -23,7 +23,29 @@ pub trait Write {
     /// When the value cannot be carried: see [`EncodeError`].
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError>;
 
-    /// Appends the elements of a slice, without a count. Types whose slices can be copied whole do so.
+    /// Appends the value, the last of its message, but for octets at its end that are worth leaving where they stand.
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        self.write(w).map(Unwritten::from)
+    }
+
+    /// The octets that a slice has in memory, where they are those it has in CDR behind the position that the writer is brought to.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    fn laid_out<'s>(slice: &'s [Self], w: &mut Writer<'_>) -> Result<Option<&'s [u8]>, EncodeError>
+    where
+        Self: Sized,
+    {
+        let _ = (slice, w);
+        Ok(None)
+    }
+
+    /// Appends the elements of a slice, without a count: whole where they are laid out as CDR.
     ///
     /// # Errors
     /// As [`Write::write`].
@@ -32,7 +54,28 @@ pub trait Write {
     where
         Self: Sized,
     {
-        write_each(slice, w)
+        match Self::laid_out(slice, w)? {
+            Some(octets) => w.write_octets(octets),
+            None => write_each(slice, w),
+        }
+    }
+
+    /// As [`Write::write_slice`], the last of the message, as [`Write::write_last`].
+    ///
+    /// # Errors
+    /// As [`Write::write`].
+    #[inline]
+    fn write_slice_last<'s>(
+        slice: &'s [Self],
+        w: &mut Writer<'_>,
+    ) -> Result<Unwritten<'s>, EncodeError>
+    where
+        Self: Sized,
+    {
+        match Self::laid_out(slice, w)? {
+            Some(octets) => w.write_last_octets(octets),
+            None => Self::write_slice(slice, w).map(Unwritten::from),
+        }
     }
 }
 
@@ -129,12 +172,22 @@ impl<T: Write + ?Sized> Write for &T {
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         (**self).write(w)
     }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        (**self).write_last(w)
+    }
 }
 
 impl<T: Write> Write for Box<T> {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         (**self).write(w)
+    }
+
+    #[inline]
+    fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        (**self).write_last(w)
     }
 }
 

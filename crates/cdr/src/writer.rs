@@ -1,9 +1,9 @@
 //! Appends CDR octets to a caller's buffer (CORBA 3.3 part 2, clause 9.3).
 
 use crate::divided::HEADER_SIZE;
-use crate::limits::{MESSAGE_SIZE_MAX, WINDOW_STEP, WINDOW_VALUES};
+use crate::limits::{MESSAGE_SIZE_MAX, UNWRITTEN_SIZE_MIN, WINDOW_STEP, WINDOW_VALUES};
 use crate::window::{WINDOW_SIZE, write_all};
-use crate::{ByteOrder, Codec, EncodeError, Write};
+use crate::{ByteOrder, Codec, EncodeError, Unwritten, Write};
 
 /// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
 ///
@@ -239,6 +239,24 @@ impl<'b> Writer<'b> {
         }
         self.position = end;
         Ok(())
+    }
+
+    /// As [`Writer::write_octets`], for the last of the message: many are left where they stand, and count as written in the message's size alone.
+    ///
+    /// # Errors
+    /// [`EncodeError::MessageTooLarge`].
+    #[inline]
+    pub fn write_last_octets<'s>(
+        &mut self,
+        octets: &'s [u8],
+    ) -> Result<Unwritten<'s>, EncodeError> {
+        if octets.len() < UNWRITTEN_SIZE_MIN || self.windowed || self.fragments.is_some() {
+            return self.write_octets(octets).map(Unwritten::from);
+        }
+        if octets.len() > self.end_max.saturating_sub(self.position) {
+            return Err(EncodeError::MessageTooLarge);
+        }
+        Ok(octets.into())
     }
 
     /// Appends the first `len` octets of `block`, whose octets behind `len` are zero: one copy of a size known to the compiler.

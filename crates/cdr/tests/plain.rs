@@ -36,8 +36,11 @@ impl Write for Fix {
         self.range.write(w)
     }
 
-    fn write_slice(slice: &[Self], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-        plain::write_slice(slice, w)
+    fn laid_out<'s>(
+        slice: &'s [Self],
+        w: &mut Writer<'_>,
+    ) -> Result<Option<&'s [u8]>, EncodeError> {
+        plain::laid_out(slice, w)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fragment::size_of_part;
 use crate::limits::MESSAGE_SIZE_MAX;
 use crate::{ByteOrder, Codec, HEADER_SIZE, Header, MessageKind, Version};
-use deckwatch_cdr::{EncodeError, Writer};
+use deckwatch_cdr::{EncodeError, Unwritten, Writer};
 
 /// How outgoing messages of a connection are formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +134,24 @@ impl OpenMessage {
     /// [`EncodeError::LengthTooLarge`] where it does not fit 32 bits.
     #[inline]
     pub fn finish(self, buffer: &mut Vec<u8>) -> Result<usize, EncodeError> {
-        if buffer.len() == self.body {
+        self.finish_before(buffer, Unwritten::default())
+    }
+
+    /// As [`OpenMessage::finish`], of a message whose last octets are sent from where they stand. The size counts them.
+    ///
+    /// # Errors
+    /// As [`OpenMessage::finish`].
+    #[inline]
+    pub fn finish_before(
+        self,
+        buffer: &mut Vec<u8>,
+        rest: Unwritten<'_>,
+    ) -> Result<usize, EncodeError> {
+        let rest = rest.octets().len();
+        if buffer.len() == self.body && rest == 0 {
             buffer.truncate(self.header_end);
         }
-        let size = buffer.len() - self.start;
+        let size = buffer.len() - self.start + rest;
         let stated = u32::try_from(size - HEADER_SIZE).map_err(|_| EncodeError::LengthTooLarge)?;
         Header::patch_size(&mut buffer[self.start..], stated);
         Ok(size)

@@ -13,6 +13,7 @@ use deckwatch_giop::ReplyStatus;
 use crate::client::{End, Handler, Reply};
 use crate::counters::Counter;
 use crate::orb::OrbCore;
+use crate::wire::By;
 use crate::{ObjectRef, SystemException};
 
 pub use exception_holder::ExceptionHolder;
@@ -84,7 +85,7 @@ impl ObjectRef {
         deliver: Option<Deliver>,
     ) -> Result<(), SystemException> {
         let deliver = deliver.unwrap_or_else(|| Box::new(|_| Ok(())));
-        self.send_asynchronously(operation, &arguments, Some(handler(deliver)))
+        self.send_asynchronously(operation, &By::new(arguments), Some(handler(deliver)))
             .map(drop)
     }
 
@@ -98,7 +99,7 @@ impl ObjectRef {
         operation: &str,
         arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<Poller, SystemException> {
-        let call = self.send_asynchronously(operation, &arguments, None)?;
+        let call = self.send_asynchronously(operation, &By::new(arguments), None)?;
         Ok(Poller::new(self.clone(), operation, call))
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::{
-    DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Write,
+    DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Unwritten, Write,
     WriteReference, Writer,
 };
 use deckwatch_giop::{Ior, ReplyStatus, Response};
@@ -29,7 +29,7 @@ use crate::raise;
 use crate::rt;
 use crate::rt::scheduling::Departure;
 use crate::transport::Endpoint;
-use crate::wire::{self, Profile};
+use crate::wire::{self, Arguments, By, Profile};
 use crate::{Completion, SystemException, current, minor};
 
 pub(crate) use routes::Routes;
@@ -212,14 +212,14 @@ impl ObjectRef {
     ///
     /// # Errors
     /// The user exception that `exceptions` makes of the reply, or a system exception.
-    pub fn invoke<T, E: From<SystemException>>(
+    pub fn invoke<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
-        self.invoke_within(None, operation, arguments, results, exceptions)
+        self.invoke_within(None, operation, &By::new(arguments), results, exceptions)
     }
 
     /// As [`ObjectRef::invoke`], in the time that is left, whatever the policies say.
@@ -227,12 +227,12 @@ impl ObjectRef {
         &self,
         left: Option<Duration>,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: &dyn Arguments,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
         let orb = self.0.orb()?;
-        let reply = self.exchange(orb, left, operation, &arguments)?;
+        let reply = self.exchange(orb, left, operation, arguments)?;
         understand(orb, reply, results, exceptions)
     }
 
@@ -242,7 +242,7 @@ impl ObjectRef {
         orb: &Arc<OrbCore>,
         left: Option<Duration>,
         operation: &str,
-        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: &dyn Arguments,
     ) -> Result<Reply, SystemException> {
         current::enter_core(orb);
         let departure = Departure::of(orb, true)?;
@@ -260,7 +260,7 @@ impl ObjectRef {
     pub(crate) fn send_asynchronously(
         &self,
         operation: &str,
-        arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: &dyn Arguments,
         handler: Option<Handler>,
     ) -> Result<Arc<Outstanding>, SystemException> {
         let orb = self.0.orb()?;
@@ -277,15 +277,16 @@ impl ObjectRef {
     /// # Errors
     /// The system exception that stood in the way. Only with [`SyncScope::WithTarget`] its absence says that the request
     /// has been served.
-    pub fn invoke_oneway(
+    pub fn invoke_oneway<'c, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let departure = Departure::of(orb, false)?;
         let mut in_force = None;
+        let arguments = By::new(arguments);
         let mut call = self.call(orb, operation, &arguments, departure, &mut in_force);
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
@@ -312,7 +313,7 @@ impl ObjectRef {
         &self,
         orb: &Arc<OrbCore>,
         operation: &'c str,
-        arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: &'c dyn Arguments,
         departure: Departure,
         in_force: &'c mut Option<Overrides>,
     ) -> Call<'c> {

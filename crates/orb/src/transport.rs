@@ -196,6 +196,20 @@ pub trait Stream: Send + Sync {
     /// [`TransportError::TimedOut`] at the deadline (a part may have gone), else how the connection broke.
     fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError>;
 
+    /// Writes all of `first` and then of `second`, as [`Stream::write_all`] writes all of one.
+    ///
+    /// # Errors
+    /// As [`Stream::write_all`].
+    fn write_both(
+        &self,
+        first: &[u8],
+        second: &[u8],
+        deadline: Option<Instant64>,
+    ) -> Result<(), TransportError> {
+        self.write_all(first, deadline)?;
+        self.write_all(second, deadline)
+    }
+
     /// Writes what goes without waiting, and returns how many octets that is; 0: none.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use deckwatch_giop::{
     write_close_connection, write_message_error,
 };
 
+mod arguments;
 mod contexts;
 mod profile;
 
@@ -22,6 +23,7 @@ use crate::counters::Counter;
 use crate::raise;
 use crate::transport::Endpoint;
 use crate::{Completion, minor};
+pub(crate) use arguments::{Arguments, By};
 pub(crate) use contexts::Contexts;
 use deckwatch_cdr::{Parse, Write};
 pub(crate) use profile::{
@@ -100,8 +102,8 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// Whether a message goes out in parts.
     #[inline]
-    pub(crate) fn divides(self, message: &[u8]) -> bool {
-        self.fragment.is_some_and(|size| message.len() > size)
+    pub(crate) fn divides(self, message_len: usize) -> bool {
+        self.fragment.is_some_and(|size| message_len > size)
     }
 
     /// Has all the parts of a message written at once.

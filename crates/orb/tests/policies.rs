@@ -180,7 +180,7 @@ fn what_is_in_the_box_is_sent_before_the_orb_ends_and_wrong_arguments_are_told()
     for value in 0..100 {
         note(&carefree, value).unwrap();
     }
-    let refused = carefree.invoke_oneway("note", |_| Err(EncodeError::BoundExceeded));
+    let refused = carefree.invoke_oneway("note", |_| Err::<(), _>(EncodeError::BoundExceeded));
     let told = SystemException::from(EncodeError::BoundExceeded);
     assert_eq!(refused, Err(told));
     orb.shutdown(true).unwrap();

@@ -7,7 +7,7 @@
 
 mod options;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 pub use options::{PacketPriority, StreamOptions};
@@ -216,6 +218,30 @@ impl StreamSocket {
             }
         }
         Ok(())
+    }
+
+    /// As [`StreamSocket::write_all`], of octets that stand in two places: one call for both.
+    ///
+    /// # Errors
+    /// As [`StreamSocket::write_all`].
+    pub fn write_both(
+        &self,
+        first: &[u8],
+        second: &[u8],
+        deadline_ns: Option<u64>,
+    ) -> io::Result<()> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut written = 0;
+        while written < first.len() {
+            let both = [IoSlice::new(&first[written..]), IoSlice::new(second)];
+            match net::sendmsg(&self.fd, &both, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(count) => written += count,
+                Err(Errno::AGAIN) => wait_for(&self.fd, PollFlags::OUT, deadline_ns)?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.write_all(&second[written - first.len()..], deadline_ns)
     }
 
     /// Writes what goes without waiting, and returns how many octets that is; 0: none.
@@ -480,6 +506,44 @@ mod tests {
         let octets = vec![0; 64 << 20];
         let error = near
             .write_all(&octets, Some(monotonic_ns() + 5_000_000))
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn octets_in_two_places_are_written_as_one_whatever_the_peer_has_room_for() {
+        let (near, far) = pair();
+        for (first, second) in [
+            (0, 0),
+            (0, 3),
+            (3, 0),
+            (100, 9),
+            (20 << 20, 3),
+            (3, 20 << 20),
+        ] {
+            let (first, second) = (vec![1; first], vec![2; second]);
+            let len = first.len() + second.len();
+            let read = std::thread::scope(|scope| {
+                let reading = scope.spawn(|| {
+                    let mut read = Vec::new();
+                    let mut octets = vec![0; 1 << 16];
+                    while read.len() < len {
+                        let count = far.read(&mut octets, None).unwrap();
+                        read.extend_from_slice(&octets[..count]);
+                    }
+                    read
+                });
+                near.write_both(&first, &second, None).unwrap();
+                reading.join().unwrap()
+            });
+            assert!(read == [first, second].concat());
+        }
+        let error = near
+            .write_both(
+                &[1; 3],
+                &vec![2; 64 << 20],
+                Some(monotonic_ns() + 5_000_000),
+            )
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

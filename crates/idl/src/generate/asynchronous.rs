@@ -88,7 +88,7 @@ impl<'m> Generator<'m> {
             }
         }
         let ami_handler = ident(&ami_handler);
-        let arguments = self.written_arguments(operation);
+        let arguments = self.written_arguments(operation, false);
         let wire_name = &operation.wire_name;
         let poller = ident(&self.names.interface(id).poller.clone());
         let doc = format!(

@@ -196,6 +196,7 @@ impl Generator<'_> {
             quote! { w }
         };
         let within = self.write_within(fields);
+        let last = self.write_last(fields, &lines);
         quote! {
             impl #cdr::Write for #name {
                 #within
@@ -204,6 +205,7 @@ impl Generator<'_> {
                     #(#lines)*
                     Ok(())
                 }
+                #last
                 #slices
             }
         }

@@ -32,8 +32,9 @@ impl Generator<'_> {
         }
         let cdr = tokens(&self.cdr);
         let zerocopy = format!("{}::zerocopy", self.cdr);
-        let (cow, result, vec) = (
+        let (cow, option, result, vec) = (
             quote! { ::std::borrow::Cow },
+            quote! { ::std::option::Option },
             quote! { ::std::result::Result },
             tokens(&self.prelude("Vec")),
         );
@@ -52,8 +53,11 @@ impl Generator<'_> {
             },
             write: quote! {
                 #[inline]
-                fn write_slice(slice: &[Self], w: &mut #cdr::Writer<'_>) -> #result<(), #cdr::EncodeError> {
-                    #cdr::plain::write_slice(slice, w)
+                fn laid_out<'s>(
+                    slice: &'s [Self],
+                    w: &mut #cdr::Writer<'_>,
+                ) -> #result<#option<&'s [u8]>, #cdr::EncodeError> {
+                    #cdr::plain::laid_out(slice, w)
                 }
             },
             parse: quote! {
@@ -73,6 +77,46 @@ impl Generator<'_> {
                     const ALIGNMENT: usize = #cdr::plain::largest(&[#(<#types as #cdr::plain::Plain>::ALIGNMENT),*]);
                 }
             },
+        }
+    }
+
+    /// Whether a value may end in octets that a message can leave where they stand.
+    pub(super) fn may_leave(&self, ty: &Type) -> bool {
+        match self.model.resolve(ty) {
+            Type::Sequence { element, .. } => self.layout_of(element).is_some(),
+            Type::Basic(Basic::Any) => true,
+            Type::Named(id) => match &self.model.definition(*id).kind {
+                DefinitionKind::Struct(structure) => {
+                    (structure.members.last()).is_some_and(|member| self.may_leave(&member.ty))
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// As `lines` write the members, but for what the last of them leaves where it stands; nothing where it leaves nothing.
+    pub(super) fn write_last(
+        &self,
+        fields: &[(&Member, Ident, TokenStream)],
+        lines: &[TokenStream],
+    ) -> TokenStream {
+        let Some((member, field, _)) = fields.last() else {
+            return TokenStream::new();
+        };
+        if !self.may_leave(&member.ty) {
+            return TokenStream::new();
+        }
+        let cdr = tokens(&self.cdr);
+        let lines = &lines[..lines.len() - 1];
+        quote! {
+            fn write_last(
+                &self,
+                w: &mut #cdr::Writer<'_>,
+            ) -> ::std::result::Result<#cdr::Unwritten<'_>, #cdr::EncodeError> {
+                #(#lines)*
+                #cdr::Write::write_last(&self.#field, w)
+            }
         }
     }
 

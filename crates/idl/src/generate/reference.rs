@@ -161,7 +161,7 @@ impl<'m> Generator<'m> {
         let result = tokens(&self.prelude("Result"));
         let doc = self.part_doc(&self.operation_heading(operation), operation.whole);
         let wire_name = &operation.wire_name;
-        let arguments = self.written_arguments(operation);
+        let arguments = self.written_arguments(operation, true);
         let call = if operation.oneway {
             quote! { self.0.invoke_oneway(#wire_name, #arguments) }
         } else {
@@ -180,8 +180,12 @@ impl<'m> Generator<'m> {
         })
     }
 
-    /// The closure that writes the arguments.
-    pub(super) fn written_arguments(&self, operation: &Operation) -> TokenStream {
+    /// The closure that writes the arguments; but for what the last of them leaves where it stands, where that `may_be_left`.
+    pub(super) fn written_arguments(
+        &self,
+        operation: &Operation,
+        may_be_left: bool,
+    ) -> TokenStream {
         let values: Vec<(&Type, TokenStream)> = inputs(operation)
             .map(|parameter| {
                 let name = parameter_ident(&parameter.name);
@@ -199,7 +203,8 @@ impl<'m> Generator<'m> {
                 )
             })
             .collect();
-        let lines = self.writes(&values);
+        let may_be_left = may_be_left && operation.contexts.is_empty();
+        let lines = self.writes(&values, may_be_left);
         // Behind the arguments of an operation with a `context` clause stand the context's names and values: none.
         let context = match operation.contexts.as_slice() {
             [] => None,
@@ -214,13 +219,17 @@ impl<'m> Generator<'m> {
     }
 
     /// Writes values to `w`, the last one's result being the result of all.
-    pub(super) fn writes(&self, values: &[(&Type, TokenStream)]) -> TokenStream {
+    pub(super) fn writes(&self, values: &[(&Type, TokenStream)], may_be_left: bool) -> TokenStream {
         let cdr = tokens(&self.cdr);
         let mut lines = TokenStream::new();
         for (index, (ty, value)) in values.iter().enumerate() {
             lines.extend(self.check_written(&strip_reference(value), ty, false));
-            lines.extend(quote! { #cdr::Write::write(#value, w) });
-            if index + 1 < values.len() {
+            let is_last = index + 1 == values.len();
+            lines.extend(match is_last && may_be_left && self.may_leave(ty) {
+                true => quote! { #cdr::Write::write_last(#value, w) },
+                false => quote! { #cdr::Write::write(#value, w) },
+            });
+            if !is_last {
                 lines.extend(quote! { ?; });
             }
         }

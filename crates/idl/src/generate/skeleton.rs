@@ -164,7 +164,7 @@ impl<'m> Generator<'m> {
         let written = if values.is_empty() {
             quote! { request.reply()?; Ok(()) }
         } else {
-            let lines = self.writes(&values);
+            let lines = self.writes(&values, false);
             quote! { request.reply_with(|w| { #lines }) }
         };
         if declared.operation.raises.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use deckwatch_cdr::{
     ByteOrder, DecodeError, DecodeFact, EncodeError, Parse, ParseReference, Reader, TypeCode,
-    Typed, UserException, Write, WriteReference, Writer,
+    Typed, Unwritten, UserException, Write, WriteReference, Writer,
 };
 pub(crate) use deckwatch_giop::{Completion, SystemException, SystemExceptionKind, minor};
 
@@ -73,15 +73,16 @@ impl ObjectRef {
         Ok(self.servant().repository_ids().contains(&repository_id))
     }
 
-    pub(crate) fn invoke<T, E: From<SystemException>>(
+    pub(crate) fn invoke<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
         results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
         let mut body = Vec::new();
-        arguments(&mut Writer::new(&mut body)).map_err(SystemException::from)?;
+        let rest = arguments(&mut Writer::new(&mut body)).map_err(SystemException::from)?;
+        body.extend_from_slice(rest.into().octets());
         let mut request = ServerRequest {
             operation: operation.as_bytes(),
             body: &body,
@@ -98,10 +99,10 @@ impl ObjectRef {
         }
     }
 
-    pub(crate) fn invoke_oneway(
+    pub(crate) fn invoke_oneway<'c, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
     ) -> Result<(), SystemException> {
         self.invoke(operation, arguments, |_| Ok(()), |_, _| Ok(None))
     }

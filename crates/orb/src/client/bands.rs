@@ -67,7 +67,7 @@ impl Client {
         }
         let binding = Call {
             operation: BIND_PRIORITY_BAND,
-            arguments: &|_| Ok(()),
+            arguments: &(),
             response: Response::Outcome,
             kind: CallKind::BindBand,
             policies: call.policies,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use deckwatch_cdr::{Divided, EncodeError, Parse, Reader, Writer};
+use deckwatch_cdr::{Divided, Parse, Reader};
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 
@@ -21,7 +21,7 @@ use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
-use crate::wire::{self, ReplyHead};
+use crate::wire::{self, Arguments, ReplyHead};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -29,7 +29,7 @@ use crate::{raise, raise::own};
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'c> {
     pub(crate) operation: &'c str,
-    pub(crate) arguments: &'c dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+    pub(crate) arguments: &'c dyn Arguments,
     /// What is waited for.
     pub(crate) response: Response,
     pub(crate) kind: CallKind,
@@ -411,18 +411,26 @@ impl Client {
         let id = connection.next_request_id();
         let says_code_sets = !connection.code_sets_said;
         let sent = self.slab.with_empty(|buffer| {
-            let written = self.write_request(buffer, target, call, id, says_code_sets, None);
-            written.map_err(|error| Failure::last(SystemException::from(error)))?;
+            let written = self.begin_request(buffer, target, call, id, says_code_sets, None);
+            let rest = written
+                .map_err(|error| Failure::last(SystemException::from(error)))?
+                .octets();
             let write = |octets: &[u8]| {
                 let number = connection.life.number;
                 self.trace
                     .message(number, call.number, Direction::Out, octets);
                 connection.stream.write_all(octets, deadline)
             };
-            let written = if self.sizes.divides(buffer) {
-                self.sizes.with_parts(buffer, &self.slab, write)
-            } else {
+            let written = if rest.is_empty() && !self.sizes.divides(buffer.len()) {
                 write(buffer)
+            } else if self.sizes.divides(buffer.len() + rest.len()) {
+                buffer.extend_from_slice(rest);
+                self.sizes.with_parts(buffer, &self.slab, write)
+            } else if self.trace.is_on() {
+                buffer.extend_from_slice(rest);
+                write(buffer)
+            } else {
+                connection.stream.write_both(buffer, rest, deadline)
             };
             written.map_err(|error| self.send_failed(error))
         });

@@ -1,6 +1,6 @@
 //! The message of a request, with all that travels beside its arguments.
 
-use deckwatch_cdr::EncodeError;
+use deckwatch_cdr::{EncodeError, Unwritten};
 use deckwatch_giop::context_id;
 use deckwatch_giop::invocation::TIMES_SIZE_MAX;
 
@@ -21,6 +21,21 @@ impl Client {
         says_code_sets: bool,
         listen_points: Option<&[u8]>,
     ) -> Result<(), EncodeError> {
+        let rest = self.begin_request(buffer, target, call, id, says_code_sets, listen_points)?;
+        buffer.extend_from_slice(rest.octets());
+        Ok(())
+    }
+
+    /// As [`Client::write_request`], but for what the arguments leave where it stands.
+    pub(super) fn begin_request<'c>(
+        &self,
+        buffer: &mut Vec<u8>,
+        target: &Target,
+        call: &Call<'c>,
+        id: u32,
+        says_code_sets: bool,
+        listen_points: Option<&[u8]>,
+    ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
         let says_code_sets = says_code_sets && profile.code_sets.is_some();
         let is_alone = call.times.is_none()
@@ -37,20 +52,20 @@ impl Client {
             };
             return wire::write_request(buffer, profile, &head, self.sizes, call.arguments);
         }
-        self.write_request_with(buffer, target, call, id, says_code_sets, listen_points)
+        self.begin_request_with(buffer, target, call, id, says_code_sets, listen_points)
     }
 
     /// One that has service contexts, or is a question where the object is.
     #[inline(never)]
-    fn write_request_with(
+    fn begin_request_with<'c>(
         &self,
         buffer: &mut Vec<u8>,
         target: &Target,
-        call: &Call<'_>,
+        call: &Call<'c>,
         id: u32,
         says_code_sets: bool,
         listen_points: Option<&[u8]>,
-    ) -> Result<(), EncodeError> {
+    ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
         let mut octets = None;
@@ -83,7 +98,9 @@ impl Client {
             contexts: contexts.as_slice(),
         };
         match call.kind {
-            CallKind::Locate => wire::write_locate_request(buffer, profile, id, self.sizes),
+            CallKind::Locate => {
+                wire::write_locate_request(buffer, profile, id, self.sizes).map(Unwritten::from)
+            }
             _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
         }
     }

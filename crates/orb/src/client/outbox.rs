@@ -27,6 +27,7 @@ use crate::reference::{Inner, Target};
 use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
+use crate::wire::By;
 use crate::{Completion, SystemException, minor, raise};
 
 /// What waits to be sent to one endpoint.
@@ -100,7 +101,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
     let mut writer = Writer::new(&mut buffer)
         .with_codec(codec)
         .with_limit(client.sizes.message_max);
-    if let Err(error) = (call.arguments)(&mut writer) {
+    if let Err(error) = call.arguments.write_whole(&mut writer) {
         client.slab.take_back_written(buffer);
         return Err(error.into());
     }
@@ -248,13 +249,13 @@ impl Letter {
     /// As the caller made it.
     fn with_call<T>(&self, then: impl FnOnce(&Call<'_>) -> T) -> T {
         let (arguments, operation) = self.buffer.split_at(self.arguments_len);
-        let write = |w: &mut Writer<'_>| {
+        let write = By::new(|w: &mut Writer<'_>| {
             // A place where another codec was agreed on would read them wrong.
             if w.codec() != self.codec || w.phase() != 0 {
                 return Err(EncodeError::TypeMismatch);
             }
-            w.write_octets(arguments)
-        };
+            w.write_last_octets(arguments)
+        });
         then(&Call {
             operation: std::str::from_utf8(operation).unwrap_or_default(),
             arguments: &write,

@@ -10,6 +10,7 @@ use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode,
 use super::NamedValue;
 use crate::client::{End, Outstanding, Road};
 use crate::reference::understand;
+use crate::wire::By;
 use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
 
 /// An operation about to be called, under way, or done. It is good for one call.
@@ -177,7 +178,7 @@ impl Request {
     /// 10 where it was called or sent before.
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
-        let write = |w: &mut Writer<'_>| self.write_arguments(w);
+        let write = By::new(|w: &mut Writer<'_>| self.write_arguments(w));
         let sent = self
             .target
             .send_asynchronously(&self.operation, &write, None)?;
@@ -252,7 +253,7 @@ impl Request {
         self.target.invoke_within(
             left,
             &self.operation,
-            |w| self.write_arguments(w),
+            &By::new(|w: &mut Writer<'_>| self.write_arguments(w)),
             |r| self.read_results(r),
             |id, r| self.read_exception(id, r),
         )

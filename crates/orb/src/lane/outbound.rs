@@ -149,7 +149,7 @@ impl Lane {
                 .message(connection.number, call, Direction::Out, octets);
             write(self, connection, octets);
         };
-        if self.shape.sizes.divides(message) {
+        if self.shape.sizes.divides(message.len()) {
             return self.shape.sizes.with_parts(message, &self.slab, write);
         }
         write(message);

@@ -105,7 +105,7 @@ impl ObjectRef {
         origin.unbind();
         let mut in_force = None;
         let departure = Departure::default();
-        let mut call = self.call(orb, "LocateRequest", &|_| Ok(()), departure, &mut in_force);
+        let mut call = self.call(orb, "LocateRequest", &(), departure, &mut in_force);
         call.kind = CallKind::Locate;
         match follow_forwards(&orb.client, origin, &call) {
             Ok(reply) => {

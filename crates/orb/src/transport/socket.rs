@@ -219,6 +219,15 @@ pub(super) fn taken<S: Stream + 'static>(
 impl Stream for StreamSocket {
     as_its_own!();
 
+    fn write_both(
+        &self,
+        first: &[u8],
+        second: &[u8],
+        deadline: Option<Instant64>,
+    ) -> Result<(), TransportError> {
+        Self::write_both(self, first, second, deadline.map(|at| at.0)).map_err(|error| fact(&error))
+    }
+
     fn peer(&self) -> String {
         let address = self.peer_address();
         address.map_or_else(|_| "unix".to_owned(), |address| address.to_string())

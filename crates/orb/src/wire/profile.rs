@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, WideSet, Write, Writer};
+use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, Unwritten, WideSet, Write, Writer};
 use deckwatch_giop::ior::code_sets::CodeSetInfo;
 use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
 use deckwatch_giop::{
@@ -11,7 +11,7 @@ use deckwatch_giop::{
     write_cancel_request,
 };
 
-use super::{Sizes, addresses};
+use super::{Arguments, Sizes, addresses};
 use crate::rt::{self, Priority};
 use crate::transport::Endpoint;
 
@@ -182,15 +182,15 @@ pub(crate) struct RequestHead<'a> {
     pub(crate) contexts: &'a [ServiceContext<'a>],
 }
 
-/// Writes a whole request.
+/// Writes a request whole, but for what its arguments leave where it stands.
 #[inline]
-pub(crate) fn write_request(
+pub(crate) fn write_request<'c>(
     buffer: &mut Vec<u8>,
     profile: &Profile,
     head: &RequestHead<'_>,
     sizes: Sizes,
-    arguments: &dyn Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
+    arguments: &'c dyn Arguments,
+) -> Result<Unwritten<'c>, EncodeError> {
     let header = RequestHeader {
         id: head.id,
         response: head.response,
@@ -199,8 +199,8 @@ pub(crate) fn write_request(
         contexts: head.contexts,
     };
     let open = header.begin(buffer, sizes.format(profile.codec))?;
-    arguments(&mut open.writer(buffer))?;
-    open.finish(buffer).map(drop)
+    let rest = arguments.write(&mut open.writer(buffer))?;
+    open.finish_before(buffer, rest).map(|_| rest)
 }
 
 /// Writes a question where the object is.

@@ -30,6 +30,7 @@ use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::transport::Instant64;
+use crate::wire::By;
 use crate::{Completion, SystemException, current, minor, raise, raise::own};
 use road::Place;
 pub(crate) use road::Road;
@@ -249,7 +250,7 @@ impl Outstanding {
         let mut writer = Writer::new(&mut octets)
             .with_codec(codec)
             .with_limit(self.orb.client.sizes.message_max);
-        (call.arguments)(&mut writer)?;
+        call.arguments.write_whole(&mut writer)?;
         self.kept = Kept { octets, codec };
         Ok(())
     }
@@ -288,14 +289,14 @@ impl Outstanding {
         }
         current::enter_core(orb);
         let is_misplaced = Cell::new(false);
-        let write = |w: &mut Writer<'_>| {
+        let write = By::new(|w: &mut Writer<'_>| {
             // Before GIOP 1.2 arguments lie elsewhere in each message.
             if w.codec() != self.kept.codec || w.phase() != 0 {
                 is_misplaced.set(true);
                 return Err(EncodeError::TypeMismatch);
             }
-            w.write_octets(&self.kept.octets)
-        };
+            w.write_last_octets(&self.kept.octets)
+        });
         let call = Call {
             operation: &self.operation,
             arguments: &write,

@@ -400,8 +400,10 @@ impl<'a> Reader<'a> {
                 return values;
             };
             let had = values.len();
-            // The length of this iterator is known, so that there is one look at the vector's room.
-            values.extend((0..some).map(|_| T::parse_within(windows.next())));
+            // A loop here, and no closure that may become a function: where the windows are is kept in registers.
+            for _ in 0..some {
+                values.push(T::parse_within(windows.next()));
+            }
             let Some(left) = windows.left() else {
                 values.truncate(had);
                 return values;

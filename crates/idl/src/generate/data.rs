@@ -227,7 +227,7 @@ impl Generator<'_> {
         quote! {
             const SIZE_MAX: usize = 0_usize #(#sizes)*;
 
-            #[inline]
+            #[inline(always)]
             fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
                 #(#members)*
             }
@@ -249,7 +249,7 @@ impl Generator<'_> {
         quote! {
             const SIZE_MAX: usize = 0_usize #(#sizes)*;
 
-            #[inline]
+            #[inline(always)]
             fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
                 Self { #(#values),* }
             }

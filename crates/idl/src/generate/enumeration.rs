@@ -93,7 +93,7 @@ impl Generator<'_> {
             impl #cdr::Write for #name {
                 const SIZE_MAX: usize = <u32 as #cdr::Write>::SIZE_MAX;
 
-                #[inline]
+                #[inline(always)]
                 fn write_within(&self, w: &mut #cdr::WriteWindow<'_>) {
                     #cdr::Write::write_within(&(*self as u32), w);
                 }
@@ -113,7 +113,7 @@ impl Generator<'_> {
                 const SIZE_MIN: usize = 4;
                 const SIZE_MAX: usize = <u32 as #cdr::Parse<'a>>::SIZE_MAX;
 
-                #[inline]
+                #[inline(always)]
                 fn parse_within(r: &mut #cdr::ReadWindow<'_>) -> Self {
                     let number = <u32 as #cdr::Parse<'a>>::parse_within(r);
                     let enumerator = <Self as #cdr::enumerated::Enumerated>::of_number(number);

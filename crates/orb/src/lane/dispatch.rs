@@ -68,23 +68,21 @@ impl Lane {
             && let Some(mut request) = Request::plain(message.octets())
         {
             self.serve_request(connection, message, &mut request);
-            return Ok(());
+        } else if let Some(mut request) = self.request_of(connection, message)? {
+            self.serve_request(connection, message, &mut request);
         }
-        self.dispatch_other(connection, message)
+        Ok(())
     }
 
-    /// All but the requests that most are.
+    /// A request that is not as most are. None: it was another message, and is answered.
     #[inline(never)]
-    fn dispatch_other(
+    fn request_of<'m>(
         &self,
         connection: &ServerConnection,
-        message: &Divided<'_>,
-    ) -> Result<(), ()> {
+        message: &'m Divided<'_>,
+    ) -> Result<Option<Request<'m>>, ()> {
         match Message::parse_joined(message) {
-            Ok(Message::Request(mut request)) => {
-                self.serve_request(connection, message, &mut request);
-                Ok(())
-            }
+            Ok(Message::Request(request)) => Ok(Some(request)),
             Ok(Message::LocateRequest(request)) => {
                 self.counters.count(Counter::LocateRequests);
                 current::enter(&self.orb);
@@ -100,7 +98,7 @@ impl Lane {
                 self.write_with(connection, |buffer| {
                     wire::locate_reply(buffer, request.version, request.id, status, elsewhere);
                 });
-                Ok(())
+                Ok(None)
             }
             other => {
                 if let Err(fault) = other {

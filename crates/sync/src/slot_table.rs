@@ -115,7 +115,8 @@ impl<T> SlotTable<T> {
                 return Some((key, pinned));
             }
             // Gone, unless another has taken its place meanwhile.
-            if (state.load(Ordering::Relaxed) >> 32) as u32 == generation {
+            // SYNC: pairs with the releases in `remove` and `release`: who finds it gone finds what was put elsewhere for it before.
+            if (state.load(Ordering::Acquire) >> 32) as u32 == generation {
                 return None;
             }
         }
@@ -218,7 +219,8 @@ impl<T> SlotTable<T> {
         slot.value
             .with_mut(|held| unsafe { (*held).assume_init_drop() });
         let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
-        slot.state.store(generation << 32, Ordering::Relaxed);
+        // SYNC: pairs with the acquire in `pin_at`.
+        slot.state.store(generation << 32, Ordering::Release);
         // A slot whose generations are used up is retired: a key never comes to mean another value.
         if generation < u64::from(u32::MAX) {
             self.free.lock("slots.free").slots.push(index);

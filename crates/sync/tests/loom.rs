@@ -303,6 +303,28 @@ fn what_is_in_an_index_is_found_while_others_take_the_places_around_it() {
 }
 
 #[test]
+fn what_replaces_another_under_its_hash_is_found_where_that_has_gone() {
+    model(|| {
+        let (index, table) = (SlotIndex::new(), SlotTable::new());
+        let first = table.insert(1).unwrap();
+        index.insert(1 << 32, first.slot);
+        let both = Arc::new((index, table));
+        let other = Arc::clone(&both);
+        let reader = thread::spawn(move || {
+            let (index, table) = &*other;
+            let found = index.find(1 << 32, |slot| table.pin_at(slot).map(|(_, held)| *held));
+            assert!(found.is_some());
+        });
+        let (index, table) = &*both;
+        let second = table.insert(2).unwrap();
+        index.insert(1 << 32, second.slot);
+        assert!(index.remove(1 << 32, first.slot));
+        assert!(table.remove(first));
+        reader.join().unwrap();
+    });
+}
+
+#[test]
 fn who_waits_at_a_bell_is_woken_by_what_has_changed() {
     model(|| {
         let bell = Arc::new(Bell::new());

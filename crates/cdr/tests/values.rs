@@ -79,6 +79,26 @@ fn values_that_share_a_long_id_are_not_kept_with_it_each() {
 }
 
 #[test]
+fn an_id_beyond_ascii_is_kept_once_and_known_again() {
+    let id = format!("IDL:{}:1.0", "ä".repeat(450));
+    let element = code(&id, None, &[&TypeCode::octet()]);
+    let count = 10_000;
+    let sent = octets(&TypeCode::sequence(&element, 0), |w| {
+        w.write_u32(count).expect("room");
+        for _ in 0..count {
+            w.write_u32(0x7fff_ff00).expect("room");
+            w.write_u8(1).expect("room");
+        }
+    });
+    let any = parsed(&sent).expect("an Any");
+    assert!(any.reader().remaining() < 3 * sent.len());
+    let mut again = Vec::new();
+    any.write(&mut Writer::new(&mut again))
+        .expect("it can be written");
+    assert_eq!(parsed(&again), Ok(any));
+}
+
+#[test]
 fn what_is_shared_again_and_again_is_kept_once_and_no_tree_is_made_of_it() {
     let itself = TypeCode::recursive("IDL:V:1.0");
     let pair = code("IDL:V:1.0", None, &[&itself, &itself]);

@@ -180,12 +180,9 @@ impl Sink for Output<'_, '_> {
                 continue;
             }
             let id = arena.node(index).id().unwrap_or_default();
+            self.w.align(4)?;
+            self.around.ids.insert(index, self.w.position());
             id.write(self.w)?;
-            if id.is_ascii() {
-                // The length, the octets, and the null.
-                let there = self.w.position() - id.len() - 5;
-                self.around.ids.insert(index, there);
-            }
         }
         Ok(start)
     }

@@ -3,6 +3,7 @@
 use super::sink::Sink;
 use super::{Fault, Walk};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use crate::text::decode_text;
 use crate::typecode::{Arena, Node, ValueModifier};
 use crate::{DecodeError, DecodeFact, Parse, Reader};
 use std::collections::HashMap;
@@ -214,8 +215,8 @@ impl<'a> Header<'a> {
         for index in 0..*count {
             let id = id_text(there)?;
             let id = id.get(..VALUE_ID_SIZE_MAX).map_or(id, |_| b"");
-            let id = std::str::from_utf8(id).unwrap_or_default();
-            if let Some(found) = scope.find(formal, id) {
+            let id = decode_text(there, id).unwrap_or_default();
+            if let Some(found) = scope.find(formal, &id) {
                 let known = (found, index > 0);
                 if self.is_elsewhere {
                     scope.resolved.insert(place, known);

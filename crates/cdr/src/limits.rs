@@ -35,6 +35,9 @@ pub const TYPE_CODE_PATH_MAX: usize = 256;
 /// memory: a million parts are some 40 MB.
 pub const VALUE_PARTS_MAX: usize = 1 << 20;
 
+/// Octets of a repository id that count as one of these parts: on the wire values share it, in a tree each has its own.
+pub const PART_ID_SIZE: usize = 64;
+
 /// Most octets, padding included, of a value that is written and read within a window: structs of a dozen numbers and a short name. The window is
 /// a little larger, and a message's last values are read without one where it would pass the end.
 pub const WINDOW_VALUE_SIZE_MAX: usize = 120;

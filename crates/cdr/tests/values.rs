@@ -143,3 +143,19 @@ fn octets_that_many_places_share_are_read_but_a_few_times() {
     assert_eq!(places(4), Ok(()));
     assert_eq!(places(5), Err(DecodeFact::ValueTooLarge));
 }
+
+#[test]
+fn a_long_id_that_values_share_counts_for_each_of_them_in_a_tree() {
+    let id = format!("IDL:{}:1.0", "x".repeat(1 << 16));
+    let element = code(&id, None, &[]);
+    let values = |count: u32| {
+        let sent = octets(&TypeCode::sequence(&element, 0), |w| {
+            w.write_u32(count).expect("room");
+            (0..count).for_each(|_| w.write_u32(0x7fff_ff00).expect("room"));
+        });
+        let any = parsed(&sent).expect("an Any");
+        any.to_dynamic().map(drop).map_err(|error| error.fact)
+    };
+    assert_eq!(values(10), Ok(()));
+    assert_eq!(values(1_100), Err(DecodeFact::ValueTooLarge));
+}

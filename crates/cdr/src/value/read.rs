@@ -2,7 +2,7 @@
 
 use super::{Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
-use crate::limits::{SHARED_SIZE_MAX, VALUE_PARTS_MAX};
+use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Node};
 use crate::walk::values::{NULL_TAG, WITHOUT_TAG, id_text};
@@ -210,7 +210,9 @@ impl Reading<'_> {
                 there.nested(|r| self.instance(formal, r))
             }
             _ => {
-                let id = String::from_utf8_lossy(id_text(r)?).into_owned();
+                let id = id_text(r)?;
+                self.take_parts(id.len() / PART_ID_SIZE, r)?;
+                let id = String::from_utf8_lossy(id).into_owned();
                 let found = self.arena.find_value(formal, &id);
                 let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
                 self.ends.insert(start, None);

@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::limits::VALUE_BASES_MAX;
-use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
 use deckwatch_cdr::{Any, ByteOrder, DecodeFact, Parse, Reader, TypeCode, Write, Writer};
 
 fn code(id: &str, base: Option<&TypeCode>, members: &[&TypeCode]) -> TypeCode {
@@ -158,4 +158,33 @@ fn a_long_id_that_values_share_counts_for_each_of_them_in_a_tree() {
     };
     assert_eq!(values(10), Ok(()));
     assert_eq!(values(1_100), Err(DecodeFact::ValueTooLarge));
+}
+
+#[test]
+fn what_is_shared_as_another_type_of_its_id_is_read_but_a_few_times() {
+    let number = code("IDL:V:1.0", None, &[&TypeCode::ulong()]);
+    let octets_of = TypeCode::sequence(&TypeCode::octet(), 0);
+    let text = code("IDL:V:1.0", None, &[&octets_of]);
+    let members = [("numbers", &number), ("texts", &text)];
+    let sequences = members.map(|(name, code)| (name, TypeCode::sequence(code, 0)));
+    let members: Vec<_> = sequences
+        .iter()
+        .map(|(name, type_code)| Member { name, type_code })
+        .collect();
+    let count = 1_000;
+    let sent = octets(&TypeCode::structure("IDL:S:1.0", "S", &members), |w| {
+        let mut starts = Vec::new();
+        w.write_u32(count).expect("room");
+        for _ in 0..count {
+            w.write_u32(0x7fff_ff00).expect("room");
+            starts.push(w.position() - 4);
+            // As a count of octets: those of all that leads back here.
+            w.write_u32(8 * count).expect("room");
+        }
+        w.write_u32(count).expect("room");
+        starts.into_iter().for_each(|start| back_to(start, w));
+    });
+    let any = parsed(&sent).expect("an Any");
+    let fact = any.to_dynamic().map(drop).map_err(|error| error.fact);
+    assert_eq!(fact, Err(DecodeFact::ValueTooLarge));
 }

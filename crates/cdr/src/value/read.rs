@@ -115,6 +115,12 @@ impl Reading<'_> {
         Ok(())
     }
 
+    fn take_shared(&mut self, octets: usize, r: &Reader<'_>) -> Result<(), DecodeError> {
+        let left = self.shared_left.checked_sub(octets);
+        self.shared_left = left.ok_or_else(|| r.error(DecodeFact::ValueTooLarge))?;
+        Ok(())
+    }
+
     fn constructed(
         &mut self,
         index: u32,
@@ -203,11 +209,14 @@ impl Reading<'_> {
                     Some(Some(end)) => end - there,
                     _ => return Err(r.error(DecodeFact::ValueCyclic)),
                 };
-                let left = self.shared_left.checked_sub(size);
-                self.shared_left = left.ok_or_else(|| r.error(DecodeFact::ValueTooLarge))?;
+                self.take_shared(size, r)?;
                 self.take_parts(1, r)?;
-                let mut there = r.at_position(there);
-                there.nested(|r| self.instance(formal, r))
+                let mut reader = r.at_position(there);
+                let value = reader.nested(|r| self.instance(formal, r))?;
+                // As another type of the same id it may go on behind its end.
+                let read = reader.position().saturating_sub(there);
+                self.take_shared(read.saturating_sub(size), r)?;
+                Ok(value)
             }
             _ => {
                 let id = id_text(r)?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use common::message::{
-    CANCEL_REQUEST, CLOSE_CONNECTION, NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION,
-    reply,
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST,
+    SYNC_NONE, SYSTEM_EXCEPTION, reply,
 };
 use common::servant::Probe;
 use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message, wait_for};
@@ -101,6 +101,25 @@ fn an_opener_says_where_it_listens_with_its_first_request_and_numbers_them_evenl
             assert_eq!(endpoint.to_string(), format!("{host}:{port}"));
         }
     }
+}
+
+#[test]
+fn a_question_where_the_object_is_says_nothing_of_its_connection_and_the_first_request_does() {
+    let peer = Peer::answering(Over::Tcp, |_, asked| match asked.kind() {
+        LOCATE_REQUEST => message(asked.form(), LOCATE_REPLY, |octets| {
+            octets.u32(asked.body().u32()).u32(1);
+        }),
+        _ => pong(asked),
+    });
+    let opener = Opener::new(&both());
+    let server = peer.seen_by(&opener.orb, 2);
+    assert_eq!(server.validate_connection(), Ok(true));
+    assert_eq!(peer.heard().kind(), LOCATE_REQUEST);
+    for is_first in [true, false] {
+        assert_eq!(ping(&server), Ok(()));
+        assert_eq!(announced(&peer.heard()).is_some(), is_first);
+    }
+    assert_eq!(opener.orb.counters().read(Counter::ConnectionsMade), 1);
 }
 
 #[test]

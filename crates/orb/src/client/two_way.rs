@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Version};
 
-use super::exchange::Call;
-use super::exchange::{Attempt, Failure, Reply};
+use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::bidirectional::TwoWay;
@@ -127,7 +126,10 @@ impl Client {
         let written = self.write_request(&mut buffer, target, call, id, says, points);
         let sent = match written {
             Ok(()) if lane.write_two_way(key, &buffer) => {
-                two_way.has_said.store(true, Ordering::Release);
+                // A question where the object is has no service contexts.
+                if call.kind != CallKind::Locate {
+                    two_way.has_said.store(true, Ordering::Release);
+                }
                 Ok(())
             }
             Ok(()) => Err(of_the_way(closed())),

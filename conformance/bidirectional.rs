@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use common::message::{
@@ -17,10 +17,12 @@ use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
 use deckwatch_orb::{
     BidirectionalPolicyValue, Completion, Counter, Deliver, ObjectRef, Orb, OrbBuilder, Policies,
     Policy, PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
-    SystemException, SystemExceptionKind as Kind,
+    SystemException, SystemExceptionKind as Kind, UtcT,
 };
 
 const BI_DIR_IIOP: u32 = 5;
+const INVOCATION_POLICIES: u32 = 7;
+const REQUEST_START: u32 = 27;
 const FORM: (u8, Order) = (2, Order::Big);
 
 fn both() -> Policies {
@@ -372,6 +374,22 @@ fn said(points: &[(&str, u16)]) -> Vec<u8> {
     octets.octets
 }
 
+/// So long from now.
+fn time_in(wait: Duration) -> UtcT {
+    let since_1970 = (SystemTime::now() + wait).duration_since(SystemTime::UNIX_EPOCH);
+    let unix_ns = u64::try_from(since_1970.unwrap().as_nanos()).unwrap();
+    UtcT::from_unix_ns(unix_ns, Duration::ZERO)
+}
+
+/// A service context by which its request is not to be served before so long.
+fn starting_in(wait: Duration) -> Vec<u8> {
+    let mut time = Octets::encapsulation(Order::Big);
+    time.u64(time_in(wait).time).u32(0).u16(0).u16(0);
+    let mut octets = Octets::encapsulation(Order::Big);
+    octets.u32(1).u32(REQUEST_START).sequence(&time.octets);
+    octets.octets
+}
+
 /// Nobody listens there.
 const NOWHERE: (&str, u16) = ("127.0.0.1", 1);
 
@@ -423,6 +441,29 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
     }
     assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 1);
     assert_eq!(server.orb.counters().read(Counter::ConnectionsMade), 0);
+}
+
+#[test]
+fn what_an_opener_says_of_where_it_listens_counts_before_the_start_of_its_request() {
+    let server = Acceptor::with(Orb::builder().clock_bound(Duration::ZERO), &both());
+    let mut wire = Wire::to(&server.orb);
+    let keep = |id| server.request(id, "keep");
+    let early = keep(2).context(BI_DIR_IIOP, &said(&[NOWHERE]));
+    let early = early.context(INVOCATION_POLICIES, &starting_in(Duration::from_secs(50)));
+    wire.say(&early.with(|octets| nowhere(FORM.0).write(octets)));
+    // It is said once, and what comes behind is served.
+    let answer = wire.ask(&keep(4).with(|octets| nowhere(FORM.0).write(octets)));
+    assert_eq!(
+        (answer.reply().id, answer.reply().status),
+        (4, NO_EXCEPTION)
+    );
+    wire.say(&server.request(6, "call").bare());
+    let asked = wire.hear().expect("a call over this very connection");
+    assert_eq!(asked.kind(), REQUEST);
+    wire.say(&pong(&asked));
+    let answer = wire.hear().expect("a reply").reply();
+    assert_eq!((answer.id, answer.status), (6, NO_EXCEPTION));
+    assert_eq!(server.orb.counters().read(Counter::RequestsEarly), 1);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use common::lanes::{
     propagated,
 };
 use common::message::{NO_EXCEPTION, SYNC_NONE};
-use common::{Over, Wire, wait_for};
-use deckwatch_orb::{Counter, Policies, RequestBuffering, ThreadpoolId};
+use common::{Octets, Order, Over, Wire, wait_for};
+use deckwatch_orb::{BidirectionalPolicyValue, Counter, Policies, RequestBuffering, ThreadpoolId};
 
 const TRANSIENT: &str = "IDL:omg.org/CORBA/TRANSIENT:1.0";
 
@@ -94,6 +94,25 @@ fn requests_wait_up_to_their_number_and_the_next_is_refused_while_all_threads_se
     expect_served(&mut first);
     waiting.iter_mut().for_each(expect_served);
     expect_served(&mut say(&told, &ping));
+}
+
+#[test]
+fn what_a_refused_request_says_of_its_connection_counts() {
+    const BI_DIR_IIOP: u32 = 5;
+    let (world, told, _first) = busy(limits(1, 0));
+    let policies = Policies {
+        bidirectional: BidirectionalPolicyValue::Both,
+        ..Policies::root()
+    };
+    world.adapter("both", &policies);
+    let _waiting = say(&told, &told.request("ping").bare());
+    wait_for(|| count(&world, Counter::RequestsBuffered) == 1);
+    let mut points = Octets::encapsulation(Order::Big);
+    points.u32(1).string("127.0.0.1").u16(1);
+    // It is said with the first request of a connection alone.
+    let offers = told.request("ping").context(BI_DIR_IIOP, &points.octets);
+    expect_refused(&mut say(&told, &offers.bare()));
+    assert_eq!(count(&world, Counter::ConnectionsTwoWay), 1);
 }
 
 #[test]

@@ -152,6 +152,10 @@ impl Lane {
     ) {
         let agreed = self.agree_on_code_sets(connection, request);
         let request = &*request;
+        // Said once, with the first request: those behind it may be served before it.
+        if self.adapter.is_bidirectional() {
+            self.note_listen_points(connection, request);
+        }
         let is_awaited = request.response.is_expected();
         let ready = match agreed.and_then(|()| self.start_of(request)) {
             Ok(None) => Ok(()),
@@ -161,9 +165,6 @@ impl Lane {
             },
             Err(exception) => Err(exception),
         };
-        if self.adapter.is_bidirectional() {
-            self.note_listen_points(connection, request);
-        }
         let over = connection.two_way.get();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
@@ -18,7 +18,7 @@ use deckwatch_cdr::{DecodeError, Parse, Reader, Write, Writer};
 use deckwatch_orb::{
     AsynchronousReply, Completion, Counter, Deliver, ExceptionHolder, ObjectRef, Orb, Policy,
     PollableSet, PollableSetError, Poller, SetOverrideType, SystemException,
-    SystemExceptionKind as Kind,
+    SystemExceptionKind as Kind, UtcT,
 };
 use deckwatch_os::shared::RING_SIZE;
 
@@ -561,6 +561,38 @@ fn without_threads_replies_come_where_the_application_works_or_waits() {
     let late = poll(&poller(&never, 3), u32::MAX).unwrap_err();
     assert_eq!(late.kind, Kind::Timeout);
     assert_eq!(poll(&poller(&short, 4), u32::MAX), Ok(4));
+}
+
+#[test]
+fn without_threads_what_is_due_is_work_for_the_application() {
+    let peer = Peer::answering(Over::Tcp, |_, asked| same(asked));
+    let client = Orb::builder().turned_by_hand().build().unwrap();
+    let start = SystemTime::now() + Duration::from_millis(100);
+    let since_1970 = start.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let start_ns = u64::try_from(since_1970.as_nanos()).unwrap();
+    let policies = [Policy::ReplyStartTime(UtcT::from_unix_ns(
+        start_ns,
+        Duration::ZERO,
+    ))];
+    let object = peer.seen_by(&client, 2);
+    let late = object.set_policy_overrides(&policies, SetOverrideType::AddOverride);
+    let told = ask(&late.unwrap(), 1);
+    wait_for(|| {
+        client.perform_work().unwrap();
+        told.try_recv().is_ok_and(|told| told == Ok(1))
+    });
+    assert!(SystemTime::now() >= start, "it was given before its start");
+    let nobody = silent(Over::Tcp);
+    let never = nobody
+        .seen_by(&client, 2)
+        .with_round_trip_timeout(Some(Duration::from_millis(20)));
+    let told = ask(&never, 2);
+    wait_for(|| {
+        client.perform_work().unwrap();
+        told.try_recv()
+            .is_ok_and(|told| system(told).kind == Kind::Timeout)
+    });
+    assert_eq!(client.work_pending(), Ok(false));
 }
 
 fn system_unknown() -> SystemException {

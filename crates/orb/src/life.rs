@@ -51,7 +51,7 @@ impl Orb {
         main.claim();
         let has_replies = || {
             let replies = self.0.client.replies_made();
-            replies.is_some_and(|replies| replies.is_pending())
+            replies.is_some_and(|replies| replies.is_pending(&self.0.client))
         };
         let has_requests = || self.0.pools.find_lane(|lane| lane.is_pending()).is_some();
         Ok(main.is_pending() || has_replies() || has_requests())

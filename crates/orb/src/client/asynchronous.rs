@@ -390,8 +390,17 @@ impl Replies {
         has_job || has_arrived || event.is_some() || self.jobs.lock("replies.jobs").ended != before
     }
 
-    pub(crate) fn is_pending(&self) -> bool {
-        self.is_by_hand && (self.poller.is_pending() || !self.jobs.lock("replies.jobs").is_empty())
+    /// Whether [`Replies::turn`] would find something to do, where it is for somebody else to call it.
+    pub(crate) fn is_pending(&self, client: &Client) -> bool {
+        let has_jobs = || !self.jobs.lock("replies.jobs").is_empty();
+        self.is_by_hand && (self.poller.is_pending() || has_jobs() || self.has_due(client))
+    }
+
+    /// Whether the time of a call has passed, or the start of a reply that has come.
+    fn has_due(&self, client: &Client) -> bool {
+        let deadlines = self.deadlines.lock("replies.due");
+        let first = deadlines.peek();
+        first.is_some_and(|first| first.0.at <= client.transport.now())
     }
 
     /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: which connection to read where nobody

@@ -16,8 +16,8 @@ use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message
 use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
 use deckwatch_orb::{
     BidirectionalPolicyValue, Completion, Counter, Deliver, ObjectRef, Orb, OrbBuilder, Policies,
-    Policy, PolicyErrorCode, PolicyType, Servant, ServerRequest, SetOverrideType, SyncScope,
-    SystemException, SystemExceptionKind as Kind, UtcT,
+    Policy, PolicyErrorCode, PolicyType, PollableSetError, RequestError, Servant, ServerRequest,
+    SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind, UtcT,
 };
 
 const BI_DIR_IIOP: u32 = 5;
@@ -310,6 +310,24 @@ impl Servant for Caller {
                 self.kept()
                     .send_callback("ping", |_| Ok(()), Some(deliver))?;
             }
+            b"poll" => {
+                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                poller.poll::<_, SystemException>("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None))?;
+            }
+            b"await" => {
+                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                let ready = poller.create_pollable_set().ready_pollable(u32::MAX);
+                if let Err(PollableSetError::System(raised)) = ready {
+                    return Err(raised);
+                }
+            }
+            b"fetch" => {
+                let mut asked = self.kept().create_request("ping");
+                asked.send_deferred()?;
+                if let Err(RequestError::System(raised)) = asked.response() {
+                    return Err(raised);
+                }
+            }
             _ => self.kept().invoke_oneway("note", |w| 5_u32.write(w))?,
         }
         request.reply()?;
@@ -487,6 +505,35 @@ fn a_servant_that_calls_back_leaves_a_thread_to_read_the_reply() {
         for asked in &waiting {
             wire.say(&pong(asked));
             assert_eq!(wire.hear().expect("a reply").reply().status, NO_EXCEPTION);
+        }
+    }
+}
+
+#[test]
+fn no_servant_waits_for_an_asynchronous_reply_that_none_but_its_thread_could_read() {
+    for threads in [1, 2] {
+        let builder = Orb::builder().threads(threads).dynamic_threads(0);
+        let server = Acceptor::with(builder, &both());
+        let mut wire = Wire::to(&server.orb);
+        server.keep(&mut wire, &[NOWHERE]);
+        for operation in ["poll", "await", "fetch"] {
+            wire.say(&server.request(4, operation).bare());
+            let asked = wire.hear().expect("a request");
+            assert_eq!(asked.kind(), REQUEST, "{operation}");
+            if threads == 2 {
+                wire.say(&pong(&asked));
+            }
+            // Who does not wait any more has the request cancelled.
+            let answer = std::iter::from_fn(|| wire.hear()).find(|heard| heard.kind() == REPLY);
+            let mut answer = answer.expect("a reply").reply();
+            assert_eq!(answer.id, 4);
+            if threads == 2 {
+                assert_eq!(answer.status, NO_EXCEPTION, "{operation}");
+                continue;
+            }
+            assert_eq!(answer.status, SYSTEM_EXCEPTION, "{operation}");
+            let raised = answer.body.string();
+            assert_eq!(raised, "IDL:omg.org/CORBA/TRANSIENT:1.0", "{operation}");
         }
     }
 }

@@ -19,7 +19,9 @@ use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 use super::exchange::Call;
 use super::exchange::Failure;
 use super::{Binding, Client};
+use crate::adapter::{Patience, permit};
 use crate::connection::Arrived;
+use crate::lane::Lane;
 use crate::limits::{DRAIN_TIMEOUT, ENDED_CALLS_FEW};
 use crate::orb::OrbCore;
 use crate::reference::Target;
@@ -403,33 +405,49 @@ impl Replies {
         first.is_some_and(|first| first.0.at <= client.transport.now())
     }
 
-    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: which connection to read where nobody
-    /// else does.
+    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: what one of them waits on, to be read
+    /// where nobody else does.
+    ///
+    /// # Errors
+    /// TRANSIENT where the calling thread is the last that could read the reply.
     pub(crate) fn wait(
         &self,
         orb: &Arc<OrbCore>,
         until: Option<Instant64>,
         is_over: impl Fn() -> bool,
         reads: impl Fn() -> Option<Road>,
-    ) -> bool {
+    ) -> Result<bool, SystemException> {
         let client = &orb.client;
         // Where nobody else reads, what has come is read even by who does not wait.
         while self.is_by_hand && !is_over() && self.turn(orb) {}
+        let is_late = || until.is_some_and(|until| until <= client.transport.now());
+        let waits = !is_over() && !self.is_closed() && !is_late();
+        let lane = waits.then(&reads).flatten().and_then(|road| road.lane());
+        let patience = lane.as_ref().map(|lane| self.patience_at(lane));
+        let _hold = permit(patience.flatten())?;
         loop {
             // Whoever ends a call rings after that.
             let turn = self.changed.turn();
             if is_over() {
-                return true;
+                return Ok(true);
             }
             let now = client.transport.now();
             if self.is_closed() || until.is_some_and(|until| until <= now) {
-                return false;
+                return Ok(false);
             }
             if self.is_by_hand {
                 self.wait_by_hand(orb, until, &reads);
             } else {
                 self.wait_for_change(orb, turn, until.map(|until| until.since(now)));
             }
+        }
+    }
+
+    /// How the calling thread may wait for what a lane reads; where that is turned by hand, whoever waits turns it, but for its servants.
+    fn patience_at<'l>(&self, lane: &'l Lane) -> Patience<'l> {
+        match self.is_by_hand && !lane.is_served_here() {
+            true => None,
+            false => lane.patience_for_replies(),
         }
     }
 

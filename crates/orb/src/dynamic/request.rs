@@ -192,9 +192,7 @@ impl Request {
     /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was fetched, 13 where it was not deferred.
     pub fn poll_response(&mut self) -> Result<bool, SystemException> {
         match &self.state {
-            State::Deferred(UnderWay(call)) => {
-                Ok(call.wait(Some(call.orb().client.transport.now())))
-            }
+            State::Deferred(UnderWay(call)) => call.wait(Some(call.orb().client.transport.now())),
             state => Err(state.no_response()),
         }
     }
@@ -215,7 +213,8 @@ impl Request {
     /// Waits for the reply of a deferred request, and takes its results.
     ///
     /// # Errors
-    /// As [`Request::invoke`] and [`Request::poll_response`].
+    /// As [`Request::invoke`] and [`Request::poll_response`]; TRANSIENT where the calling thread is the last that could read the reply:
+    /// another may fetch it still.
     pub fn response(&mut self) -> Result<(), RequestError> {
         let under_way = match std::mem::replace(&mut self.state, State::Retrieved) {
             State::Deferred(under_way) => under_way,
@@ -225,8 +224,11 @@ impl Request {
                 return Err(exception.into());
             }
         };
+        if let Err(exception) = under_way.0.wait(None) {
+            self.state = State::Deferred(under_way);
+            return Err(exception.into());
+        }
         let call = &under_way.0;
-        call.wait(None);
         let results = match call.take() {
             Some(End::Replied(reply)) => {
                 let orb = call.orb();

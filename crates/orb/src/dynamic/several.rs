@@ -48,18 +48,19 @@ impl Orb {
     pub fn poll_next_response(&self) -> Result<bool, SystemException> {
         self.0.require_deferred()?;
         let now = self.0.client.transport.now();
-        Ok(self.0.await_response(Some(now)))
+        self.0.await_response(Some(now))
     }
 
     /// Waits for the reply to any of the requests sent by [`Orb::send_multiple_requests_deferred`], and gives that request with what
     /// it has come to: `get_next_response` of the standard.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way, 4 at the end of the ORB.
+    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way, 4 at the end of the ORB; TRANSIENT where the calling
+    /// thread is the last that could read the reply.
     pub fn next_response(&self) -> Result<(Request, Result<(), RequestError>), SystemException> {
         loop {
             self.0.require_deferred()?;
-            self.0.await_response(None);
+            self.0.await_response(None)?;
             let mut requests = self.0.deferred();
             let ready = requests.iter().position(Request::has_ended);
             let Some(ready) = ready else {
@@ -89,9 +90,9 @@ impl OrbCore {
     }
 
     /// Waits until one of the requests has ended; false: none has by `until`. Who waits looks at them all, so that nobody may hold them.
-    fn await_response(self: &Arc<Self>, until: Option<Instant64>) -> bool {
+    fn await_response(self: &Arc<Self>, until: Option<Instant64>) -> Result<bool, SystemException> {
         let Some(replies) = self.client.replies_made() else {
-            return self.has_response();
+            return Ok(self.has_response());
         };
         let road = || {
             let requests = self.deferred();

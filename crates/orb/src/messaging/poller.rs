@@ -72,12 +72,13 @@ impl Poller {
     /// Whether the reply is there; waits for it at most so many milliseconds, `u32::MAX` being for ever.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST with the standard's minor code 5 where the reply has been given before.
+    /// OBJECT_NOT_EXIST with the standard's minor code 5 where the reply has been given before; TRANSIENT where it would wait and the
+    /// calling thread is the last that could read the reply.
     pub fn is_ready(&self, timeout_ms: u32) -> Result<bool, SystemException> {
         if self.0.call.is_taken() {
             return Err(delivered());
         }
-        Ok(self.0.call.wait(self.until(timeout_ms)))
+        self.0.call.wait(self.until(timeout_ms))
     }
 
     /// A set with this poller in it.
@@ -93,7 +94,7 @@ impl Poller {
     /// # Errors
     /// What the call has ended in; and of the poller itself NO_RESPONSE (minor code 1) where there is no reply now and the timeout is
     /// 0, TIMEOUT (1) where none has come in time, OBJECT_NOT_EXIST (5) where it has been given before, BAD_OPERATION where the call
-    /// was of another operation, BAD_INV_ORDER while a handler is to have it.
+    /// was of another operation, BAD_INV_ORDER while a handler is to have it, TRANSIENT as by [`Poller::is_ready`].
     pub fn poll<T, E: From<SystemException>>(
         &self,
         operation: &str,
@@ -124,7 +125,7 @@ impl Poller {
         if call.has_handler() {
             return Err(raise::bad_inv_order(0, Completion::No));
         }
-        let has_come = call.wait(self.until(timeout_ms));
+        let has_come = call.wait(self.until(timeout_ms))?;
         match call.take() {
             Some(end) => Ok(end),
             None if has_come => Err(delivered()),
@@ -182,7 +183,7 @@ pub enum PollableSetError {
     NoPossiblePollable,
     /// The pollable is not in the set.
     UnknownPollable,
-    /// NO_RESPONSE or TIMEOUT, with the standard's minor code 1: nothing is ready.
+    /// NO_RESPONSE or TIMEOUT, with the standard's minor code 1: nothing is ready. TRANSIENT as by [`Poller::is_ready`].
     System(SystemException),
 }
 
@@ -208,7 +209,7 @@ impl PollableSet {
     ///
     /// # Errors
     /// [`PollableSetError::NoPossiblePollable`]; NO_RESPONSE where nothing is ready and the timeout is 0, TIMEOUT where nothing was in
-    /// time.
+    /// time, TRANSIENT as by [`Poller::is_ready`].
     pub fn ready_pollable(&self, timeout_ms: u32) -> Result<Poller, PollableSetError> {
         let members = self.members().clone();
         let first = members
@@ -219,7 +220,8 @@ impl PollableSet {
         let ready = || members.iter().find(|one| one.0.call.has_ended());
         if let Some(replies) = orb.client.replies_made() {
             let waiting = || members.iter().find_map(|one| one.0.call.road());
-            replies.wait(&orb, until, || ready().is_some(), waiting);
+            let waited = replies.wait(&orb, until, || ready().is_some(), waiting);
+            waited.map_err(PollableSetError::System)?;
         }
         let Some(ready) = ready() else {
             return Err(PollableSetError::System(not_in_time(timeout_ms)));

@@ -14,7 +14,6 @@ use deckwatch_giop::{Ior, Response};
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::Replies;
-use crate::adapter::permit;
 use crate::client::Deadlines;
 use crate::client::exchange::{Attempt, Reply};
 use crate::client::exchange::{Call, CallKind};
@@ -465,18 +464,12 @@ impl Outstanding {
     }
 
     /// Waits until it has ended; false: it has not by `until`.
-    pub(crate) fn wait(&self, until: Option<Instant64>) -> bool {
+    ///
+    /// # Errors
+    /// As [`Replies::wait`].
+    pub(crate) fn wait(&self, until: Option<Instant64>) -> Result<bool, SystemException> {
         let Some(replies) = self.orb.client.replies_made() else {
-            return self.has_ended();
-        };
-        let lane = match self.road() {
-            Some(Road::TwoWay(over)) if !self.orb.is_turned_by_hand() => over.lane(),
-            _ => None,
-        };
-        // Not the last thread that could read the reply.
-        let patience = lane.as_ref().map(|(lane, _)| lane.patience_for_replies());
-        let Ok(_hold) = permit(patience.flatten()) else {
-            return self.has_ended();
+            return Ok(self.has_ended());
         };
         replies.wait(&self.orb, until, || self.has_ended(), || self.road())
     }

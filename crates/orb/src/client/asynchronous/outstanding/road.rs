@@ -10,6 +10,7 @@ use crate::client::asynchronous::{Replies, SharedConnection};
 use crate::client::exchange::{Call, Failure, Reply};
 use crate::connection::Arrived;
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::orb::OrbCore;
 use crate::policy::RebindMode;
 use crate::reference::Target;
@@ -34,6 +35,14 @@ pub(in crate::client::asynchronous) struct Place {
 }
 
 impl Road {
+    /// The lane that reads it, if one does.
+    pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<Lane>> {
+        match self {
+            Self::Shared(_) => None,
+            Self::TwoWay(two_way) => two_way.lane().map(|(lane, _)| lane),
+        }
+    }
+
     /// Waits for what comes over it, at most `until`, where nobody else reads.
     pub(in crate::client::asynchronous) fn read_until(
         &self,

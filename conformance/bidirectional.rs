@@ -588,6 +588,24 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
 }
 
 #[test]
+fn the_end_of_its_orb_ends_an_asynchronous_call_over_it() {
+    let peer = Peer::start(Over::Tcp, |_, wire, tell| {
+        while let Some(heard) = wire.hear() {
+            tell(heard);
+        }
+    });
+    let opener = Opener::new(&both());
+    let server = peer.seen_by(&opener.orb, 2);
+    let poller = server.send_poller("ping", |_| Ok(())).unwrap();
+    assert_eq!(peer.heard().kind(), REQUEST);
+    opener.orb.shutdown(true).unwrap();
+    let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
+    let ended = poller.poll::<(), SystemException>("ping", u32::MAX, |_| Ok(()), nothing);
+    let ended = ended.unwrap_err();
+    assert_eq!((ended.kind, ended.minor), (Kind::BadInvOrder, 0x4f4d_0004));
+}
+
+#[test]
 fn a_server_without_the_policy_connects_to_whom_it_calls_back() {
     let server = Acceptor::new(&Policies::root());
     let mut wire = Wire::to(&server.orb);

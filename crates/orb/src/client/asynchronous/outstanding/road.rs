@@ -11,6 +11,7 @@ use crate::client::exchange::{Call, Failure, Reply};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;
+use crate::life::Life;
 use crate::orb::OrbCore;
 use crate::policy::RebindMode;
 use crate::reference::Target;
@@ -199,6 +200,10 @@ impl Outstanding {
                 Ok(reply) => self.take_answer(replies, Some(place), reply),
                 Err(failure) => self.fail(replies, failure.exception),
             },
+            (Err(exception), _) if self.orb.life() != Life::Lives => {
+                let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, exception.completed);
+                self.fail(replies, ended);
+            }
             (Err(exception), _) => {
                 client.counters.count(Counter::CommFailures);
                 match exception.completed {

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use common::message::{
-    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST,
-    SYNC_NONE, SYSTEM_EXCEPTION, reply,
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, LOCATION_FORWARD, NO_EXCEPTION,
+    REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, reply,
 };
 use common::servant::Probe;
 use common::{Cursor, Octets, Order, Over, Peer, Received, Request, Wire, message, wait_for};
@@ -17,7 +17,7 @@ use deckwatch_cdr::{Any, DecodeError, Parse, Reader, Write};
 use deckwatch_orb::{
     BidirectionalPolicyValue, Completion, Counter, Deliver, ObjectRef, Orb, OrbBuilder, Policies,
     Policy, PolicyErrorCode, PolicyType, PollableSetError, RequestError, Servant, ServerRequest,
-    SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind, UtcT,
+    SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind, UtcT, own_minor,
 };
 
 const BI_DIR_IIOP: u32 = 5;
@@ -201,6 +201,74 @@ fn calls_of_many_threads_share_the_connection_and_each_gets_its_own_reply() {
             });
         }
     });
+}
+
+#[test]
+fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
+    let port = Arc::new(Mutex::new(0));
+    let own = Arc::clone(&port);
+    let peer = Peer::answering(Over::Tcp, move |_, asked| {
+        let here = ("127.0.0.1", *own.lock().unwrap());
+        if asked.asked().key == b"Other" {
+            return pong(asked);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let profile = iiop_profile(Order::Big, 2, here, b"Other", &[]);
+        let other = Ior {
+            type_id: String::new(),
+            profiles: vec![(TAG_INTERNET_IOP, profile)],
+        };
+        let id = asked.asked().id;
+        reply(asked.form(), id, LOCATION_FORWARD, |octets| {
+            other.write(octets)
+        })
+    });
+    *port.lock().unwrap() = peer.port();
+    let opener = Opener::new(&both());
+    let ending = || {
+        let end = [Policy::RequestEndTime(time_in(Duration::from_millis(200)))];
+        let object = peer.seen_by(&opener.orb, 2);
+        let ending = object.set_policy_overrides(&end, SetOverrideType::AddOverride);
+        ending.unwrap()
+    };
+    let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
+    let asked = |object: ObjectRef| {
+        let poller = object.send_poller("ping", |_| Ok(()))?;
+        poller.poll("ping", u32::MAX, |_| Ok(()), nothing)
+    };
+    for ended in [ping(&ending()), asked(ending())] {
+        let ended = ended.unwrap_err();
+        let past = (Kind::Timeout, own_minor::END_TIME_PASSED);
+        assert_eq!((ended.kind, ended.minor), past);
+        assert_eq!(ended.completed, Completion::No);
+    }
+    assert_eq!(peer.heard_so_far(), 2);
+}
+
+#[test]
+fn oneways_over_it_wait_for_their_start_and_are_not_sent_past_their_end() {
+    let peer = Peer::start(Over::Tcp, |_, wire, tell| {
+        while let Some(heard) = wire.hear() {
+            tell(heard);
+        }
+    });
+    let opener = Opener::new(&both());
+    let server = peer.seen_by(&opener.orb, 2);
+    let note = |time| {
+        let policies = [Policy::SyncScope(SyncScope::WithTransport), time];
+        let timed = server.set_policy_overrides(&policies, SetOverrideType::AddOverride);
+        timed.unwrap().invoke_oneway("note", |w| 5_u32.write(w))
+    };
+    let wait = Duration::from_millis(100);
+    let start = SystemTime::now() + wait;
+    assert_eq!(note(Policy::RequestStartTime(time_in(wait))), Ok(()));
+    assert!(SystemTime::now() >= start, "it was sent before its start");
+    assert_eq!(peer.heard().asked().operation, "note");
+    let past = UtcT::from_unix_ns(1_000_000_000, Duration::ZERO);
+    let ended = note(Policy::RequestEndTime(past)).unwrap_err();
+    let expected = (Kind::Timeout, own_minor::END_TIME_PASSED);
+    assert_eq!((ended.kind, ended.minor), expected);
+    assert_eq!(peer.heard_so_far(), 0);
 }
 
 #[test]

@@ -147,6 +147,7 @@ impl Client {
                 self.post_here(&lane, target, call)
             } else if let Some(two_way) = self.two_way(target, call) {
                 two_way.and_then(|over| {
+                    self.begin(call).map_err(Failure::last)?;
                     self.counters.count(Counter::OnewaysSent);
                     self.send_two_way(&over, target, call, over.next_id())
                 })

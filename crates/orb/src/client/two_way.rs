@@ -86,6 +86,7 @@ impl Client {
         let _hold = permit(lane.patience_for_replies()).map_err(Failure::of_the_way)?;
         self.counters.count(Counter::RequestsSent);
         for _ in 0..ADDRESSINGS_MAX {
+            self.require_end(call, deadlines.request)?;
             let id = two_way.next_id();
             let asked_in = target.profile.disposition();
             two_way.expect(id).map_err(of_the_way)?;

@@ -118,6 +118,7 @@ impl Outstanding {
         call: &Call<'_>,
     ) -> Result<(), Failure> {
         let client = &self.orb.client;
+        client.require_end(call, self.deadlines.request)?;
         let id = over.next_id();
         self.set_place(Road::TwoWay(Arc::clone(over)), target, id);
         // Before it is sent: the reply may be faster than we are.

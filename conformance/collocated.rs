@@ -211,7 +211,9 @@ over_each! {
             assert_eq!(call(&seen, "outer"), Ok(()), "{thread_policy:?}");
             own.get().unwrap();
             world.orb.shutdown(true).unwrap();
-            main.join().unwrap().unwrap();
+            // Where nothing needs the main thread, the end may come before it does.
+            let ran = main.join().unwrap();
+            assert!(ran.is_ok() || thread_policy != ThreadPolicy::MainThreadModel, "{ran:?}");
         }
     }
 

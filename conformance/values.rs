@@ -14,6 +14,7 @@ const ANY: u32 = 11;
 const STRING: u32 = 18;
 const SEQUENCE: u32 = 19;
 const STRUCT: u32 = 15;
+const WSTRING: u32 = 27;
 const VALUE: u32 = 29;
 const VALUE_BOX: u32 = 30;
 const ABSTRACT_INTERFACE: u32 = 32;
@@ -120,10 +121,25 @@ fn chunk(o: &mut Octets, content: impl FnOnce(&mut Octets)) {
     o.octets[start - 4..start].copy_from_slice(&size.octets);
 }
 
+/// `valuetype Wide { public wstring w; public octet o; };`
+fn wide(o: &mut Octets) {
+    complex(o, VALUE, |p| {
+        named(p, "Wide").u16(NONE).u32(NULL).u32(2);
+        p.string("w").u32(WSTRING).u32(0).u16(1);
+        p.string("o").u32(OCTET).u16(1);
+    });
+}
+
 /// What is sent comes back as `expected`.
 #[track_caller]
 fn comes_back(world: &World, name: &str, sent: Form, expected: Form) {
-    for minor in 0..3 {
+    comes_back_in(world, &[0, 1, 2], name, sent, expected);
+}
+
+/// As [`comes_back`], in these versions of GIOP.
+#[track_caller]
+fn comes_back_in(world: &World, minors: &[u8], name: &str, sent: Form, expected: Form) {
+    for minor in minors.iter().copied() {
         for order in ORDERS {
             let request = world.request((minor, order), "any").with(sent);
             let answer = world.dial().ask(&request);
@@ -230,6 +246,32 @@ in_each_world! {
             chunk(o, |o| { o.u32(7).string("harbour"); });
             chunk(o, |o| { o.sequence(&[1]); });
             o.u32(u32::MAX);
+        });
+    }
+
+    fn wide_texts_may_be_divided_between_chunks(world) {
+        comes_back_in(world, &[2], "octets", |o| {
+            wide(o);
+            o.u32(ONE_ID | CHUNKED).string("IDL:Wide:1.0");
+            chunk(o, |o| { o.u32(4); });
+            chunk(o, |o| { o.raw(b"\0"); });
+            chunk(o, |o| { o.raw(b"a\x26"); });
+            chunk(o, |o| { o.raw(b"\x93").u8(9); });
+            o.u32(u32::MAX);
+        }, |o| {
+            wide(o);
+            o.u32(ONE_ID).string("IDL:Wide:1.0").sequence(b"\0a\x26\x93").u8(9);
+        });
+        comes_back_in(world, &[1], "units", |o| {
+            wide(o);
+            o.u32(ONE_ID | CHUNKED).string("IDL:Wide:1.0");
+            chunk(o, |o| { o.u32(3).u16(0x61); });
+            chunk(o, |o| { o.u16(0x2693); });
+            chunk(o, |o| { o.u16(0).u8(9); });
+            o.u32(u32::MAX);
+        }, |o| {
+            wide(o);
+            o.u32(ONE_ID).string("IDL:Wide:1.0").u32(3).u16(0x61).u16(0x2693).u16(0).u8(9);
         });
     }
 
@@ -480,6 +522,25 @@ in_each_world! {
                 chunk(o, |o| { o.u32(7); });
                 o.u32(u32::MAX);
                 chunk(o, |o| { o.u32(7); });
+                o.u32(u32::MAX);
+            }),
+            ("a wide text that its chunks end before", |o| {
+                wide(o);
+                o.u32(ONE_ID | CHUNKED).string("IDL:Wide:1.0");
+                chunk(o, |o| { o.u32(4).raw(b"\0a\0"); });
+                o.u32(u32::MAX);
+            }),
+            ("a wide text of more octets than there are", |o| {
+                wide(o);
+                o.u32(ONE_ID | CHUNKED).string("IDL:Wide:1.0");
+                chunk(o, |o| { o.u32(0x7fff_ffff).raw(b"\0a\0b"); });
+                o.u32(u32::MAX);
+            }),
+            ("a wide text of an odd number of octets", |o| {
+                wide(o);
+                o.u32(ONE_ID | CHUNKED).string("IDL:Wide:1.0");
+                chunk(o, |o| { o.u32(3).raw(b"\0a"); });
+                chunk(o, |o| { o.raw(b"\0\x09"); });
                 o.u32(u32::MAX);
             }),
             ("a base that is cut down without chunks", |o| {

@@ -196,14 +196,7 @@ impl<'a> Parse<'a> for WString {
             Version::V1_1 => parse_wide_units(r),
             Version::V1_2 => {
                 let octets = r.read_octet_sequence()?;
-                let text = decode_utf16(octets, r.position() - octets.len())?;
-                if text.contains('\0') {
-                    return Err(DecodeError::new(
-                        DecodeFact::StringHoldsNull,
-                        r.position() - octets.len(),
-                    ));
-                }
-                Ok(Self(text))
+                wide_text_of_octets(octets, r.position() - octets.len())
             }
         }
     }
@@ -213,7 +206,11 @@ impl<'a> Parse<'a> for WString {
 fn parse_wide_units(r: &mut Reader<'_>) -> Result<WString, DecodeError> {
     let count = r.read_count(2)?;
     let start = r.position();
-    let units = u16::parse_vec(r, count)?;
+    wide_text_of_units(&u16::parse_vec(r, count)?, start)
+}
+
+/// The text of all units of GIOP 1.1, the terminating null included, which begin at `start`.
+pub(crate) fn wide_text_of_units(units: &[u16], start: usize) -> Result<WString, DecodeError> {
     match units.split_last() {
         None => Err(DecodeError::new(DecodeFact::StringLengthZero, start - 4)),
         Some((0, text)) if text.contains(&0) => {
@@ -224,9 +221,18 @@ fn parse_wide_units(r: &mut Reader<'_>) -> Result<WString, DecodeError> {
             .map_err(|_| DecodeError::new(DecodeFact::NotInCodeSet, start)),
         Some(_) => Err(DecodeError::new(
             DecodeFact::StringNotTerminated,
-            r.position() - 2,
+            start + 2 * (units.len() - 1),
         )),
     }
+}
+
+/// The text of all octets of GIOP 1.2, which begin at `start`.
+pub(crate) fn wide_text_of_octets(octets: &[u8], start: usize) -> Result<WString, DecodeError> {
+    let text = decode_utf16(octets, start)?;
+    if text.contains('\0') {
+        return Err(DecodeError::new(DecodeFact::StringHoldsNull, start));
+    }
+    Ok(WString(text))
 }
 
 /// UTF-16 octets of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).

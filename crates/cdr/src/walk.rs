@@ -7,10 +7,12 @@ mod sink;
 pub(crate) mod values;
 
 use crate::fixed::{packed_size, parse_packed};
-use crate::text::decode_text;
+use crate::text::{decode_text, wide_text_of_octets, wide_text_of_units};
 use crate::typecode::parse::read_discriminator;
 use crate::typecode::{Arena, Kind, Node};
-use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, WString, Writer};
+use crate::{
+    DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Version, WString, Writer,
+};
 use sink::{Nowhere, Output, Sink};
 use std::borrow::Cow;
 use values::{Chunks, Scope};
@@ -149,7 +151,7 @@ impl<S: Sink> Walk<S> {
                 Ok(self.sink.put(&*text)?)
             }
             Node::WString { bound } => {
-                let text = self.whole_leaf(r, WString::parse)?;
+                let text = self.wide_text(r)?;
                 check_bound(text.encode_utf16().count(), *bound, r)?;
                 Ok(self.sink.put(&text)?)
             }
@@ -385,6 +387,27 @@ impl<S: Sink> Walk<S> {
             }
             _ if count == 0 => Err(r.error(DecodeFact::StringLengthZero)),
             _ => Err(r.error(DecodeFact::StringNotTerminated)),
+        }
+    }
+
+    /// In chunks a count, and the octets of GIOP 1.2 or the units of 1.1, divided wherever it may be.
+    fn wide_text(&mut self, r: &mut Reader<'_>) -> Result<WString, DecodeError> {
+        if !self.chunks.are_there() {
+            return WString::parse(r);
+        }
+        match r.codec().version {
+            Version::V1_0 => WString::parse(r),
+            Version::V1_1 => {
+                let count = self.count(2, r)?;
+                let start = r.position();
+                let units = (0..count).map(|_| self.whole_leaf(r, u16::parse));
+                wide_text_of_units(&units.collect::<Result<Vec<_>, _>>()?, start)
+            }
+            Version::V1_2 => {
+                let count = self.count(1, r)?;
+                let start = r.position();
+                wide_text_of_octets(&self.octets(count, r)?, start)
+            }
         }
     }
 }

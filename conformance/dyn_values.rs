@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::typecode::{Kind, Member, ValueMember, ValueModifier};
-use deckwatch_cdr::value::{Instance, Reference, Value};
+use deckwatch_cdr::value::{Instance, Opaque, Reference, Value};
 use deckwatch_cdr::{
     Any, ByteOrder, Char, DecodeFact, LongDouble, Parse, Reader, TypeCode, Write, Writer,
 };
@@ -376,6 +376,53 @@ fn values_and_abstract_interfaces_are_inserted_and_extracted() {
     assert_eq!(of.insert_abstract(Value::Long(1)), Err(MISMATCH));
     assert_eq!(made(&point()).abstract_base(), Err(INVALID));
     assert_eq!(made(&TypeCode::long()).abstract_base(), Err(MISMATCH));
+}
+
+#[test]
+fn a_custom_value_has_no_components_and_is_taken_whole() {
+    let code = value_code(
+        "C",
+        ValueModifier::Custom,
+        None,
+        &[("x", &TypeCode::long())],
+    );
+    let mut value = made(&code);
+    assert_eq!(value.to_value(), NOTHING);
+    // Only its own code could make one.
+    let made_first = value.as_value().and_then(|mut of| of.set_to_value());
+    assert_eq!(made_first, Err(INVALID));
+    let state = Opaque::build(|w| w.write(&TypeCode::long(), &Value::Long(7)));
+    let state = vec![Value::Opaque(Box::new(state.expect("a state")))];
+    let given = instance("C", state);
+    let Value::Valuetype(Some(whole)) = &given else {
+        unreachable!("it was just made");
+    };
+    assert_eq!(value.insert_val(Some((**whole).clone())), Ok(()));
+    assert_eq!(value.val(), Ok(Some((**whole).clone())));
+    assert_eq!((value.component_count(), value.rewind()), (0, false));
+    assert_eq!(value.current_component(), Err(MISMATCH));
+    assert_eq!(value.long(), Err(MISMATCH));
+    let of = value.as_value().expect("a value");
+    assert!(!of.is_null());
+    assert_eq!(of.members(), Err(INVALID));
+    let written = value.to_any().expect("it can be written");
+    assert!(written.is_opaque());
+    let back = DynAny::from_any(&written).expect("a custom value");
+    assert_eq!(back, value);
+    let mut other = made(&code);
+    assert_eq!(other.assign(&back), Ok(()));
+    assert_eq!(other.to_value(), given);
+    let mut of = other.as_value().expect("a value");
+    of.set_to_null();
+    assert!(of.is_null());
+    let plain = instance("C", vec![Value::Long(7)]);
+    assert!(DynAny::from_value(&code, plain).is_err());
+    // The same where nothing but an abstract interface is declared, whatever the type.
+    let mut of = made(&TypeCode::abstract_interface("IDL:I:1.0", "I"));
+    assert_eq!(of.insert_abstract(given.clone()), Ok(()));
+    assert_eq!(of.abstract_base().as_ref(), Ok(&given));
+    let written = of.to_any().expect("it can be written");
+    assert_eq!(DynAny::from_any(&written), Ok(of));
 }
 
 /// An Any in big-endian octets behind its TypeCode.

@@ -2,7 +2,7 @@
 
 use crate::typecode::Kind;
 use crate::value::Value;
-use crate::walk::{copy_value, keep_value, survey_value};
+use crate::walk::{Met, copy_value, keep_value, survey_value};
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed,
     Unwritten, Write, Writer,
@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// alignment, and through its TypeCode to any other. Cheap to clone.
 ///
 /// Values of value types are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
-/// shared, or contain themselves, as they were.
+/// shared, or contain themselves, as they were. The state of a custom value, and of one in chunks of a type that is not known, is kept as it
+/// came ([`Opaque`](crate::value::Opaque)), and the whole `any` with it in the byte order and code sets it came in.
 #[derive(Clone)]
 pub struct Any {
     type_code: TypeCode,
@@ -25,6 +26,8 @@ pub struct Any {
     phase: u8,
     /// Whether a value of a derived type that was not known was read as its base.
     is_truncated: bool,
+    /// Whether there is a state that only its own code can read.
+    is_opaque: bool,
 }
 
 impl Any {
@@ -40,7 +43,7 @@ impl Any {
     /// Those of writing the value.
     pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
         let type_code = T::type_code();
-        Self::build(type_code, |type_code, w| {
+        Self::build(type_code, None, |type_code, w| {
             if let (Kind::Except, Some(id)) = (type_code.kind(), type_code.id()) {
                 id.write(w)?;
             }
@@ -53,28 +56,52 @@ impl Any {
     /// # Errors
     /// Those of writing the value, [`EncodeError::TypeMismatch`] where it is not of the type.
     pub fn from_dynamic(type_code: &TypeCode, value: &Value) -> Result<Self, EncodeError> {
-        Self::build(type_code.clone(), |type_code, w| {
+        let may_be_opaque = type_code.arena().may_hold_values();
+        let form = may_be_opaque.then(|| value.form()).flatten();
+        Self::build(type_code.clone(), form, |type_code, w| {
             crate::value::write_kept(type_code, value, w)
         })
     }
 
+    /// In this form where a state needs it, which only its own code can read.
     fn build(
         type_code: TypeCode,
+        form: Option<(ByteOrder, Codec)>,
         write: impl FnOnce(&TypeCode, &mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<Self, EncodeError> {
-        let codec = Codec::DEFAULT.with_chars(crate::CharSet::Utf8);
+        let (order, codec) = form.unwrap_or(Self::FORM);
         let mut octets = Vec::new();
-        write(&type_code, &mut Writer::new(&mut octets).with_codec(codec))?;
-        Ok(Self::from_octets(type_code, octets, codec))
+        let w = Writer::new(&mut octets).with_order(order);
+        write(&type_code, &mut w.with_codec(codec))?;
+        Ok(Self {
+            order,
+            is_opaque: form.is_some(),
+            ..Self::from_octets(type_code, octets, codec)
+        })
     }
+
+    /// The form of what is not kept as it came.
+    const FORM: (ByteOrder, Codec) = (
+        ByteOrder::NATIVE,
+        Codec::DEFAULT.with_chars(crate::CharSet::Utf8),
+    );
 
     /// A value that stands in several fragments, or has values of value types, written anew as one piece.
     #[cold]
-    fn joined(type_code: TypeCode, mut at_value: Reader<'_>) -> Result<Self, DecodeError> {
-        let copied = Self::build(type_code, |type_code, w| {
+    fn joined(
+        type_code: TypeCode,
+        mut at_value: Reader<'_>,
+        met: Met,
+    ) -> Result<Self, DecodeError> {
+        let form = met.opaque.then(|| (at_value.order(), at_value.codec()));
+        let copied = Self::build(type_code, form, |type_code, w| {
             keep_value(type_code, &mut at_value, w)
         });
-        copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))
+        let copied = copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))?;
+        Ok(Self {
+            is_truncated: met.cut,
+            ..copied
+        })
     }
 
     fn from_octets(type_code: TypeCode, octets: Vec<u8>, codec: Codec) -> Self {
@@ -85,6 +112,7 @@ impl Any {
             codec,
             phase: 0,
             is_truncated: false,
+            is_opaque: false,
         }
     }
 
@@ -104,6 +132,18 @@ impl Any {
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.is_truncated
+    }
+
+    /// Whether there is a state that only its own code can read ([`Opaque`](crate::value::Opaque)): it can be written only in the byte order,
+    /// GIOP version and code set it came in.
+    #[must_use]
+    pub const fn is_opaque(&self) -> bool {
+        self.is_opaque
+    }
+
+    /// The byte order and codec that it can be written in only, if there are such.
+    pub(crate) fn form(&self) -> Option<(ByteOrder, Codec)> {
+        self.is_opaque.then_some((self.order, self.codec))
     }
 
     /// Whether there is no value.
@@ -183,13 +223,9 @@ impl<'a> Parse<'a> for Any {
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
         let (at_value, start, phase) = (*r, r.position(), r.phase());
-        let (has_values, is_truncated) = r.nested(|r| survey_value(&type_code, r))?;
-        if has_values || r.bytes().len() != at_value.bytes().len() {
-            let joined = Self::joined(type_code, at_value)?;
-            return Ok(Self {
-                is_truncated,
-                ..joined
-            });
+        let met = r.nested(|r| survey_value(&type_code, r))?;
+        if met.values || r.bytes().len() != at_value.bytes().len() {
+            return Self::joined(type_code, at_value, met);
         }
         let octets = &r.bytes()[start..r.position().max(start)];
         Ok(Self {
@@ -198,7 +234,8 @@ impl<'a> Parse<'a> for Any {
             order: r.order(),
             codec: r.codec(),
             phase: phase as u8,
-            is_truncated,
+            is_truncated: false,
+            is_opaque: false,
         })
     }
 }
@@ -214,15 +251,14 @@ impl PartialEq for Any {
     fn eq(&self, other: &Self) -> bool {
         let canonical = |any: &Self| {
             let mut octets = Vec::new();
-            let codec = Codec::DEFAULT.with_chars(crate::CharSet::Utf8);
-            let mut w = Writer::new(&mut octets)
-                .with_codec(codec)
-                .with_order(ByteOrder::Big);
+            let (order, codec) = self.form().unwrap_or(Self::FORM);
+            let mut w = Writer::new(&mut octets).with_codec(codec).with_order(order);
             keep_value(&any.type_code, &mut any.reader(), &mut w)
                 .ok()
                 .map(|()| octets)
         };
-        self.type_code == other.type_code && canonical(self) == canonical(other)
+        let is_same = || canonical(self).is_some_and(|octets| canonical(other) == Some(octets));
+        self.type_code == other.type_code && self.is_opaque == other.is_opaque && is_same()
     }
 }
 

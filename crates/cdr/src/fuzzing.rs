@@ -40,15 +40,14 @@ pub fn any(octets: &[u8]) {
     let Ok(any) = Any::parse(&mut after) else {
         return;
     };
+    // What only its own code can read keeps the form it came in.
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    let (other, codec) = any.form().unwrap_or((order.opposite(), utf8));
     let mut again = Vec::new();
-    any.write(
-        &mut Writer::new(&mut again)
-            .with_order(order.opposite())
-            .with_codec(utf8),
-    )
-    .expect("an accepted Any can be written");
-    let mut r = Reader::new(&again, order.opposite()).with_codec(utf8);
+    let w = Writer::new(&mut again).with_order(other);
+    any.write(&mut w.with_codec(codec))
+        .expect("an accepted Any can be written");
+    let mut r = Reader::new(&again, other).with_codec(codec);
     let parsed = Any::parse(&mut r).expect("a written Any can be parsed");
     r.finish().expect("a written Any is parsed whole");
     assert!(
@@ -59,9 +58,28 @@ pub fn any(octets: &[u8]) {
         any.type_code().equivalent(parsed.type_code()),
         "an equal type is equivalent"
     );
+    if any.is_opaque() {
+        return opaque(&any);
+    }
     value(&any, order);
     divided(&any, order, 24 + 8 * usize::from(flags >> 5));
     let _ = Value::default_for(any.type_code());
+}
+
+/// A state that only its own code can read comes back in a tree, and in another place of a message.
+fn opaque(any: &Any) {
+    let Ok(value) = any.to_dynamic() else {
+        return;
+    };
+    let tree = Any::from_dynamic(any.type_code(), &value).expect("a read value can be written");
+    let (order, codec) = any.form().unwrap_or((ByteOrder::NATIVE, Codec::DEFAULT));
+    let mut octets = vec![0; 4];
+    let w = Writer::new(&mut octets).with_origin(0).with_order(order);
+    tree.write(&mut w.with_codec(codec))
+        .expect("a tree can be written");
+    let mut r = Reader::new(&octets, order).with_codec(codec).at_position(4);
+    let back = Any::parse(&mut r).expect("a written tree can be parsed");
+    assert!(back == tree, "a written tree is the same");
 }
 
 /// An Any means the same in fragments of GIOP 1.1, of which each but the last has this many octets with its header.

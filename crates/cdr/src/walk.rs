@@ -3,7 +3,9 @@
 //! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`); a union looks for its case
 //! among at most `UNION_CASES_MAX`.
 
+mod opaque;
 mod sink;
+mod state;
 pub(crate) mod values;
 
 use crate::fixed::{packed_size, parse_packed};
@@ -13,7 +15,9 @@ use crate::typecode::{Arena, Kind, Node};
 use crate::{
     DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Version, WString, Writer,
 };
+pub use opaque::Opaque;
 use sink::{Nowhere, Output, Sink};
+pub use state::{StateReader, StateWriter};
 use std::borrow::Cow;
 use values::{Chunks, Scope};
 
@@ -25,14 +29,22 @@ pub fn skip_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Decode
     survey_value(type_code, r).map(|_| ())
 }
 
-/// Passes over a value. Whether there was one of a value type that is not null, be it in an `any`, and whether one was read as its base.
-pub(crate) fn survey_value(
-    type_code: &TypeCode,
-    r: &mut Reader<'_>,
-) -> Result<(bool, bool), DecodeError> {
+/// What a walk has met, be it in an `any`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Met {
+    /// A value of a value type that is not null.
+    pub(crate) values: bool,
+    /// One that was read as its base.
+    pub(crate) cut: bool,
+    /// One whose state only its own code can read.
+    pub(crate) opaque: bool,
+}
+
+/// Passes over a value, and tells what it met.
+pub(crate) fn survey_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Met, DecodeError> {
     let mut walk = Walk::new(Nowhere);
     match walk.whole(type_code, r) {
-        Ok(()) => Ok((walk.has_met_values, walk.has_cut_values)),
+        Ok(()) => Ok(walk.met),
         Err(Fault::Decode(error)) => Err(error),
         Err(Fault::Encode(_)) => unreachable!("passing over a value writes nothing"),
     }
@@ -88,10 +100,7 @@ impl From<EncodeError> for Fault {
 struct Walk<S> {
     sink: S,
     chunks: Chunks,
-    /// Whether there was a value of a value type that is not null.
-    has_met_values: bool,
-    /// Whether one of them was read as its base.
-    has_cut_values: bool,
+    met: Met,
 }
 
 impl<S: Sink> Walk<S> {
@@ -99,8 +108,7 @@ impl<S: Sink> Walk<S> {
         Self {
             sink,
             chunks: Chunks::default(),
-            has_met_values: false,
-            has_cut_values: false,
+            met: Met::default(),
         }
     }
 }

@@ -179,9 +179,13 @@ impl DynAny {
                 }
                 Content::Union(parts)
             }
-            (Node::Value { .. } | Node::Alias { .. }, Value::Valuetype(instance)) => {
+            (Node::Value { .. } | Node::Alias { .. }, Value::Valuetype(instance))
+                if !instance.as_deref().is_some_and(Instance::is_opaque) =>
+            {
                 Content::Valuetype(Self::build_instance(&code, instance, left)?)
             }
+            // What only its own code can read has no components.
+            (Node::Value { .. }, value @ Value::Valuetype(_)) => Content::Leaf(value),
             (Node::Struct { .. } | Node::Union { .. } | Node::Value { .. }, _) => {
                 return Err(DynAnyError::TypeMismatch);
             }

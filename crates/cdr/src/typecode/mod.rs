@@ -15,6 +15,7 @@ pub(crate) mod write;
 pub use kind::Kind;
 pub use node::{Case, Member};
 pub(crate) use node::{Node, UnionCase};
+pub(crate) use valuetype::VALUE_BASE_ID;
 pub use valuetype::{ValueMember, ValueModifier};
 
 use std::collections::HashMap;
@@ -36,6 +37,8 @@ pub(crate) struct Arena {
     sizes: Vec<u32>,
     /// Whether one of them is of values that may be null, shared or of a derived type.
     holds_values: bool,
+    /// Whether one of them is `any`.
+    holds_any: bool,
     /// Octets of memory that the nodes take; 0 of those that the program has anyway.
     held: usize,
     /// Value types and boxed values by their repository ids, made when first asked for: many values of a peer may look there.
@@ -193,11 +196,14 @@ impl Arena {
     fn new(nodes: Vec<Node>, sizes: Vec<u32>) -> Self {
         let held = nodes.iter().map(Node::held).sum();
         let holds_values = nodes.iter().any(Node::is_of_values);
+        let is_any = |node: &Node| matches!(node, Node::Simple(Kind::Any));
+        let holds_any = nodes.iter().any(is_any);
         Self {
             nodes,
             sizes,
             held,
             holds_values,
+            holds_any,
             value_ids: OnceLock::new(),
         }
     }
@@ -205,6 +211,11 @@ impl Arena {
     /// Whether values of it, `any` within left aside, may hold values of value types.
     pub(crate) const fn holds_values(&self) -> bool {
         self.holds_values
+    }
+
+    /// Whether values of it may hold values of value types, be it in an `any`.
+    pub(crate) const fn may_hold_values(&self) -> bool {
+        self.holds_values || self.holds_any
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {

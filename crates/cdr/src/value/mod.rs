@@ -4,7 +4,7 @@ mod path;
 mod read;
 mod write;
 
-pub use crate::walk::{copy_value, skip_value};
+pub use crate::walk::{Opaque, StateReader, StateWriter, copy_value, skip_value};
 pub use path::{MemberPath, PathError};
 pub(crate) use read::read_kept;
 pub use read::{read_value, read_value_into};
@@ -13,7 +13,7 @@ pub use write::write_value;
 
 use crate::limits::VALUE_PARTS_MAX;
 use crate::typecode::{Arena, Kind, Node};
-use crate::{Any, Char, EncodeError, LongDouble, TypeCode};
+use crate::{Any, ByteOrder, Char, Codec, EncodeError, LongDouble, TypeCode};
 
 /// A value of any IDL type.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,15 +71,26 @@ pub enum Value {
     /// A value of a value type, a boxed value, or one in place of an abstract interface; none is null. What several places share stands at each
     /// of them.
     Valuetype(Option<Box<Instance>>),
+    /// All the state of a custom value, or of one in place of an abstract interface whose type is not known.
+    Opaque(Box<Opaque>),
 }
 
 /// What a value of a value type consists of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// Repository id of its type: the declared one, or one derived from that which the same TypeCode describes.
+    /// Repository id of its type: the declared one, or one derived from that which the same TypeCode describes; that of a [`Value::Opaque`]
+    /// need not be described.
     pub type_id: String,
-    /// Its members, those of its bases first; of a boxed value, that.
+    /// Its members, those of its bases first; of a boxed value, that; of a custom value a [`Value::Opaque`].
     pub state: Vec<Value>,
+}
+
+impl Instance {
+    /// Whether only its own code can read its state.
+    #[must_use]
+    pub fn is_opaque(&self) -> bool {
+        matches!(*self.state, [Value::Opaque(_)])
+    }
 }
 
 /// An object reference as it travels; nil has no profiles.
@@ -126,6 +137,18 @@ impl Value {
             _ => return Err(EncodeError::TypeMismatch),
         }
         Ok(())
+    }
+
+    /// The byte order and codec that a state in it needs which only its own code can read; the first, if there are several.
+    pub(crate) fn form(&self) -> Option<(ByteOrder, Codec)> {
+        match self {
+            Self::Struct(parts) | Self::Elements(parts) => parts.iter().find_map(Self::form),
+            Self::Union(_, Some(part)) => part.form(),
+            Self::Valuetype(Some(instance)) => instance.state.iter().find_map(Self::form),
+            Self::Opaque(state) => Some(state.form()),
+            Self::Any(any) => any.form(),
+            _ => None,
+        }
     }
 
     /// The number of an integer, enumerator, boolean or character; an `unsigned long long` above the largest `i64` has none.

@@ -5,8 +5,8 @@ use crate::fixed::parse_packed;
 use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Node};
-use crate::walk::values::{NULL_TAG, WITHOUT_TAG, id_text};
-use crate::walk::{check_bound, keep_value, read_selector, select, skip_value};
+use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, id_text, kept_opaque};
+use crate::walk::{check_bound, keep_value, read_selector, select, survey_value};
 use crate::{
     Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,
     TypeCode, WString, Writer,
@@ -34,13 +34,18 @@ pub fn read_value_into(
     r: &mut Reader<'_>,
 ) -> Result<(), DecodeError> {
     if type_code.arena().holds_values() {
-        let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
-        let mut octets = Vec::new();
-        let mut w = Writer::new(&mut octets).with_codec(codec);
         // What is wrong with the octets is found here.
-        skip_value(type_code, &mut r.clone())?;
+        let met = survey_value(type_code, &mut r.clone())?;
+        let (order, codec) = if met.opaque {
+            (r.order(), r.codec())
+        } else {
+            let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+            (ByteOrder::NATIVE, codec)
+        };
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets).with_order(order).with_codec(codec);
         keep_value(type_code, r, &mut w).map_err(|_| r.error(DecodeFact::ValueTooLarge))?;
-        let mut kept = Reader::new(&octets, ByteOrder::NATIVE).with_codec(codec);
+        let mut kept = Reader::new(&octets, order).with_codec(codec);
         return Reading::of(type_code).read(type_code.root(), value, &mut kept);
     }
     Reading::of(type_code).read(type_code.root(), value, r)
@@ -218,10 +223,19 @@ impl Reading<'_> {
                 self.take_shared(read.saturating_sub(size), r)?;
                 Ok(value)
             }
+            tag if tag & CHUNKED != 0 => {
+                self.ends.insert(start, None);
+                let (type_id, state) = kept_opaque(tag, r)?;
+                let ids = type_id.len() + state.bases().map(str::len).sum::<usize>();
+                self.take_parts(ids / PART_ID_SIZE, r)?;
+                self.ends.insert(start, Some(r.position()));
+                let state = vec![Value::Opaque(Box::new(state))];
+                Ok(Some(Box::new(Instance { type_id, state })))
+            }
             _ => {
                 let id = id_text(r)?;
                 self.take_parts(id.len() / PART_ID_SIZE, r)?;
-                let id = String::from_utf8_lossy(id).into_owned();
+                let id = decode_text(r, id)?.into_owned();
                 let found = self.arena.find_value(formal, &id);
                 let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
                 self.ends.insert(start, None);

@@ -6,6 +6,7 @@ use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
 use crate::walk::values::{FIRST_TAG, NULL_TAG, ONE_ID, has_state};
 use crate::walk::{copy_value, is_enumerator, select};
 use crate::{Any, EncodeError, TypeCode, WString, Write, Writer};
+use std::collections::HashMap;
 
 /// Writes a value of this type.
 ///
@@ -212,6 +213,17 @@ fn write_instance(
         return w.write_u32(NULL_TAG);
     };
     let actual = arena.find_value(formal, &instance.type_id);
+    if let [Value::Opaque(state)] = &*instance.state {
+        let fits = match actual {
+            Some(actual) => arena.takes(formal, actual) && !has_state(arena.node(actual)),
+            None => !has_state(arena.node(formal)),
+        };
+        if !fits {
+            return Err(EncodeError::TypeMismatch);
+        }
+        state.write(&instance.type_id, 1, &mut HashMap::new(), w)?;
+        return w.write_u32(1_u32.wrapping_neg());
+    }
     let actual = actual.filter(|actual| arena.takes(formal, *actual));
     let actual = actual.ok_or(EncodeError::TypeMismatch)?;
     if !has_state(arena.node(actual)) {

@@ -1,7 +1,8 @@
 //! Where the parts of a walked value go: nowhere, or into a writer.
 
 use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
-use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, WITHOUT_TAG};
+use crate::walk::opaque::Opaque;
+use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, write_indirection};
 use crate::{EncodeError, Reader, Write, Writer};
 use std::collections::HashMap;
 
@@ -19,6 +20,8 @@ pub(super) trait Sink {
     fn end(&mut self) -> Result<(), EncodeError>;
     /// The value that began there, once more.
     fn again(&mut self, there: usize) -> Result<(), EncodeError>;
+    /// A value of this repository id whose state only its own code can read; where it begins is what [`Sink::again`] is told.
+    fn opaque(&mut self, id: &str, state: &Opaque) -> Result<usize, EncodeError>;
     /// An `any` within begins; gives what [`Sink::end_any`] is told.
     fn begin_any(&mut self) -> Around;
     /// The `any` ends.
@@ -46,6 +49,9 @@ impl Sink for Nowhere {
     fn again(&mut self, _: usize) -> Result<(), EncodeError> {
         Ok(())
     }
+    fn opaque(&mut self, _: &str, _: &Opaque) -> Result<usize, EncodeError> {
+        Ok(0)
+    }
     fn begin_any(&mut self) -> Around {
         Around::default()
     }
@@ -71,19 +77,35 @@ pub(super) struct Around {
     is_chunking: bool,
     /// Where the repository id of a type stands that was written.
     ids: HashMap<u32, usize>,
+    /// The same of types that are not known by more than their ids.
+    opaque_ids: HashMap<Box<str>, usize>,
+}
+
+impl Around {
+    fn chunking(is_chunking: bool) -> Self {
+        Self {
+            is_chunking,
+            ..Self::default()
+        }
+    }
 }
 
 impl<'w, 'b> Output<'w, 'b> {
     pub(super) fn new(w: &'w mut Writer<'b>, is_chunking: bool) -> Self {
         Self {
             w,
-            around: Around {
-                is_chunking,
-                ids: HashMap::new(),
-            },
+            around: Around::chunking(is_chunking),
             level: 0,
             chunk: None,
             ended: 0,
+        }
+    }
+
+    /// For the state of a value in chunks.
+    pub(super) fn of_state(w: &'w mut Writer<'b>) -> Self {
+        Self {
+            level: 1,
+            ..Self::new(w, true)
         }
     }
 
@@ -104,7 +126,7 @@ impl<'w, 'b> Output<'w, 'b> {
         }
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if let Some(at) = self.chunk.take() {
             let size = self.w.position() - at - 4;
             self.w.patch_u32(at, size as u32);
@@ -209,22 +231,20 @@ impl Sink for Output<'_, '_> {
         write_indirection(there, self.w)
     }
 
+    fn opaque(&mut self, id: &str, state: &Opaque) -> Result<usize, EncodeError> {
+        self.close();
+        self.level += 1;
+        let known = &mut self.around.opaque_ids;
+        let start = state.write(id, self.level, known, self.w)?;
+        self.end()?;
+        Ok(start)
+    }
+
     fn begin_any(&mut self) -> Around {
-        let inner = Around {
-            is_chunking: true,
-            ids: HashMap::new(),
-        };
-        std::mem::replace(&mut self.around, inner)
+        std::mem::replace(&mut self.around, Around::chunking(true))
     }
 
     fn end_any(&mut self, around: Around) {
         self.around = around;
     }
-}
-
-fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    w.write_u32(WITHOUT_TAG)?;
-    let offset = there as i64 - w.position() as i64;
-    let offset = i32::try_from(offset).map_err(|_| EncodeError::LengthTooLarge)?;
-    offset.write(w)
 }

@@ -1,11 +1,12 @@
 //! Values of value types on the wire (CORBA 3.3 part 2, clause 9.3.4): their tags, types, chunks, and those that stand for one before.
 
+use super::opaque::{Opaque, is_kept};
 use super::sink::Sink;
 use super::{Fault, Walk};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::text::decode_text;
-use crate::typecode::{Arena, Node, ValueModifier};
-use crate::{DecodeError, DecodeFact, Parse, Reader};
+use crate::typecode::{Arena, Node, VALUE_BASE_ID, ValueModifier};
+use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::collections::HashMap;
 
 /// The tag of a value that came before, in front of how far back it stands.
@@ -14,7 +15,7 @@ pub(crate) const WITHOUT_TAG: u32 = u32::MAX;
 pub(crate) const NULL_TAG: u32 = 0;
 /// The first of the tags that a value begins with; their lowest bits say how it goes on. Smaller numbers are sizes of chunks.
 pub(crate) const FIRST_TAG: u32 = 0x7fff_ff00;
-const LAST_TAG: u32 = 0x7fff_ffff;
+pub(crate) const LAST_TAG: u32 = 0x7fff_ffff;
 /// There is a URL where code may be had.
 const CODE_BASE: u32 = 1;
 /// There is one repository id.
@@ -27,10 +28,10 @@ pub(crate) const CHUNKED: u32 = 8;
 /// The types of one TypeCode, and the values that came so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
-    /// Where each value began, where it was written, and its type; ascending.
-    seen: Vec<(usize, usize, u32)>,
+    /// Where each value began, where it was written, and its type where that is known; ascending.
+    seen: Vec<(usize, usize, Option<u32>)>,
     /// What a list of ids that indirections lead to has told of a declared type; it is not searched again for each of them.
-    resolved: HashMap<(u32, usize), (u32, bool)>,
+    resolved: HashMap<(u32, usize), Actual>,
 }
 
 impl<'t> Scope<'t> {
@@ -44,11 +45,25 @@ impl<'t> Scope<'t> {
 
     /// The type of this id that values declared as `formal` may have.
     fn find(&self, formal: u32, id: &str) -> Option<u32> {
-        let arena = self.arena;
-        let found = arena.find_value(formal, id)?;
-        let fits = has_state(arena.node(found)) && arena.takes(formal, found);
-        fits.then_some(found)
+        let found = self.arena.find_value(formal, id)?;
+        self.arena.takes(formal, found).then_some(found)
     }
+
+    /// Whether a value began there.
+    fn has_seen(&self, there: usize) -> Option<(usize, Option<u32>)> {
+        let index = self.seen.binary_search_by_key(&there, |seen| seen.0).ok()?;
+        let (_, written, node) = self.seen[index];
+        Some((written, node))
+    }
+}
+
+/// What a value turns out to be of.
+#[derive(Clone, Copy)]
+enum Actual {
+    /// This type, and whether that is a base of the value's own.
+    Known(u32, bool),
+    /// A custom type, or one that is not known, which may stand where no state is declared.
+    Opaque(Option<u32>),
 }
 
 /// Whether values of it can be read: what is abstract has none, and what is custom is known to its own code alone.
@@ -62,9 +77,13 @@ pub(crate) const fn has_state(node: &Node) -> bool {
     }
 }
 
+fn is_custom(node: &Node) -> bool {
+    matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Custom as i16)
+}
+
 /// Where a walk is within values that come in chunks.
-#[derive(Default)]
-pub(super) struct Chunks {
+#[derive(Clone, Default)]
+pub(crate) struct Chunks {
     /// Values in chunks that have begun and not ended.
     level: u32,
     /// Where the present chunk ends; where there is none, a place that was passed.
@@ -74,6 +93,14 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
+    /// Within a value in chunks that stands in no other.
+    pub(super) fn of_one() -> Self {
+        Self {
+            level: 1,
+            ..Self::default()
+        }
+    }
+
     /// Whether what is read stands in chunks.
     pub(super) const fn are_there(&self) -> bool {
         self.level > 0
@@ -130,12 +157,27 @@ impl Chunks {
         self.end = r.position();
     }
 
-    /// Reads up to the end of the present value. What its type does not know is passed over where it is read as its base.
-    fn finish(&mut self, r: &mut Reader<'_>, is_base: bool) -> Result<(), DecodeError> {
+    /// Passes over a whole value of which nothing is known, behind its header. Gives where its state ends, and its level.
+    pub(super) fn pass(&mut self, r: &mut Reader<'_>) -> Result<(usize, u32), DecodeError> {
+        self.level += 1;
+        self.none_at(r);
+        let end = self.finish(r, true)?;
+        self.level -= 1;
+        self.none_at(r);
+        Ok((end, self.level + 1))
+    }
+
+    /// Reads up to the end of the present value, and gives where its end tag stands. What its type does not know is passed over where it is
+    /// read as its base.
+    pub(super) fn finish(
+        &mut self,
+        r: &mut Reader<'_>,
+        is_base: bool,
+    ) -> Result<usize, DecodeError> {
         let level = self.level;
         if self.ended > 0 {
             self.ended = if self.ended == level { 0 } else { self.ended };
-            return Ok(());
+            return Ok(r.position());
         }
         let mut depth = level;
         loop {
@@ -152,7 +194,7 @@ impl Chunks {
                 }
                 if ended <= level {
                     self.ended = if ended < level { ended } else { 0 };
-                    return Ok(());
+                    return Ok(at);
                 }
                 depth = ended - 1;
             } else if !is_base {
@@ -173,7 +215,7 @@ impl Chunks {
 }
 
 /// What stands between a value's tag and its state.
-struct Header<'a> {
+pub(crate) struct Header<'a> {
     /// How many repository ids there are, the value's own first, and where they stand.
     ids: (usize, Reader<'a>),
     /// Whether an indirection leads to their list.
@@ -181,7 +223,7 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    fn read(tag: u32, r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(tag: u32, r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         if tag & CODE_BASE != 0 {
             id_text(r)?;
         }
@@ -200,11 +242,13 @@ impl<'a> Header<'a> {
         Ok(Self { ids, is_elsewhere })
     }
 
-    /// The value's type: the first that is known and may stand where `formal` is declared. Whether it is a base of the value's own.
-    fn resolve(mut self, scope: &mut Scope<'_>, formal: u32) -> Result<(u32, bool), DecodeError> {
-        let (count, there) = &mut self.ids;
-        if *count == 0 && has_state(scope.arena.node(formal)) {
-            return Ok((formal, false));
+    /// The value's type: the first that is known and may stand where `formal` is declared.
+    fn resolve(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
+        let (count, mut there) = self.ids;
+        let arena = scope.arena;
+        let stateless = !has_state(arena.node(formal));
+        if count == 0 && !stateless {
+            return Ok(Actual::Known(formal, false));
         }
         let place = (formal, there.position());
         if self.is_elsewhere
@@ -212,20 +256,69 @@ impl<'a> Header<'a> {
         {
             return Ok(*known);
         }
-        for index in 0..*count {
-            let id = id_text(there)?;
+        let is_opaque = stateless && (count > 0 || is_custom(arena.node(formal)));
+        let mut actual = is_opaque.then(|| {
+            let own = (count == 0).then_some(formal);
+            Actual::Opaque(own)
+        });
+        for index in 0..count {
+            let id = id_text(&mut there)?;
             let id = id.get(..VALUE_ID_SIZE_MAX).map_or(id, |_| b"");
-            let id = decode_text(there, id).unwrap_or_default();
-            if let Some(found) = scope.find(formal, &id) {
-                let known = (found, index > 0);
-                if self.is_elsewhere {
-                    scope.resolved.insert(place, known);
-                }
-                return Ok(known);
+            let id = decode_text(&there, id).unwrap_or_default();
+            let Some(found) = scope.find(formal, &id) else {
+                continue;
+            };
+            if has_state(arena.node(found)) {
+                actual = Some(Actual::Known(found, index > 0));
+                break;
+            }
+            // A custom value is read as no other.
+            if index == 0 && is_custom(arena.node(found)) {
+                actual = Some(Actual::Opaque(Some(found)));
+                break;
             }
         }
-        Err(there.error(DecodeFact::TypeUnsupported))
+        let actual = actual.ok_or_else(|| there.error(DecodeFact::TypeUnsupported))?;
+        if self.is_elsewhere {
+            scope.resolved.insert(place, actual);
+        }
+        Ok(actual)
     }
+
+    /// The ids, each once, but for that of all values behind others.
+    pub(super) fn texts(&self, r: &Reader<'_>) -> Result<Vec<String>, DecodeError> {
+        let (count, mut there) = self.ids;
+        let mut texts: Vec<String> = Vec::new();
+        let mut left = VALUE_ID_SIZE_MAX;
+        for _ in 0..count {
+            let id = id_text(&mut there)?;
+            let rest = left.checked_sub(id.len()).filter(|_| is_kept(id));
+            left = rest.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
+            let id = String::from_utf8_lossy(id).into_owned();
+            let is_fill = !texts.is_empty() && id == VALUE_BASE_ID;
+            if !is_fill && !texts.contains(&id) {
+                texts.push(id);
+            }
+        }
+        if texts.len() >= VALUE_IDS_MAX {
+            return Err(r.error(DecodeFact::TypeUnsupported));
+        }
+        Ok(texts)
+    }
+}
+
+/// Writes what stands for what begins at `there`.
+pub(crate) fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    w.write_u32(WITHOUT_TAG)?;
+    let offset = there as i64 - w.position() as i64;
+    let offset = i32::try_from(offset).map_err(|_| EncodeError::LengthTooLarge)?;
+    offset.write(w)
+}
+
+/// The repository id and state of a value that only its own code can read, in the form in which an `any` keeps it.
+pub(crate) fn kept_opaque(tag: u32, r: &mut Reader<'_>) -> Result<(String, Opaque), DecodeError> {
+    let header = Header::read(tag, r)?;
+    Opaque::read(&header, "", &mut Chunks::default(), r, |_| false)
 }
 
 /// Where the number stands that is read next, or the indirection to it leads.
@@ -291,27 +384,36 @@ impl<S: Sink> Walk<S> {
                 let from = r.position();
                 let target = from as i64 + i64::from(i32::parse(r)?);
                 self.settle(is_inside, r)?;
-                let known = usize::try_from(target).ok().and_then(|target| {
-                    let known = scope.seen.binary_search_by_key(&target, |seen| seen.0);
-                    known.ok().map(|known| scope.seen[known])
-                });
-                let known = known.filter(|(.., node)| scope.arena.takes(formal, *node));
+                let known = usize::try_from(target).ok();
+                let known = known.and_then(|target| scope.has_seen(target));
+                let arena = scope.arena;
+                let fits = |node: Option<u32>| match node {
+                    Some(node) => arena.takes(formal, node),
+                    None => !has_state(arena.node(formal)),
+                };
                 let astray = DecodeError::new(DecodeFact::ValueAstray, from);
-                let (_, there, _) = known.ok_or(astray)?;
-                self.has_met_values = true;
+                let (there, _) = known.filter(|(_, node)| fits(*node)).ok_or(astray)?;
+                self.met.values = true;
                 Ok(self.sink.again(there)?)
             }
             FIRST_TAG..=LAST_TAG if !is_inside => {
                 let header = Header::read(tag, r)?;
-                let (node, is_base) = header.resolve(scope, formal)?;
+                let actual = header.resolve(scope, formal)?;
                 let in_chunks = tag & CHUNKED != 0;
+                let (node, is_base) = match actual {
+                    Actual::Known(node, is_base) => (node, is_base),
+                    Actual::Opaque(node) if in_chunks => {
+                        return self.opaque(scope, (formal, node), (start, &header), r);
+                    }
+                    Actual::Opaque(_) => return Err(r.error(DecodeFact::TypeUnsupported).into()),
+                };
                 if !in_chunks && (is_base || self.chunks.are_there()) {
                     return Err(DecodeError::new(DecodeFact::ChunkMalformed, start).into());
                 }
-                self.has_met_values = true;
-                self.has_cut_values |= is_base;
+                self.met.values = true;
+                self.met.cut |= is_base;
                 let there = self.sink.begin(scope.arena, node)?;
-                scope.seen.push((start, there, node));
+                scope.seen.push((start, there, Some(node)));
                 if in_chunks {
                     self.chunks.level += 1;
                     self.chunks.none_at(r);
@@ -326,6 +428,24 @@ impl<S: Sink> Walk<S> {
             }
             _ => Err(DecodeError::new(DecodeFact::ValueTagUnknown, start).into()),
         }
+    }
+
+    /// A value of a custom type, or of one that is not known, which begins at `start`.
+    fn opaque(
+        &mut self,
+        scope: &mut Scope<'_>,
+        (formal, node): (u32, Option<u32>),
+        (start, header): (usize, &Header<'_>),
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        let formal_id = scope.arena.node(formal).id().unwrap_or_default();
+        let is_value = |there| there == start || scope.has_seen(there).is_some();
+        let (id, state) = Opaque::read(header, formal_id, &mut self.chunks, r, is_value)?;
+        self.met.values = true;
+        self.met.opaque = true;
+        let there = self.sink.opaque(&id, &state)?;
+        scope.seen.push((start, there, node));
+        Ok(())
     }
 
     /// After null or an indirection, which may stand in a chunk or between chunks.

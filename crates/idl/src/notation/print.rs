@@ -220,6 +220,13 @@ pub(super) fn print(
         }
         Value::TypeCode(code) => Printed::quoted(&notation.type_text(code)),
         Value::Valuetype(None) => Printed::plain("null"),
+        Value::Valuetype(Some(instance)) if instance.is_opaque() => {
+            let id = Printed::quoted(&instance.type_id);
+            Printed::Members(vec![
+                ("valuetype".to_owned(), id),
+                ("custom".to_owned(), Printed::plain("true")),
+            ])
+        }
         Value::Valuetype(Some(instance)) => valuetype(notation, &plain, instance)?,
         Value::Reference(reference) if reference.profiles.is_empty() => Printed::Leaf {
             text: "nil".to_owned(),

@@ -1,0 +1,259 @@
+//! The state of a value that no TypeCode describes: that of a custom value, which its own code alone can read (CORBA 3.3 part 1, clause
+//! 9.5), and that of a value in chunks whose type is not known.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::values::{
+    CHUNKED, Chunks, FIRST_TAG, Header, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG,
+    write_indirection,
+};
+use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use crate::typecode::VALUE_BASE_ID;
+use crate::{ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Reader, Write, Writer};
+
+/// A state in chunks, as it came.
+///
+/// Since nobody knows where its numbers and texts are, it can be written only where they stand as they did: in its byte order and GIOP
+/// version, with its code set unless all of it is ASCII, and in one fragment. Their alignment is kept by how the repository ids before it
+/// are written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opaque {
+    order: ByteOrder,
+    codec: Codec,
+    /// Alignment of the first octet, modulo 8: 0 or 4.
+    phase: usize,
+    /// Chunks, and values between them; end tags as where the value stands in no other.
+    octets: Vec<u8>,
+    /// Where end tags stand in it.
+    ends: Vec<usize>,
+    /// Repository ids of the types that the value may be read as instead, the closest first.
+    bases: Vec<String>,
+}
+
+/// The id that is written behind others where it is needed to align what follows: it is a base of all values.
+const FILL_ID: &str = VALUE_BASE_ID;
+const _: () = assert!((4 + FILL_ID.len() + 1) % 8 == 4);
+
+impl Opaque {
+    /// Repository ids of the types that the value may be cut down to, the closest first.
+    pub fn bases(&self) -> impl Iterator<Item = &str> {
+        self.bases.iter().map(String::as_str)
+    }
+
+    /// Byte order, GIOP version and code sets of its octets.
+    pub(crate) const fn form(&self) -> (ByteOrder, Codec) {
+        (self.order, self.codec)
+    }
+
+    /// Its octets, and the alignment of the first.
+    pub(super) fn octets(&self) -> (&[u8], usize) {
+        (&self.octets, self.phase)
+    }
+
+    /// Reads what stands behind the header of a value in chunks, up to its end. Gives its repository id, `formal_id` where it names none.
+    /// `is_value` tells whether a value began at a place before: what leads to one cannot be kept.
+    pub(crate) fn read(
+        header: &Header<'_>,
+        formal_id: &str,
+        chunks: &mut Chunks,
+        r: &mut Reader<'_>,
+        is_value: impl Fn(usize) -> bool,
+    ) -> Result<(String, Self), DecodeError> {
+        let mut ids = header.texts(r)?;
+        let id = if ids.is_empty() {
+            formal_id.to_owned()
+        } else {
+            ids.remove(0)
+        };
+        let mut at = *r;
+        at.align(4);
+        let (end, level) = chunks.pass(r)?;
+        let block = r.whole().get(at.position()..end).unwrap_or_default();
+        if at.bytes().len() != r.bytes().len() && !block.is_empty() {
+            // Alignment counts anew in each fragment of GIOP 1.1.
+            return Err(at.error(DecodeFact::TypeUnsupported));
+        }
+        let is_outside = |place: i64| {
+            let place = at.position() as i64 + place;
+            usize::try_from(place).is_ok_and(|place| place < at.position() && is_value(place))
+        };
+        let state = Self::of_block(block, &at, level, is_outside);
+        let mut state = state.map_err(|fact| at.error(fact))?;
+        state.bases = ids;
+        Ok((id, state))
+    }
+
+    /// The state in `block`, whose first octet is where `at` is, of a value at this level.
+    pub(super) fn of_block(
+        block: &[u8],
+        at: &Reader<'_>,
+        level: u32,
+        is_outside: impl Fn(i64) -> bool,
+    ) -> Result<Self, DecodeFact> {
+        let mut r = Reader::new(block, at.order())
+            .with_codec(at.codec())
+            .with_phase(at.phase());
+        let (mut size, mut ends) = (0, Vec::new());
+        loop {
+            r.align(4);
+            if r.remaining() == 0 {
+                break;
+            }
+            let start = r.position();
+            match r.read_u32().map_err(|error| error.fact)? {
+                NULL_TAG => {}
+                tag @ FIRST_TAG..=LAST_TAG => {
+                    // An id may stand for one before it, but not before all of this.
+                    Header::read(tag, &mut r).map_err(|_| DecodeFact::TypeUnsupported)?;
+                }
+                tag if tag > LAST_TAG => {
+                    ends.push((start, tag.wrapping_neg() - (level - 1)));
+                    continue;
+                }
+                count => {
+                    let start = r.position() as i64;
+                    let data = r.read_octets(count as usize).map_err(|error| error.fact)?;
+                    if leads_outside(data, at.order(), |back| is_outside(start + back)) {
+                        return Err(DecodeFact::TypeUnsupported);
+                    }
+                }
+            }
+            size = r.position();
+        }
+        // Values that end with this one have no end tag of their own.
+        ends.retain(|(at, _)| *at < size);
+        let mut octets = block[..size].to_vec();
+        for (at, level) in &ends {
+            put_u32(&mut octets, *at, level.wrapping_neg(), r.order());
+        }
+        Ok(Self {
+            order: at.order(),
+            codec: at.codec(),
+            phase: at.phase(),
+            octets,
+            ends: ends.into_iter().map(|(at, _)| at).collect(),
+            bases: Vec::new(),
+        })
+    }
+
+    /// Writes a value of this id with this state, but for its end tag, at this level of chunks. Gives where it begins. `known` are places of
+    /// ids that were written.
+    pub(crate) fn write(
+        &self,
+        id: &str,
+        level: u32,
+        known: &mut HashMap<Box<str>, usize>,
+        w: &mut Writer<'_>,
+    ) -> Result<usize, EncodeError> {
+        self.require_form(w)?;
+        let start = self.write_header(id, known, w)?;
+        w.align(4)?;
+        if self.octets.is_empty() {
+            return Ok(start);
+        }
+        if w.phase() != self.phase || !w.stands_together(self.octets.len()) {
+            return Err(EncodeError::TypeUnsupported);
+        }
+        w.write_octets(&self.octets_at(level))?;
+        Ok(start)
+    }
+
+    fn require_form(&self, w: &Writer<'_>) -> Result<(), EncodeError> {
+        let (own, other) = (self.codec, w.codec());
+        let fits = w.order() == self.order
+            && other.version == own.version
+            && (other.chars == own.chars || self.octets.is_ascii());
+        if fits || self.octets.is_empty() {
+            Ok(())
+        } else {
+            Err(EncodeError::TypeUnsupported)
+        }
+    }
+
+    /// In the form behind which what follows is aligned as it was: one id or a list of one, or a list with one more.
+    fn write_header(
+        &self,
+        id: &str,
+        known: &mut HashMap<Box<str>, usize>,
+        w: &mut Writer<'_>,
+    ) -> Result<usize, EncodeError> {
+        let ids: Vec<&str> = std::iter::once(id).chain(self.bases()).collect();
+        if ids.iter().any(|id| !is_kept(id.as_bytes())) || ids.len() >= VALUE_IDS_MAX {
+            return Err(EncodeError::TypeUnsupported);
+        }
+        let mut is_list = ids.len() > 1;
+        let mut end = w.phase().next_multiple_of(4) + 4 + 4 * usize::from(is_list);
+        for id in &ids {
+            let size = if known.contains_key(*id) {
+                4
+            } else {
+                id.len() + 1
+            };
+            end = end.next_multiple_of(4) + 4 + size;
+        }
+        let is_shifted = !self.octets.is_empty() && end.next_multiple_of(4) & 7 != self.phase;
+        let fill = is_list && is_shifted;
+        is_list |= is_shifted;
+        w.write_u32(FIRST_TAG | CHUNKED | if is_list { ID_LIST } else { ONE_ID })?;
+        let start = w.position() - 4;
+        if is_list {
+            w.write_count(ids.len() + usize::from(fill))?;
+        }
+        for id in ids {
+            w.align(4)?;
+            if let Some(there) = known.get(id) {
+                write_indirection(*there, w)?;
+                continue;
+            }
+            known.insert(id.into(), w.position());
+            id.write(w)?;
+        }
+        if fill {
+            FILL_ID.write(w)?;
+        }
+        Ok(start)
+    }
+
+    /// The octets, with end tags as at this level.
+    fn octets_at(&self, level: u32) -> Cow<'_, [u8]> {
+        let mut octets = Cow::Borrowed(&*self.octets);
+        for at in self.ends.iter().filter(|_| level > 1) {
+            let number = Reader::new(&self.octets, self.order)
+                .at_position(*at)
+                .with_origin(*at)
+                .read_u32();
+            let number = number.unwrap_or_default().wrapping_sub(level - 1);
+            put_u32(octets.to_mut(), *at, number, self.order);
+        }
+        octets
+    }
+}
+
+/// Whether something in a chunk looks like an indirection that leads outside: `is_outside` is told how far back it leads from the start of `data`.
+fn leads_outside(data: &[u8], order: ByteOrder, is_outside: impl Fn(i64) -> bool) -> bool {
+    let number = |octets: &[u8; 4]| match order {
+        ByteOrder::Big => u32::from_be_bytes(*octets),
+        ByteOrder::Little => u32::from_le_bytes(*octets),
+    };
+    // A chunk begins at a multiple of four.
+    let (numbers, _) = data.as_chunks::<4>();
+    numbers.windows(2).enumerate().any(|(index, pair)| {
+        let from = 4 * (index as i64 + 1);
+        number(&pair[0]) == WITHOUT_TAG
+            && is_outside(from + i64::from(number(&pair[1]).cast_signed()))
+    })
+}
+
+/// Whether a repository id is kept with the values that have it.
+pub(super) fn is_kept(id: &[u8]) -> bool {
+    id.len() <= VALUE_ID_SIZE_MAX && id.is_ascii() && !id.contains(&0)
+}
+
+fn put_u32(octets: &mut [u8], at: usize, number: u32, order: ByteOrder) {
+    let number = match order {
+        ByteOrder::Big => number.to_be_bytes(),
+        ByteOrder::Little => number.to_le_bytes(),
+    };
+    octets[at..at + 4].copy_from_slice(&number);
+}

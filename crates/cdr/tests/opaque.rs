@@ -1,0 +1,505 @@
+//! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
+
+use deckwatch_cdr::dyn_any::DynAny;
+use deckwatch_cdr::limits::VALUE_ID_SIZE_MAX;
+use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
+use deckwatch_cdr::value::{Instance, Opaque, Value, read_value, write_value};
+use deckwatch_cdr::{
+    Any, ByteOrder, CharSet, Codec, DecodeFact, Divided, EncodeError, Parse, Reader, TypeCode,
+    Version, Write, Writer,
+};
+
+const CUSTOM: &str = "IDL:C:1.0";
+const POINT: &str = "IDL:Point:1.0";
+
+const ONE_ID: u32 = 0x7fff_ff02;
+const ID_LIST: u32 = 0x7fff_ff06;
+const CHUNKED: u32 = 8;
+
+fn valuetype(id: &str, modifier: ValueModifier, members: &[(&str, &TypeCode)]) -> TypeCode {
+    let members = members.iter().map(|(name, type_code)| ValueMember {
+        name,
+        type_code,
+        is_public: true,
+    });
+    TypeCode::value(id, "V", modifier, None, &members.collect::<Vec<_>>())
+}
+
+/// `custom valuetype C { public double d; };`
+fn custom() -> TypeCode {
+    valuetype(CUSTOM, ValueModifier::Custom, &[("d", &TypeCode::double())])
+}
+
+fn point() -> TypeCode {
+    valuetype(POINT, ValueModifier::None, &[("x", &TypeCode::long())])
+}
+
+fn structure(members: &[(&str, &TypeCode)]) -> TypeCode {
+    let members = members.iter();
+    let members = members.map(|(name, type_code)| Member { name, type_code });
+    TypeCode::structure("IDL:S:1.0", "S", &members.collect::<Vec<_>>())
+}
+
+fn interface() -> TypeCode {
+    TypeCode::abstract_interface("IDL:I:1.0", "I")
+}
+
+fn chunk(w: &mut Writer<'_>, content: impl FnOnce(&mut Writer<'_>)) {
+    w.write_u32(0).expect("room");
+    let start = w.position();
+    content(w);
+    w.patch_u32(start - 4, (w.position() - start) as u32);
+}
+
+/// A number, a double where it is aligned, and some text.
+fn a_chunk(w: &mut Writer<'_>) {
+    chunk(w, |w| {
+        w.write_u32(7).expect("room");
+        0.5_f64.write(w).expect("room");
+        "text".write(w).expect("room");
+    });
+}
+
+fn a_custom(w: &mut Writer<'_>) {
+    w.write_u32(ONE_ID | CHUNKED).expect("room");
+    CUSTOM.write(w).expect("room");
+    a_chunk(w);
+    w.write_u32(u32::MAX).expect("room");
+}
+
+fn octets(code: &TypeCode, order: ByteOrder, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets).with_order(order);
+    code.write(&mut w).expect("a TypeCode");
+    write(&mut w);
+    octets
+}
+
+fn parsed(octets: &[u8], order: ByteOrder) -> Result<Any, DecodeFact> {
+    let mut r = Reader::new(octets, order);
+    let any = Any::parse(&mut r).map_err(|error| error.fact)?;
+    r.finish().map_err(|error| error.fact)?;
+    Ok(any)
+}
+
+fn written(any: &Any, order: ByteOrder) -> Result<Vec<u8>, EncodeError> {
+    let mut octets = Vec::new();
+    any.write(&mut Writer::new(&mut octets).with_order(order))?;
+    Ok(octets)
+}
+
+/// The state of what is an instance with nothing but that.
+fn state_of(value: &Value) -> &Opaque {
+    match value {
+        Value::Valuetype(Some(instance)) => match &*instance.state {
+            [Value::Opaque(state)] => state,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn reads_as_it_was(state: &Opaque) {
+    let mut r = state.reader();
+    assert_eq!(r.read(&TypeCode::long()), Ok(Value::Long(7)));
+    assert_eq!(r.read(&TypeCode::double()), Ok(Value::Double(0.5)));
+    assert_eq!(r.clone_finish(), Err(DecodeFact::ChunkMalformed));
+    let text = r.read(&TypeCode::unbounded_string());
+    assert_eq!(text, Ok(Value::String("text".to_owned())));
+    assert_eq!(r.finish(), Ok(()));
+    assert!(r.read(&TypeCode::octet()).is_err());
+}
+
+trait FinishFact {
+    fn clone_finish(&self) -> Result<(), DecodeFact>;
+}
+
+impl FinishFact for deckwatch_cdr::value::StateReader<'_> {
+    fn clone_finish(&self) -> Result<(), DecodeFact> {
+        self.finish().map_err(|error| error.fact)
+    }
+}
+
+#[test]
+fn a_custom_value_passes_through_as_it_came_and_in_no_other_form() {
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let sent = octets(&custom(), order, a_custom);
+        let any = parsed(&sent, order).expect("an Any");
+        assert!(any.is_opaque() && any == any.clone());
+        assert_eq!(written(&any, order).as_deref(), Ok(&*sent));
+        let other = written(&any, order.opposite());
+        assert_eq!(other, Err(EncodeError::TypeUnsupported));
+        let value = any.to_dynamic().expect("a tree");
+        reads_as_it_was(state_of(&value));
+        let again = Any::from_dynamic(&custom(), &value).expect("a custom value");
+        assert!(again.is_opaque() && again == any);
+        assert_eq!(written(&again, order).as_deref(), Ok(&*sent));
+        let mut direct = Vec::new();
+        let mut w = Writer::new(&mut direct).with_order(order);
+        write_value(&custom(), &value, &mut w).expect("it can be written");
+        let mut r = Reader::new(&direct, order);
+        assert_eq!(read_value(&custom(), &mut r), Ok(value));
+    }
+    let in_codec = |codec, write: fn(&mut Writer<'_>)| {
+        let sent = octets(&custom(), ByteOrder::Big, write);
+        let any = parsed(&sent, ByteOrder::Big).expect("an Any");
+        let mut octets = Vec::new();
+        let w = Writer::new(&mut octets).with_order(ByteOrder::Big);
+        any.write(&mut w.with_codec(codec))
+    };
+    let older = Codec::DEFAULT.with_version(Version::V1_1);
+    let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    for codec in [older, utf8] {
+        let refused = in_codec(codec, a_custom);
+        assert_eq!(refused, Err(EncodeError::TypeUnsupported));
+    }
+    // Where nothing is beyond ASCII, no text is of one code set alone.
+    let plain = |w: &mut Writer<'_>| {
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        CUSTOM.write(w).expect("room");
+        chunk(w, |w| "text".write(w).expect("room"));
+        w.write_u32(u32::MAX).expect("room");
+    };
+    assert_eq!(in_codec(utf8, plain), Ok(()));
+}
+
+#[test]
+fn what_is_in_a_state_stays_aligned_wherever_the_value_goes() {
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        for before in 0..8 {
+            for after in 0..8 {
+                let code = custom();
+                let mut sent = vec![0; before];
+                let mut w = Writer::new(&mut sent).with_origin(0).with_order(order);
+                code.write(&mut w).expect("a TypeCode");
+                a_custom(&mut w);
+                let mut r = Reader::new(&sent, order).at_position(before);
+                let any = Any::parse(&mut r).expect("an Any");
+                let mut again = vec![0; after];
+                let mut w = Writer::new(&mut again).with_origin(0).with_order(order);
+                any.write(&mut w).expect("it can be written");
+                let mut r = Reader::new(&again, order).at_position(after);
+                let back = Any::parse(&mut r).expect("it can be read");
+                assert_eq!(r.finish(), Ok(()));
+                assert!(back == any);
+                reads_as_it_was(state_of(&back.to_dynamic().expect("a tree")));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_custom_value_within_one_in_chunks_has_the_level_of_its_place() {
+    let outer = valuetype(
+        "IDL:T:1.0",
+        ValueModifier::Truncatable,
+        &[("c", &custom()), ("x", &TypeCode::long())],
+    );
+    let order = ByteOrder::Big;
+    let sent = octets(&outer, order, |w| {
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        "IDL:T:1.0".write(w).expect("room");
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        CUSTOM.write(w).expect("room");
+        a_chunk(w);
+        // Two values within, the first with one of its own; the last ends with all.
+        for id in ["IDL:X:1.0", "IDL:Y:1.0"] {
+            w.write_u32(ONE_ID | CHUNKED).expect("room");
+            id.write(w).expect("room");
+            chunk(w, |w| w.write_u8(1).expect("room"));
+        }
+        w.write_u32(3_u32.wrapping_neg()).expect("room");
+        a_chunk(w);
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        "IDL:Z:1.0".write(w).expect("room");
+        chunk(w, |w| w.write_u8(2).expect("room"));
+        w.write_u32(2_u32.wrapping_neg()).expect("room");
+        chunk(w, |w| w.write_u32(99).expect("room"));
+        w.write_u32(u32::MAX).expect("room");
+    });
+    let any = parsed(&sent, order).expect("an Any");
+    assert_eq!(written(&any, order).as_deref(), Ok(&*sent));
+    let value = any.to_dynamic().expect("a tree");
+    let Value::Valuetype(Some(whole)) = &value else {
+        panic!("{value:?}");
+    };
+    assert_eq!(whole.state[1], Value::Long(99));
+    // On its own it is one level higher.
+    let alone = Any::from_dynamic(&custom(), &whole.state[0]).expect("a custom value");
+    let alone = written(&alone, order).expect("it can be written");
+    let alone = parsed(&alone, order).expect("it can be read");
+    assert_eq!(alone.to_dynamic().as_ref(), Ok(&whole.state[0]));
+    let again = Any::from_dynamic(&outer, &value).expect("it is of its type");
+    assert_eq!(written(&again, order).as_deref(), Ok(&*sent));
+}
+
+#[test]
+fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
+    let order = ByteOrder::Little;
+    let sent = octets(&interface(), order, |w| {
+        w.write_u8(0).expect("room");
+        w.write_u32(ID_LIST | CHUNKED).expect("room");
+        w.write_u32(2).expect("room");
+        "IDL:Derived:1.0".write(w).expect("room");
+        POINT.write(w).expect("room");
+        a_chunk(w);
+        w.write_u32(u32::MAX).expect("room");
+    });
+    let any = parsed(&sent, order).expect("an Any");
+    assert_eq!(written(&any, order).as_deref(), Ok(&*sent));
+    let value = any.to_dynamic().expect("a tree");
+    reads_as_it_was(state_of(&value));
+    assert!(state_of(&value).bases().eq([POINT]));
+    // Four octets further on the list has one more id.
+    let shifted = structure(&[("before", &TypeCode::long()), ("i", &interface())]);
+    for (number, before) in [(0, 0), (0, 4), (1, 8)] {
+        let parts = vec![Value::Long(number), value.clone()];
+        let whole = Any::from_dynamic(&shifted, &Value::Struct(parts)).expect("a struct");
+        let mut octets = vec![0; before];
+        let mut w = Writer::new(&mut octets).with_origin(0).with_order(order);
+        whole.write(&mut w).expect("it can be written");
+        let mut r = Reader::new(&octets, order).at_position(before);
+        let back = Any::parse(&mut r).expect("it can be read");
+        assert!(back == whole, "{before}");
+    }
+    // Where its base is known it is cut down to that.
+    let known = structure(&[("i", &interface()), ("p", &point())]);
+    let sent = octets(&known, order, |w| {
+        w.write_u8(0).expect("room");
+        w.write_u32(ID_LIST | CHUNKED).expect("room");
+        w.write_u32(2).expect("room");
+        "IDL:Derived:1.0".write(w).expect("room");
+        POINT.write(w).expect("room");
+        a_chunk(w);
+        w.write_u32(u32::MAX).expect("room");
+        w.write_u32(0).expect("room");
+    });
+    let any = parsed(&sent, order).expect("an Any");
+    assert!(any.is_truncated() && !any.is_opaque());
+    // Without chunks nobody knows where it ends.
+    let sent = octets(&interface(), order, |w| {
+        w.write_u8(0).expect("room");
+        w.write_u32(ONE_ID).expect("room");
+        POINT.write(w).expect("room");
+        w.write_u32(7).expect("room");
+    });
+    assert_eq!(parsed(&sent, order), Err(DecodeFact::TypeUnsupported));
+}
+
+#[test]
+fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
+    let place = valuetype(
+        "IDL:Place:1.0",
+        ValueModifier::Truncatable,
+        &[("name", &TypeCode::wstring(0)), ("p", &point())],
+    );
+    let a_point = Value::Valuetype(Some(Box::new(Instance {
+        type_id: POINT.to_owned(),
+        state: vec![Value::Long(3)],
+    })));
+    let a_place = Value::Valuetype(Some(Box::new(Instance {
+        type_id: "IDL:Place:1.0".to_owned(),
+        state: vec![Value::WString("wide".to_owned()), a_point.clone()],
+    })));
+    let numbers = TypeCode::sequence(&TypeCode::double(), 0);
+    let halves = Value::Elements(vec![Value::Double(0.5), Value::Double(1.5)]);
+    let inner = Any::from_dynamic(&place, &a_place).expect("a place");
+    let parts = [
+        (TypeCode::octet(), Value::Octet(1)),
+        (numbers, halves),
+        (place.clone(), a_place),
+        (point(), a_point),
+        (point(), Value::Valuetype(None)),
+        (TypeCode::any(), Value::Any(inner)),
+        (
+            TypeCode::unbounded_string(),
+            Value::String("täxt".to_owned()),
+        ),
+        (place, Value::Valuetype(None)),
+    ];
+    let state = Opaque::build(|w| {
+        let mut parts = parts.iter();
+        parts.try_for_each(|(code, value)| w.write(code, value))
+    });
+    let state = state.expect("a state");
+    let value = Value::Valuetype(Some(Box::new(Instance {
+        type_id: CUSTOM.to_owned(),
+        state: vec![Value::Opaque(Box::new(state))],
+    })));
+    let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
+    let mut octets = Vec::new();
+    let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
+    any.write(&mut Writer::new(&mut octets).with_codec(utf8))
+        .expect("it can be written");
+    let mut r = Reader::new(&octets, ByteOrder::NATIVE).with_codec(utf8);
+    let back = Any::parse(&mut r).expect("it can be read");
+    assert!(back == any);
+    let back = back.to_dynamic().expect("a tree");
+    let mut r = state_of(&back).reader();
+    for (code, value) in &parts {
+        assert_eq!(r.read(code).as_ref(), Ok(value));
+    }
+    assert_eq!(r.finish(), Ok(()));
+    // A state without anything in any form.
+    let empty = Opaque::build(|_| Ok(())).expect("a state");
+    assert_eq!(empty.reader().finish(), Ok(()));
+    let value = Value::Valuetype(Some(Box::new(Instance {
+        type_id: CUSTOM.to_owned(),
+        state: vec![Value::Opaque(Box::new(empty))],
+    })));
+    let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let octets = written(&any, order).expect("it can be written");
+        let back = parsed(&octets, order).expect("it can be read");
+        assert_eq!(
+            state_of(&back.to_dynamic().expect("a tree"))
+                .reader()
+                .finish(),
+            Ok(())
+        );
+    }
+    assert_eq!(
+        Any::from_dynamic(&point(), &value),
+        Err(EncodeError::TypeMismatch)
+    );
+}
+
+#[test]
+fn states_that_are_cut_off_or_lead_outside_are_refused() {
+    let order = ByteOrder::Big;
+    let both = structure(&[("p", &point()), ("c", &custom())]);
+    let with = |write: &dyn Fn(&mut Writer<'_>, usize, usize)| {
+        octets(&both, order, |w| {
+            w.write_u32(ONE_ID).expect("room");
+            let value = w.position() - 4;
+            let id = w.position();
+            POINT.write(w).expect("room");
+            w.write_u32(7).expect("room");
+            w.write_u32(ONE_ID | CHUNKED).expect("room");
+            CUSTOM.write(w).expect("room");
+            write(w, value, id);
+        })
+    };
+    let back_to = |target: usize, w: &mut Writer<'_>| {
+        w.write_u32(u32::MAX).expect("room");
+        let back = w.position() - target;
+        w.write_u32((back as u32).wrapping_neg()).expect("room");
+    };
+    let end = |w: &mut Writer<'_>| w.write_u32(u32::MAX).expect("room");
+    let whole = with(&|w, _, _| {
+        a_chunk(w);
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        POINT.write(w).expect("room");
+        a_chunk(w);
+        w.write_u32(2_u32.wrapping_neg()).expect("room");
+        a_chunk(w);
+        end(w);
+    });
+    assert!(parsed(&whole, order).is_ok());
+    for cut in 0..whole.len() {
+        assert!(parsed(&whole[..cut], order).is_err(), "{cut}");
+    }
+    let shared = with(&|w, value, _| {
+        chunk(w, |w| back_to(value, w));
+        end(w);
+    });
+    assert_eq!(parsed(&shared, order), Err(DecodeFact::TypeUnsupported));
+    let id_outside = with(&|w, _, id| {
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        back_to(id, w);
+        chunk(w, |w| w.write_u8(1).expect("room"));
+        end(w);
+    });
+    assert_eq!(parsed(&id_outside, order), Err(DecodeFact::TypeUnsupported));
+    let nowhere = with(&|w, value, _| {
+        chunk(w, |w| back_to(value + 4, w));
+        end(w);
+    });
+    // Numbers that lead to no value are numbers.
+    assert!(parsed(&nowhere, order).is_ok());
+    let no_chunks = with(&|w, _, _| w.write_u32(5).expect("room"));
+    assert!(parsed(&no_chunks, order).is_err());
+    for lie in [0x7fff_0000_u32, 0xffff_fff0, 0x7fff_ff04] {
+        let lying = with(&|w, _, _| w.write_u32(lie).expect("room"));
+        assert!(parsed(&lying, order).is_err(), "{lie:x}");
+    }
+}
+
+#[test]
+fn states_cost_no_more_than_their_octets() {
+    let order = ByteOrder::NATIVE;
+    // Values within values, however deep, take no stack.
+    let deep = octets(&custom(), order, |w| {
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        CUSTOM.write(w).expect("room");
+        for _ in 0..100_000 {
+            w.write_u32(0x7fff_ff00 | CHUNKED).expect("room");
+        }
+        w.write_u32(u32::MAX).expect("room");
+    });
+    let any = parsed(&deep, order).expect("an Any");
+    assert_eq!(written(&any, order).as_deref(), Ok(&*deep));
+    assert!(any.to_dynamic().is_ok() && DynAny::from_any(&any).is_ok());
+    // A long id that all share is kept once.
+    let id = format!("IDL:{}:1.0", "x".repeat(900));
+    let count = 10_000;
+    let many = |id: &str| {
+        octets(&TypeCode::sequence(&interface(), 0), order, |w| {
+            w.write_u32(count).expect("room");
+            let mut first = None;
+            for _ in 0..count {
+                w.write_u8(0).expect("room");
+                w.write_u32(ONE_ID | CHUNKED).expect("room");
+                if let Some(first) = first {
+                    w.write_u32(u32::MAX).expect("room");
+                    let back: usize = w.position() - first;
+                    w.write_u32((back as u32).wrapping_neg()).expect("room");
+                } else {
+                    first = Some(w.position());
+                    id.write(w).expect("room");
+                }
+                chunk(w, |w| w.write_u8(1).expect("room"));
+                w.write_u32(u32::MAX).expect("room");
+            }
+        })
+    };
+    let sent = many(&id);
+    let any = parsed(&sent, order).expect("an Any");
+    assert!(any.reader().remaining() < 2 * sent.len());
+    assert!(written(&any, order).expect("it can be written").len() < 2 * sent.len());
+    let longer = many(&"x".repeat(VALUE_ID_SIZE_MAX + 1));
+    assert_eq!(parsed(&longer, order), Err(DecodeFact::TypeUnsupported));
+}
+
+#[test]
+fn a_state_stands_in_one_fragment_of_giop_1_1() {
+    let codec = Codec::DEFAULT.with_version(Version::V1_1);
+    let order = ByteOrder::NATIVE;
+    let sent = octets(&custom(), order, a_custom);
+    let mut r = Reader::new(&sent, order).with_codec(codec);
+    let any = Any::parse(&mut r).expect("an Any");
+    let mut kinds = [0, 0];
+    for size in (32..160).step_by(8) {
+        let mut octets = vec![0; 12];
+        let mut w = Writer::new(&mut octets)
+            .with_origin(0)
+            .with_codec(codec)
+            .with_fragments(size);
+        match any.write(&mut w) {
+            Ok(()) => {
+                kinds[0] += 1;
+                let ends = (size..octets.len()).step_by(size - 12);
+                let ends: Vec<u32> = ends.map(|end| end as u32).collect();
+                let message = Divided::new(&octets, &ends);
+                let mut r = Reader::of_divided(&message, order, 12).with_codec(codec);
+                assert_eq!(Any::parse(&mut r), Ok(any.clone()), "{size}");
+            }
+            Err(error) => {
+                kinds[1] += 1;
+                assert_eq!(error, EncodeError::TypeUnsupported);
+            }
+        }
+    }
+    assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
+}

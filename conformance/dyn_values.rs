@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::typecode::{Kind, Member, ValueMember, ValueModifier};
-use deckwatch_cdr::value::{Instance, Opaque, Reference, Value};
+use deckwatch_cdr::value::{Instance, Opaque, Reference, Value, known_type, make_type_known};
 use deckwatch_cdr::{
     Any, ByteOrder, Char, DecodeFact, LongDouble, Parse, Reader, TypeCode, Write, Writer,
 };
@@ -423,6 +423,43 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     assert_eq!(of.abstract_base().as_ref(), Ok(&given));
     let written = of.to_any().expect("it can be written");
     assert_eq!(DynAny::from_any(&written), Ok(of));
+}
+
+#[test]
+fn a_value_of_a_type_that_was_made_known_is_taken_where_its_type_is_not_described() {
+    let base = value_code(
+        "Base",
+        ValueModifier::None,
+        None,
+        &[("x", &TypeCode::long())],
+    );
+    let members = [("y", &TypeCode::unbounded_string())];
+    let code = value_code("Known", ValueModifier::Truncatable, Some(&base), &members);
+    let state = vec![Value::Long(7), Value::String("y".to_owned())];
+    let given = instance("Known", state);
+    let mut of = made(&TypeCode::abstract_interface("IDL:I:1.0", "I"));
+    assert_eq!(of.insert_abstract(given.clone()), Err(MISMATCH));
+    assert!(make_type_known(&code));
+    assert_eq!(known_type("IDL:Known:1.0"), Some(&code));
+    assert_eq!(of.insert_abstract(given.clone()), Ok(()));
+    assert_eq!(of.abstract_base().as_ref(), Ok(&given));
+    let written = of.to_any().expect("it can be written");
+    assert_eq!(DynAny::from_any(&written), Ok(of));
+    // In place of its base it has all its members.
+    let mut of = made(&base);
+    let Value::Valuetype(instance) = given else {
+        unreachable!("it was just made");
+    };
+    assert_eq!(of.insert_val(instance.map(|instance| *instance)), Ok(()));
+    assert_eq!(of.component_count(), 2);
+    let written = of.to_any().expect("it can be written");
+    assert_eq!(DynAny::from_any(&written), Ok(of));
+    // One type of an id; only types whose values stand for others.
+    let other = value_code("Known", ValueModifier::None, None, &members);
+    assert!(!make_type_known(&other) && make_type_known(&code));
+    assert!(!make_type_known(&TypeCode::long()));
+    let nameless = TypeCode::value("", "V", ValueModifier::None, None, &[]);
+    assert!(!make_type_known(&nameless));
 }
 
 /// An Any in big-endian octets behind its TypeCode.

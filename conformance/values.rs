@@ -3,6 +3,10 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use deckwatch_cdr::TypeCode;
+use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::value::make_type_known;
+
 use common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
 use common::{ORDERS, Octets, Order, World, in_each_world};
 
@@ -156,6 +160,29 @@ fn a_state(o: &mut Octets) {
         o.u8(3);
     });
     o.u32(u32::MAX);
+}
+
+/// `valuetype Known : truncatable KnownBase { public string more; public KnownBase other; };`, and its base.
+fn known_types() -> (TypeCode, TypeCode) {
+    let member = |name, type_code| ValueMember {
+        name,
+        type_code,
+        is_public: true,
+    };
+    let made = |name: &str, modifier, base: Option<&TypeCode>, members: &[ValueMember<'_>]| {
+        TypeCode::value(&format!("IDL:{name}:1.0"), name, modifier, base, members)
+    };
+    let long = TypeCode::long();
+    let base = made(
+        "KnownBase",
+        ValueModifier::None,
+        None,
+        &[member("x", &long)],
+    );
+    let text = TypeCode::unbounded_string();
+    let members = [member("more", &text), member("other", &base)];
+    let known = made("Known", ValueModifier::Truncatable, Some(&base), &members);
+    (known, base)
 }
 
 /// What is sent comes back as it was in the byte order of the answer; in the other it is refused.
@@ -530,6 +557,47 @@ in_each_world! {
             o.u32(ONE_ID | CHUNKED).string("IDL:Unknown:1.0");
             a_state(o);
         });
+    }
+
+    fn a_value_of_a_type_that_was_made_known_stands_where_its_type_is_not_described(world) {
+        let (known, base) = known_types();
+        assert!(make_type_known(&known) && make_type_known(&base) && make_type_known(&known));
+        let value: Form = |o| {
+            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
+            o.u8(0).u32(ONE_ID).string("IDL:KnownBase:1.0").u32(7);
+        };
+        comes_back(world, "in place of an abstract interface", value, value);
+        comes_back(world, "in chunks", |o| {
+            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
+            o.u8(0).u32(ONE_ID | CHUNKED).string("IDL:KnownBase:1.0");
+            chunk(o, |o| { o.u32(7); });
+            o.u32(u32::MAX);
+        }, value);
+        // What is declared describes the base alone, and nothing is cut off.
+        let derived: Form = |o| {
+            complex(o, VALUE, |p| {
+                named(p, "KnownBase").u16(NONE).u32(NULL).u32(1);
+                p.string("x").u32(LONG).u16(1);
+            });
+            o.u32(ID_LIST | CHUNKED).u32(2).string("IDL:Known:1.0").align(4);
+            let id = o.octets.len();
+            o.string("IDL:KnownBase:1.0");
+            chunk(o, |o| { o.u32(7).string("more"); });
+            // A value of a type that the description around it lacks, too.
+            o.u32(ONE_ID | CHUNKED);
+            back_to(o, id);
+            chunk(o, |o| { o.u32(8); });
+            o.u32(u32::MAX);
+        };
+        comes_back(world, "in place of its base", derived, derived);
+        is_refused(world, "where another type is declared", |o| {
+            point(o);
+            o.u32(ONE_ID).string("IDL:KnownBase:1.0").u32(7);
+        }, &["NO_IMPLEMENT"]);
+        is_refused(world, "cut off", |o| {
+            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
+            o.u8(0).u32(ONE_ID).string("IDL:KnownBase:1.0");
+        }, &["MARSHAL"]);
     }
 
     fn values_of_types_that_are_not_known_are_refused(world) {

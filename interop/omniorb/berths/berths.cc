@@ -9,6 +9,13 @@ class PointValue : public virtual OBV_Deckwatch::Berths::Point, public virtual C
 class PlaceValue : public virtual OBV_Deckwatch::Berths::Place, public virtual CORBA::DefaultValueRefCountBase {};
 class PairValue : public virtual OBV_Deckwatch::Berths::Pair, public virtual CORBA::DefaultValueRefCountBase {};
 
+template <class Base>
+class Weighed : public virtual Base, public virtual CORBA::DefaultValueRefCountBase {
+    CORBA::Long mass() { return this->kilos(); }
+};
+class CrateValue : public virtual Weighed<OBV_Deckwatch::Berths::Crate> {};
+class ChestValue : public virtual Weighed<OBV_Deckwatch::Berths::Chest> {};
+
 template <class V>
 class Factory : public virtual CORBA::ValueFactoryBase {
     CORBA::ValueBase* create_for_unmarshal() { return new V; }
@@ -27,6 +34,7 @@ public:
         Place* place;
         Pair* pair;
         Label* label;
+        Cargo_ptr cargo;
         if (data >>= place) {
             if (place) change(place);
             result.inout() <<= place;
@@ -41,6 +49,13 @@ public:
                 label->_value((text + "!").c_str());
             }
             result.inout() <<= label;
+        } else if (data >>= cargo) {
+            CORBA::ValueBase* value = cargo->_to_value();
+            Crate* crate = Crate::_downcast(value);
+            crate->kilos(crate->kilos() + 1);
+            Chest* chest = Chest::_downcast(value);
+            if (chest) chest->mark((std::string(chest->mark()) + "!").c_str());
+            result.inout() <<= cargo;
         } else {
             throw CORBA::BAD_PARAM(1, CORBA::COMPLETED_NO);
         }
@@ -58,6 +73,17 @@ public:
         place->_remove_ref();
         return result._retn();
     }
+
+    CORBA::Any* sealed() {
+        CORBA::Any_var result = new CORBA::Any;
+        ChestValue* chest = new ChestValue;
+        chest->kilos(41);
+        chest->mark("berth");
+        Cargo_ptr cargo = chest;
+        result.inout() <<= cargo;
+        chest->_remove_ref();
+        return result._retn();
+    }
 };
 
 int main(int argc, char** argv) {
@@ -66,6 +92,8 @@ int main(int argc, char** argv) {
         orb->register_value_factory("IDL:Deckwatch/Berths/Point:1.0", new Factory<PointValue>);
         orb->register_value_factory("IDL:Deckwatch/Berths/Place:1.0", new Factory<PlaceValue>);
         orb->register_value_factory("IDL:Deckwatch/Berths/Pair:1.0", new Factory<PairValue>);
+        orb->register_value_factory("IDL:Deckwatch/Berths/Crate:1.0", new Factory<CrateValue>);
+        orb->register_value_factory("IDL:Deckwatch/Berths/Chest:1.0", new Factory<ChestValue>);
         CORBA::Object_var object = orb->resolve_initial_references("RootPOA");
         PortableServer::POA_var root = PortableServer::POA::_narrow(object);
         PortableServer::POAManager_var manager = root->the_POAManager();

@@ -197,10 +197,11 @@ impl Arena {
         members.map(|member| member.node).collect()
     }
 
-    /// Whether values of `actual` may stand where `formal` is declared.
-    pub(crate) fn takes(&self, formal: u32, actual: u32) -> bool {
+    /// Whether values of `actual`, a node of `other`, may stand where `formal` is declared.
+    pub(crate) fn takes(&self, formal: u32, other: &Self, actual: u32) -> bool {
+        let is_formal = |at: u32| std::ptr::eq(self, other) && at == formal;
         match self.node(formal) {
-            Node::Named { .. } => matches!(self.node(actual), Node::Value { .. }),
+            Node::Named { .. } => matches!(other.node(actual), Node::Value { .. }),
             // What an abstract base or ValueBase is inherited by is not in a TypeCode.
             Node::Value { modifier, id, .. }
                 if *modifier == ValueModifier::Abstract as i16 || **id == *VALUE_BASE_ID =>
@@ -208,12 +209,13 @@ impl Arena {
                 true
             }
             Node::Value { id, .. } => {
-                let chain = self.chain(actual);
-                let is_it =
-                    |at: &u32| *at == formal || (!id.is_empty() && self.node(*at).id() == Some(id));
+                let chain = other.chain(actual);
+                let is_it = |at: &u32| {
+                    is_formal(*at) || (!id.is_empty() && other.node(*at).id() == Some(id))
+                };
                 chain.iter().any(is_it)
             }
-            _ => formal == actual || self.node(actual).id() == self.node(formal).id(),
+            _ => is_formal(actual) || other.node(actual).id() == self.node(formal).id(),
         }
     }
 

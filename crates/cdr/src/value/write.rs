@@ -1,6 +1,6 @@
 //! Trees to octets.
 
-use super::{Value, is_octets};
+use super::{Described, Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
 use crate::walk::values::{FIRST_TAG, NULL_TAG, ONE_ID, has_state};
@@ -212,10 +212,10 @@ fn write_instance(
     let Some(instance) = value else {
         return w.write_u32(NULL_TAG);
     };
-    let actual = arena.find_value(formal, &instance.type_id);
+    let actual = Described::find(arena, formal, &instance.type_id);
     if let [Value::Opaque(state)] = &*instance.state {
         let fits = match actual {
-            Some(actual) => arena.takes(formal, actual) && !has_state(arena.node(actual)),
+            Some(actual) => !has_state(actual.arena.node(actual.node)),
             None => !has_state(arena.node(formal)),
         };
         if !fits {
@@ -224,14 +224,13 @@ fn write_instance(
         state.write(&instance.type_id, 1, &mut HashMap::new(), w)?;
         return w.write_u32(1_u32.wrapping_neg());
     }
-    let actual = actual.filter(|actual| arena.takes(formal, *actual));
-    let actual = actual.ok_or(EncodeError::TypeMismatch)?;
-    if !has_state(arena.node(actual)) {
+    let Described { arena, node } = actual.ok_or(EncodeError::TypeMismatch)?;
+    if !has_state(arena.node(node)) {
         return Err(EncodeError::TypeUnsupported);
     }
     w.write_u32(FIRST_TAG | ONE_ID)?;
     instance.type_id.write(w)?;
-    let parts = arena.parts(actual);
+    let parts = arena.parts(node);
     if parts.len() != instance.state.len() {
         return Err(EncodeError::TypeMismatch);
     }

@@ -1,6 +1,7 @@
 //! Where the parts of a walked value go: nowhere, or into a writer.
 
-use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
+use crate::typecode::{Kind, Node, ValueModifier, write::write_discriminator};
+use crate::value::Described;
 use crate::walk::opaque::Opaque;
 use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, write_indirection};
 use crate::{EncodeError, Reader, Write, Writer};
@@ -15,7 +16,7 @@ pub(super) trait Sink {
     /// A union's discriminator.
     fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError>;
     /// A value of a value type begins; where it does is what [`Sink::again`] is told.
-    fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError>;
+    fn begin(&mut self, actual: Described<'_>) -> Result<usize, EncodeError>;
     /// The value that began last ends.
     fn end(&mut self) -> Result<(), EncodeError>;
     /// The value that began there, once more.
@@ -40,7 +41,7 @@ impl Sink for Nowhere {
     fn discriminator(&mut self, _: Kind, _: i64) -> Result<(), EncodeError> {
         Ok(())
     }
-    fn begin(&mut self, _: &Arena, _: u32) -> Result<usize, EncodeError> {
+    fn begin(&mut self, _: Described<'_>) -> Result<usize, EncodeError> {
         Ok(0)
     }
     fn end(&mut self) -> Result<(), EncodeError> {
@@ -76,7 +77,7 @@ pub(super) struct Around {
     /// Values that may be read as their base come in chunks, as they travel; else none does, as they are kept.
     is_chunking: bool,
     /// Where the repository id of a type stands that was written.
-    ids: HashMap<u32, usize>,
+    ids: HashMap<(usize, u32), usize>,
     /// The same of types that are not known by more than their ids.
     opaque_ids: HashMap<Box<str>, usize>,
 }
@@ -176,7 +177,8 @@ impl Sink for Output<'_, '_> {
         write_discriminator(kind, number, self.w)
     }
 
-    fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
+    fn begin(&mut self, actual: Described<'_>) -> Result<usize, EncodeError> {
+        let Described { arena, node } = actual;
         self.close();
         let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
         let in_chunks =
@@ -197,13 +199,14 @@ impl Sink for Output<'_, '_> {
             self.w.write_count(count)?;
         }
         for index in types().take(count) {
-            if let Some(there) = self.around.ids.get(&index) {
+            let key = Described { arena, node: index }.key();
+            if let Some(there) = self.around.ids.get(&key) {
                 write_indirection(*there, self.w)?;
                 continue;
             }
             let id = arena.node(index).id().unwrap_or_default();
             self.w.align(4)?;
-            self.around.ids.insert(index, self.w.position());
+            self.around.ids.insert(key, self.w.position());
             id.write(self.w)?;
         }
         Ok(start)

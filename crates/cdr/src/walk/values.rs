@@ -6,6 +6,7 @@ use super::{Fault, Walk};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Node, VALUE_BASE_ID, ValueModifier};
+use crate::value::Described;
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::collections::HashMap;
 
@@ -25,13 +26,13 @@ pub(crate) const ID_LIST: u32 = 6;
 /// The state comes in chunks.
 pub(crate) const CHUNKED: u32 = 8;
 
-/// The types of one TypeCode, and the values that came so far: an indirection stays within its `any`.
+/// The types that are described where the walk is, and the values that came so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
     /// Where each value began, where it was written, and its type where that is known; ascending.
-    seen: Vec<(usize, usize, Option<u32>)>,
+    seen: Vec<(usize, usize, Option<Described<'t>>)>,
     /// What a list of ids that indirections lead to has told of a declared type; it is not searched again for each of them.
-    resolved: HashMap<(u32, usize), Actual>,
+    resolved: HashMap<((usize, u32), usize), Actual<'t>>,
 }
 
 impl<'t> Scope<'t> {
@@ -43,14 +44,8 @@ impl<'t> Scope<'t> {
         }
     }
 
-    /// The type of this id that values declared as `formal` may have.
-    fn find(&self, formal: u32, id: &str) -> Option<u32> {
-        let found = self.arena.find_value(formal, id)?;
-        self.arena.takes(formal, found).then_some(found)
-    }
-
-    /// Whether a value began there.
-    fn has_seen(&self, there: usize) -> Option<(usize, Option<u32>)> {
+    /// Where the value that began there was written, and its type.
+    fn seen_at(&self, there: usize) -> Option<(usize, Option<Described<'t>>)> {
         let index = self.seen.binary_search_by_key(&there, |seen| seen.0).ok()?;
         let (_, written, node) = self.seen[index];
         Some((written, node))
@@ -59,11 +54,11 @@ impl<'t> Scope<'t> {
 
 /// What a value turns out to be of.
 #[derive(Clone, Copy)]
-enum Actual {
+enum Actual<'t> {
     /// This type, and whether that is a base of the value's own.
-    Known(u32, bool),
+    Known(Described<'t>, bool),
     /// A custom type, or one that is not known, which may stand where no state is declared.
-    Opaque(Option<u32>),
+    Opaque(Option<Described<'t>>),
 }
 
 /// Whether values of it can be read: what is abstract has none, and what is custom is known to its own code alone.
@@ -243,14 +238,18 @@ impl<'a> Header<'a> {
     }
 
     /// The value's type: the first that is known and may stand where `formal` is declared.
-    fn resolve(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
+    fn resolve<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
         let (count, mut there) = self.ids;
         let arena = scope.arena;
+        let declared = Described {
+            arena,
+            node: formal,
+        };
         let stateless = !has_state(arena.node(formal));
         if count == 0 && !stateless {
-            return Ok(Actual::Known(formal, false));
+            return Ok(Actual::Known(declared, false));
         }
-        let place = (formal, there.position());
+        let place = (declared.key(), there.position());
         if self.is_elsewhere
             && let Some(known) = scope.resolved.get(&place)
         {
@@ -258,22 +257,23 @@ impl<'a> Header<'a> {
         }
         let is_opaque = stateless && (count > 0 || is_custom(arena.node(formal)));
         let mut actual = is_opaque.then(|| {
-            let own = (count == 0).then_some(formal);
+            let own = (count == 0).then_some(declared);
             Actual::Opaque(own)
         });
         for index in 0..count {
             let id = id_text(&mut there)?;
             let id = id.get(..VALUE_ID_SIZE_MAX).map_or(id, |_| b"");
             let id = decode_text(&there, id).unwrap_or_default();
-            let Some(found) = scope.find(formal, &id) else {
+            let Some(found) = Described::find(arena, formal, &id) else {
                 continue;
             };
-            if has_state(arena.node(found)) {
+            let node = found.arena.node(found.node);
+            if has_state(node) {
                 actual = Some(Actual::Known(found, index > 0));
                 break;
             }
             // A custom value is read as no other.
-            if index == 0 && is_custom(arena.node(found)) {
+            if index == 0 && is_custom(node) {
                 actual = Some(Actual::Opaque(Some(found)));
                 break;
             }
@@ -385,14 +385,14 @@ impl<S: Sink> Walk<S> {
                 let target = from as i64 + i64::from(i32::parse(r)?);
                 self.settle(is_inside, r)?;
                 let known = usize::try_from(target).ok();
-                let known = known.and_then(|target| scope.has_seen(target));
+                let known = known.and_then(|target| scope.seen_at(target));
                 let arena = scope.arena;
-                let fits = |node: Option<u32>| match node {
-                    Some(node) => arena.takes(formal, node),
+                let fits = |actual: Option<Described<'_>>| match actual {
+                    Some(actual) => arena.takes(formal, actual.arena, actual.node),
                     None => !has_state(arena.node(formal)),
                 };
                 let astray = DecodeError::new(DecodeFact::ValueAstray, from);
-                let (there, _) = known.filter(|(_, node)| fits(*node)).ok_or(astray)?;
+                let (there, _) = known.filter(|(_, actual)| fits(*actual)).ok_or(astray)?;
                 self.met.values = true;
                 Ok(self.sink.again(there)?)
             }
@@ -400,10 +400,10 @@ impl<S: Sink> Walk<S> {
                 let header = Header::read(tag, r)?;
                 let actual = header.resolve(scope, formal)?;
                 let in_chunks = tag & CHUNKED != 0;
-                let (node, is_base) = match actual {
-                    Actual::Known(node, is_base) => (node, is_base),
-                    Actual::Opaque(node) if in_chunks => {
-                        return self.opaque(scope, (formal, node), (start, &header), r);
+                let (actual, is_base) = match actual {
+                    Actual::Known(actual, is_base) => (actual, is_base),
+                    Actual::Opaque(actual) if in_chunks => {
+                        return self.opaque(scope, (formal, actual), (start, &header), r);
                     }
                     Actual::Opaque(_) => return Err(r.error(DecodeFact::TypeUnsupported).into()),
                 };
@@ -412,13 +412,13 @@ impl<S: Sink> Walk<S> {
                 }
                 self.met.values = true;
                 self.met.cut |= is_base;
-                let there = self.sink.begin(scope.arena, node)?;
-                scope.seen.push((start, there, Some(node)));
+                let there = self.sink.begin(actual)?;
+                scope.seen.push((start, there, Some(actual)));
                 if in_chunks {
                     self.chunks.level += 1;
                     self.chunks.none_at(r);
                 }
-                self.state(scope, node, r)?;
+                self.state(scope, actual, r)?;
                 if in_chunks {
                     self.chunks.finish(r, is_base)?;
                     self.chunks.level -= 1;
@@ -431,20 +431,20 @@ impl<S: Sink> Walk<S> {
     }
 
     /// A value of a custom type, or of one that is not known, which begins at `start`.
-    fn opaque(
+    fn opaque<'t>(
         &mut self,
-        scope: &mut Scope<'_>,
-        (formal, node): (u32, Option<u32>),
+        scope: &mut Scope<'t>,
+        (formal, actual): (u32, Option<Described<'t>>),
         (start, header): (usize, &Header<'_>),
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
         let formal_id = scope.arena.node(formal).id().unwrap_or_default();
-        let is_value = |there| there == start || scope.has_seen(there).is_some();
+        let is_value = |there| there == start || scope.seen_at(there).is_some();
         let (id, state) = Opaque::read(header, formal_id, &mut self.chunks, r, is_value)?;
         self.met.values = true;
         self.met.opaque = true;
         let there = self.sink.opaque(&id, &state)?;
-        scope.seen.push((start, there, node));
+        scope.seen.push((start, there, actual));
         Ok(())
     }
 
@@ -457,8 +457,16 @@ impl<S: Sink> Walk<S> {
         Ok(())
     }
 
-    fn state(&mut self, scope: &mut Scope<'_>, node: u32, r: &mut Reader<'_>) -> Result<(), Fault> {
-        let mut parts = scope.arena.parts(node).into_iter();
-        parts.try_for_each(|part| self.value(scope, part, r))
+    fn state<'t>(
+        &mut self,
+        scope: &mut Scope<'t>,
+        actual: Described<'t>,
+        r: &mut Reader<'_>,
+    ) -> Result<(), Fault> {
+        let declared = std::mem::replace(&mut scope.arena, actual.arena);
+        let mut parts = actual.arena.parts(actual.node).into_iter();
+        let outcome = parts.try_for_each(|part| self.value(scope, part, r));
+        scope.arena = declared;
+        outcome
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::{Instance, Value};
+use deckwatch_cdr::value::{Instance, Value, known_type};
 use deckwatch_cdr::{TypeCode, fixed_text};
 
 use super::Notation;
@@ -270,6 +270,7 @@ fn valuetype(
     instance: &Instance,
 ) -> Result<Printed, String> {
     let own = plain.find_value(&instance.type_id);
+    let own = own.or_else(|| known_type(&instance.type_id).cloned());
     let own = own.ok_or_else(|| mismatch(plain))?;
     let mut members = vec![("valuetype".to_owned(), Printed::quoted(&instance.type_id))];
     for ((name, member), part) in own.state().iter().zip(&instance.state) {

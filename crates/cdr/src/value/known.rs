@@ -1,0 +1,121 @@
+//! Value types that the program makes known: what register_value_factory is where a value is a tree (CORBA 3.3 part 1, clause 8.2.5.2).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::TypeCode;
+use crate::limits::KNOWN_TYPES_MAX;
+use crate::typecode::{Arena, Kind};
+
+/// Found without a lock, whatever thread asks: types come and never go.
+static KNOWN: [OnceLock<Box<Entry>>; 256] = [const { OnceLock::new() }; 256];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+struct Entry {
+    type_code: TypeCode,
+    next: OnceLock<Box<Self>>,
+}
+
+impl Entry {
+    fn id(&self) -> &str {
+        self.type_code.id().unwrap_or_default()
+    }
+}
+
+/// Makes a value type or boxed value known to this process by its repository id: its values are then read where the TypeCode that came with
+/// them does not describe it, as in place of an abstract interface, and where it is derived from what is declared. It stays known.
+///
+/// Whether it is known now: it is not where it is of another kind or has no id, where a type that is not equal is known by that id, and
+/// where [`KNOWN_TYPES_MAX`] are.
+pub fn make_type_known(type_code: &TypeCode) -> bool {
+    let type_code = type_code.unaliased();
+    let is_value = matches!(type_code.kind(), Kind::Value | Kind::Event | Kind::ValueBox);
+    let id = type_code.id().unwrap_or_default().to_owned();
+    if !is_value || id.is_empty() {
+        return false;
+    }
+    let mut place = place_of(&id);
+    let mut entry = None;
+    loop {
+        if let Some(there) = place.get() {
+            if there.id() == id {
+                return there.type_code == type_code;
+            }
+            place = &there.next;
+            continue;
+        }
+        if entry.is_none() && COUNT.fetch_add(1, Ordering::Relaxed) >= KNOWN_TYPES_MAX {
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        let made = entry.take().unwrap_or_else(|| {
+            Box::new(Entry {
+                type_code: type_code.clone(),
+                next: OnceLock::new(),
+            })
+        });
+        match place.set(made) {
+            Ok(()) => return true,
+            // Another thread was first, with this type or another.
+            Err(made) => entry = Some(made),
+        }
+    }
+}
+
+/// The value type of this repository id that was made known.
+#[must_use]
+pub fn known_type(id: &str) -> Option<&'static TypeCode> {
+    let mut place = place_of(id);
+    while let Some(there) = place.get() {
+        if there.id() == id {
+            return Some(&there.type_code);
+        }
+        place = &there.next;
+    }
+    None
+}
+
+fn place_of(id: &str) -> &'static OnceLock<Box<Entry>> {
+    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, octet| {
+        (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
+    });
+    &KNOWN[(hash ^ (hash >> 16)) as usize & 255]
+}
+
+/// A value type, and the description it is part of.
+#[derive(Clone, Copy)]
+pub(crate) struct Described<'t> {
+    pub(crate) arena: &'t Arena,
+    pub(crate) node: u32,
+}
+
+impl<'t> Described<'t> {
+    /// The type of this id that a value declared as `formal` may have: of the same TypeCode, else one that was made known.
+    pub(crate) fn find(arena: &'t Arena, formal: u32, id: &str) -> Option<Self> {
+        let formal = Self {
+            arena,
+            node: formal,
+        };
+        let actual = match arena.find_value(formal.node, id) {
+            Some(node) => Self { arena, node },
+            None => {
+                let known = known_type(id)?;
+                Self {
+                    arena: known.arena(),
+                    node: known.root(),
+                }
+            }
+        };
+        formal.takes(actual).then_some(actual)
+    }
+
+    /// Whether values of `actual` may stand where this is declared.
+    pub(crate) fn takes(self, actual: Self) -> bool {
+        self.arena.takes(self.node, actual.arena, actual.node)
+    }
+
+    /// What tells it from others.
+    pub(crate) fn key(self) -> (usize, u32) {
+        (std::ptr::from_ref(self.arena).addr(), self.node)
+    }
+}

@@ -13,5 +13,6 @@ fn main() {
         .file(format!("{idl}/deckwatch/odd_names.idl"))
         .file(format!("{idl}/deckwatch/types.idl"))
         .file(format!("{idl}/deckwatch/omniorb_examples.idl"))
+        .file(format!("{idl}/deckwatch/witness.idl"))
         .compile();
 }

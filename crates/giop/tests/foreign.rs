@@ -1,8 +1,15 @@
 //! Octets and tools that are not ours: transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and 1.2 (its messages above 8 KiB
-//! come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9 with the interface of `interop/types.rs`, in the order of Java.
+//! come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9 with the interface of `interop/types.rs`, in the order of Java;
+//! references and transcripts of TAO 2.2.2 with real-time CORBA loaded, of the programs of `interop/lanes.rs`.
 
 use deckwatch_cdr::{Parse, Reader, Write, Writer};
-use deckwatch_giop::ior::{IiopProfile, alternate_address, code_sets::CodeSetInfo};
+use deckwatch_giop::ior::policies::{
+    BandValue, PolicyValue, PriorityModelValue, ProtocolValue, parse_policies, policies_component,
+    policy_type,
+};
+use deckwatch_giop::ior::{
+    IiopProfile, LaneEndpoint, alternate_address, code_sets::CodeSetInfo, component_tag,
+};
 use deckwatch_giop::*;
 use deckwatch_testkit as testkit;
 use std::process::Command;
@@ -107,17 +114,11 @@ fn recorded_requests_are_read_and_formed_again_alike() {
                     (version, Response::Outcome)
                 );
                 assert_eq!(request.target.object_key(), Ok(&b"NameService"[..]));
-                // omniORB leaves what stood there before in padding and reserved octets; we write zeros.
                 let again = formed_again(
                     &request,
                     Header::parse(message.first_chunk().unwrap()).unwrap().order,
                 );
-                let mut pairs = again.iter().zip(message);
-                assert!(
-                    again.len() == message.len()
-                        && pairs.all(|(ours, theirs)| *ours == 0 || ours == theirs),
-                    "{text} {call}"
-                );
+                assert!(alike_but_for_padding(&again, message), "{text} {call}");
             }
         }
     }
@@ -324,4 +325,165 @@ fn jacorbs_replies_give_results_and_exceptions() {
         let refusal = (SystemExceptionKind::NoPermission, 7, Completion::Yes);
         assert_eq!(failed, [refusal], "{text}");
     }
+}
+
+/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before, we write zeros.
+fn alike_but_for_padding(ours: &[u8], theirs: &[u8]) -> bool {
+    let mut pairs = ours.iter().zip(theirs);
+    ours.len() == theirs.len() && pairs.all(|(ours, theirs)| *ours == 0 || ours == theirs)
+}
+
+/// The profile of a reference that a real-time server of TAO made.
+fn profile_of_tao(name: &str) -> IiopProfile {
+    let path = format!("{}/tests/data/tao-{name}.ior", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let ior: Ior = text.trim().parse().unwrap();
+    assert_eq!(ior.type_id, "IDL:Deckwatch/Witness:1.0");
+    assert!(ior.explain().contains("made by TAO"));
+    ior.iiop_profiles().next().unwrap().unwrap()
+}
+
+#[test]
+fn lanes_that_tao_tells_are_read_and_written_again() {
+    let port_of_second = [("lanes", 38_171), ("bands", 35_343)];
+    for (name, priorities) in [
+        ("lanes", &[5, 90][..]),
+        ("bands", &[10, 60]),
+        // Where the lane is no matter of the caller's TAO tells its endpoint, and no priority of it.
+        ("declared", &[-1]),
+        ("pool", &[-1]),
+    ] {
+        let profile = profile_of_tao(name);
+        let component = profile.component(component_tag::TAO_ENDPOINTS).unwrap();
+        let lanes = LaneEndpoint::list_from_octets(component).unwrap();
+        let told: Vec<i16> = lanes.iter().map(|lane| lane.priority).collect();
+        assert_eq!(told, priorities, "{name}");
+        assert_eq!(
+            (&lanes[0].host, lanes[0].port),
+            (&profile.host, profile.port)
+        );
+        if let Some(second) = lanes.get(1) {
+            assert!(port_of_second.contains(&(name, second.port)));
+        }
+        if cfg!(target_endian = "little") {
+            let again = LaneEndpoint::list_to_component(&lanes).unwrap();
+            assert!(alike_but_for_padding(&again.data, component), "{name}");
+        }
+    }
+}
+
+#[test]
+fn policies_that_tao_tells_are_read_and_written_again() {
+    let model = |model, server_priority| PriorityModelValue {
+        model,
+        server_priority,
+    };
+    let band = |low, high| BandValue { low, high };
+    let bands = [band(0, 49), band(50, i16::MAX)];
+    let protocols = [ProtocolValue::Tcp {
+        buffers: [65_535, 65_535],
+        keep_alive: false,
+        dont_route: false,
+        no_delay: true,
+    }];
+    for (name, expected) in [
+        ("lanes", vec![model(0, 5).to_policy()]),
+        ("declared", vec![model(1, 90).to_policy()]),
+        ("pool", vec![model(0, 7).to_policy()]),
+        (
+            "bands",
+            vec![
+                ProtocolValue::list_to_policy(&protocols),
+                BandValue::list_to_policy(&bands),
+                model(0, 10).to_policy(),
+            ],
+        ),
+    ] {
+        let expected: Vec<PolicyValue> = expected.into_iter().map(Result::unwrap).collect();
+        let profile = profile_of_tao(name);
+        let component = profile.component(component_tag::POLICIES).unwrap();
+        let policies = parse_policies(component).unwrap();
+        let numbers = |list: &[PolicyValue]| -> Vec<u32> {
+            list.iter().map(|policy| policy.policy_type).collect()
+        };
+        assert_eq!(numbers(&policies), numbers(&expected), "{name}");
+        for policy in &policies {
+            let value = &policy.value;
+            match policy.policy_type {
+                policy_type::PRIORITY_MODEL => {
+                    let read = PriorityModelValue::from_octets(value).unwrap().to_policy();
+                    assert!(expected.contains(&read.unwrap()), "{name}");
+                }
+                policy_type::PRIORITY_BANDED_CONNECTION => {
+                    assert_eq!(
+                        BandValue::list_from_octets(value).as_deref(),
+                        Ok(&bands[..])
+                    );
+                }
+                _ => {
+                    let read = ProtocolValue::list_from_octets(value);
+                    assert_eq!(read.as_deref(), Ok(&protocols[..]));
+                }
+            }
+        }
+        if cfg!(target_endian = "little") {
+            let again = policies_component(&expected).unwrap();
+            assert!(alike_but_for_padding(&again.data, component), "{name}");
+        }
+    }
+}
+
+#[test]
+fn priorities_that_taos_requests_say_are_read_whatever_its_padding_holds() {
+    let (messages, _) = recorded("tao-lanes.client");
+    let mut said = Vec::new();
+    let mut padding = 0;
+    for message in &messages {
+        let Ok(Message::Request(request)) = Message::parse(message) else {
+            panic!("a request")
+        };
+        assert_eq!(request.operation, b"served_at");
+        let context = request.contexts.find(context_id::RT_CORBA_PRIORITY);
+        let context = context.expect("the object has the priorities of its callers");
+        said.push(parse_priority_context(context).unwrap());
+        padding |= context[1];
+        let again = formed_again(&request, ByteOrder::Little);
+        // TAO aligns the end of a header that no arguments follow; behind the size in its first twelve octets the rest is ours.
+        assert_eq!(message.len(), again.len().next_multiple_of(8));
+        let (ours, theirs) = (&again[HEADER_SIZE..], &message[HEADER_SIZE..again.len()]);
+        assert!(alike_but_for_padding(ours, theirs), "{request:?}");
+    }
+    // A connection to each lane, and two calls by each.
+    assert_eq!(said, [5, 5, 90, 90]);
+    assert_ne!(padding, 0, "else this shows nothing");
+}
+
+#[test]
+fn taos_replies_say_the_priority_again_and_what_it_does_not_know_is_bad_operation() {
+    let (messages, _) = recorded("tao-pool.server");
+    let mut said = Vec::new();
+    for message in &messages {
+        let Ok(Message::Reply(mut reply)) = Message::parse(message) else {
+            panic!("a reply")
+        };
+        assert_eq!(reply.status, ReplyStatus::NoException);
+        let context = reply.contexts.find(context_id::RT_CORBA_PRIORITY);
+        let context = context.map(|data| parse_priority_context(data).unwrap());
+        said.push((context, i16::parse(&mut reply.body).unwrap()));
+    }
+    // The last caller had no priority: the one of the server's policy counts.
+    let expected = [
+        (Some(0), 0),
+        (Some(77), 77),
+        (Some(32_767), 32_767),
+        (None, 7),
+    ];
+    assert_eq!(said, expected);
+    let (messages, _) = recorded("tao-bands.server");
+    let Ok(Message::Reply(mut unknown)) = Message::parse(&messages[0]) else {
+        panic!("the answer to _bind_priority_band")
+    };
+    assert_eq!(unknown.status, ReplyStatus::SystemException);
+    let exception = SystemException::parse(&mut unknown.body).unwrap();
+    assert_eq!(exception.kind, SystemExceptionKind::BadOperation);
 }

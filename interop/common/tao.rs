@@ -1,0 +1,124 @@
+//! A TAO that this machine has at `TAO_ROOT` and `ACE_ROOT`, and C++ programs of ours built with its stubs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{built_once, root, run};
+
+/// Where TAO is, and how programs are built with it.
+pub(crate) struct Tao {
+    ace: PathBuf,
+    tao: PathBuf,
+}
+
+/// The libraries of a program with real-time CORBA, beside those of every ORB.
+const REAL_TIME: [&str; 6] = [
+    "TAO_RTPortableServer",
+    "TAO_RTCORBA",
+    "TAO_PI",
+    "TAO_CodecFactory",
+    "TAO_PortableServer",
+    "TAO_AnyTypeCode",
+];
+/// Those of one without.
+const PLAIN: [&str; 2] = ["TAO_PortableServer", "TAO_AnyTypeCode"];
+
+impl Tao {
+    /// The one of this machine, or a counted skip.
+    pub(crate) fn find() -> Option<Self> {
+        let Some(tao) = std::env::var_os("TAO_ROOT").map(PathBuf::from) else {
+            deckwatch_testkit::skip("tao", "TAO_ROOT does not tell where one is");
+            return None;
+        };
+        let ace = std::env::var_os("ACE_ROOT").map(PathBuf::from);
+        // Where it is built it stands within ACE.
+        let found = Self {
+            ace: ace.unwrap_or_else(|| tao.join("..")),
+            tao,
+        };
+        let compiler = found.idl_compiler();
+        if !compiler.is_file() {
+            deckwatch_testkit::skip("tao", &format!("there is no {}", compiler.display()));
+            return None;
+        }
+        deckwatch_testkit::program("g++")?;
+        Some(found)
+    }
+
+    fn idl_compiler(&self) -> PathBuf {
+        self.ace.join("bin/tao_idl")
+    }
+
+    fn libraries(&self) -> PathBuf {
+        self.ace.join("lib")
+    }
+
+    /// A program that has real-time CORBA loaded, with the stubs of an IDL file.
+    pub(crate) fn real_time_program(&self, source: &str, idl_file: &str) -> PathBuf {
+        self.program(source, idl_file, &REAL_TIME)
+    }
+
+    /// A program that knows nothing of real time. What is written for omniORB names its stubs `NAME.hh`; here they have that name too.
+    pub(crate) fn plain_program(&self, source: &str, idl_file: &str) -> PathBuf {
+        self.program(source, idl_file, &PLAIN)
+    }
+
+    fn program(&self, source: &str, idl_file: &str, libraries: &[&str]) -> PathBuf {
+        let source = root().join("interop").join(source);
+        let idl = root().join("idl").join(idl_file);
+        let stem = source.file_stem().expect("a source has a name");
+        let name = format!("tao-{}-{}", stem.display(), libraries.len());
+        let inputs = [source.clone(), idl.clone(), self.idl_compiler()];
+        let built = built_once(&name, &inputs, |folder| {
+            self.build(&source, &idl, libraries, folder);
+            Ok(())
+        });
+        let built = built.expect("what cannot be built has failed the test");
+        built.join("program")
+    }
+
+    fn build(&self, source: &Path, idl: &Path, libraries: &[&str], folder: &Path) {
+        run(Command::new(self.idl_compiler())
+            .env("ACE_ROOT", &self.ace)
+            .env("LD_LIBRARY_PATH", self.libraries())
+            // Bounded strings within structs are no error.
+            .args(["-as", "-o"])
+            .arg(folder)
+            .arg(idl));
+        let stubs = idl
+            .file_stem()
+            .expect("an IDL file has a name")
+            .display()
+            .to_string();
+        std::fs::write(
+            folder.join(format!("{stubs}.hh")),
+            format!("#include \"{stubs}S.h\"\n"),
+        )
+        .expect("the folder takes files");
+        let libraries = libraries.iter().chain(&["TAO", "ACE"]);
+        run(Command::new("g++")
+            // Headers of TAO 2 are older than the compilers they meet.
+            .args(["-fpermissive", "-O0", "-w", "-pthread"])
+            .arg("-o")
+            .arg(folder.join("program"))
+            .args([Path::new("-I"), folder, Path::new("-I"), &self.ace])
+            .args([Path::new("-I"), &self.tao])
+            .arg(source)
+            .arg(folder.join(format!("{stubs}C.cpp")))
+            .arg(folder.join(format!("{stubs}S.cpp")))
+            .arg("-L")
+            .arg(self.libraries())
+            .arg(format!("-Wl,-rpath,{}", self.libraries().display()))
+            .args(libraries.map(|library| format!("-l{library}"))));
+    }
+}
+
+/// A program whose real-time threads are in the time-sharing class, so that every host permits their priorities.
+pub(crate) fn real_time(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args([
+        "-ORBSvcConfDirective",
+        "static RT_ORB_Loader \"-ORBPriorityMapping linear -ORBSchedPolicy SCHED_OTHER\"",
+    ]);
+    command
+}

@@ -13,6 +13,7 @@
 
 #[path = "../../crates/orb/tests/support/around.rs"]
 pub(crate) mod around;
+pub(crate) mod both;
 pub(crate) mod distributable;
 pub(crate) mod interceptor;
 pub(crate) mod ior;

@@ -1,0 +1,229 @@
+//! Both ends of connections that both sides ask over.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
+use deckwatch_orb::{
+    BidirectionalPolicyValue, Deliver, ObjectRef, Orb, OrbBuilder, Policies, Policy,
+    PollableSetError, RequestError, Servant, ServerRequest, SystemException, UtcT,
+};
+
+use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
+use super::message::{NO_EXCEPTION, Received, Request, reply};
+use super::servant::Probe;
+use super::{Cursor, Octets, Order, Over, Wire, listening};
+
+pub(crate) const BI_DIR_IIOP: u32 = 5;
+pub(crate) const INVOCATION_POLICIES: u32 = 7;
+pub(crate) const REQUEST_START: u32 = 27;
+pub(crate) const FORM: (u8, Order) = (2, Order::Big);
+
+pub(crate) fn both() -> Policies {
+    Policies {
+        bidirectional: BidirectionalPolicyValue::Both,
+        ..Policies::root()
+    }
+}
+
+/// An ORB whose objects may be asked over the connections that it opens, and one of them.
+pub(crate) struct Opener {
+    pub(crate) orb: Orb,
+    pub(crate) probe: Arc<Probe>,
+    pub(crate) object: ObjectRef,
+}
+
+impl Opener {
+    pub(crate) fn new(policies: &Policies) -> Self {
+        let builder = Orb::builder().round_trip_timeout(super::PATIENCE);
+        let builder = builder.policy(Policy::Bidirectional(BidirectionalPolicyValue::Both));
+        let orb = listening(Over::Tcp, builder);
+        let root = orb.root_poa().unwrap();
+        let manager = root.the_poa_manager();
+        manager.activate().unwrap();
+        let poa = root.create_poa("both", Some(manager), policies).unwrap();
+        let probe = Arc::new(Probe::default());
+        let servant: Arc<dyn Servant> = probe.clone();
+        let object = poa.servant_to_reference(&servant).unwrap();
+        Self { orb, probe, object }
+    }
+
+    /// A request for its object, as a server sends it back.
+    pub(crate) fn request(&self, id: u32, operation: &str) -> Request {
+        Request::new(FORM, self.object.object_key().unwrap(), operation).id(id)
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        let _by_the_test = self.orb.shutdown(true);
+    }
+}
+
+pub(crate) fn parse_number(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    u64::parse(r)
+}
+
+pub(crate) fn ping(object: &ObjectRef) -> Result<(), SystemException> {
+    object.invoke("ping", |_| Ok(()), |_| Ok(()), |_, _| Ok(None))
+}
+
+/// The listen points that a request announces, if it does.
+pub(crate) fn announced(asked: &Received) -> Option<Vec<(String, u16)>> {
+    let contexts = asked.asked().contexts;
+    let (_, data) = contexts.into_iter().find(|(id, _)| *id == BI_DIR_IIOP)?;
+    let mut r = Cursor::encapsulated(&data);
+    let count = r.u32();
+    Some((0..count).map(|_| (r.string(), r.u16())).collect())
+}
+
+pub(crate) fn pong(asked: &Received) -> Vec<u8> {
+    reply(asked.form(), asked.asked().id, NO_EXCEPTION, |_| ())
+}
+
+/// Keeps the reference it is given, and calls it, or the one it has been given before.
+#[derive(Default)]
+pub(crate) struct Caller {
+    pub(crate) kept: Mutex<Option<ObjectRef>>,
+    /// Whether its asynchronous calls had results.
+    pub(crate) told: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Caller {
+    pub(crate) fn kept(&self) -> ObjectRef {
+        self.kept.lock().unwrap().clone().expect("one was given")
+    }
+}
+
+impl Servant for Caller {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &["IDL:conformance/Caller:1.0"]
+    }
+
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException> {
+        match request.operation() {
+            b"keep" => {
+                let object: Option<ObjectRef> = Parse::parse(&mut request.arguments())?;
+                *self.kept.lock().unwrap() = object;
+            }
+            b"call" => ping(&self.kept())?,
+            b"send" => {
+                let told = Arc::clone(&self.told);
+                let deliver: Deliver = Box::new(move |reply| {
+                    let given = reply.results(|_| Ok(()));
+                    told.lock().unwrap().push(given.is_ok());
+                    Ok(())
+                });
+                self.kept()
+                    .send_callback("ping", |_| Ok(()), Some(deliver))?;
+            }
+            b"poll" => {
+                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                poller.poll::<_, SystemException>("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None))?;
+            }
+            b"await" => {
+                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                let ready = poller.create_pollable_set().ready_pollable(u32::MAX);
+                if let Err(PollableSetError::System(raised)) = ready {
+                    return Err(raised);
+                }
+            }
+            b"fetch" => {
+                let mut asked = self.kept().create_request("ping");
+                asked.send_deferred()?;
+                if let Err(RequestError::System(raised)) = asked.response() {
+                    return Err(raised);
+                }
+            }
+            _ => self.kept().invoke_oneway("note", |w| 5_u32.write(w))?,
+        }
+        request.reply()?;
+        Ok(())
+    }
+}
+
+/// A server that calls back, and the key of its object.
+pub(crate) struct Acceptor {
+    pub(crate) orb: Orb,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) key: Vec<u8>,
+}
+
+impl Acceptor {
+    pub(crate) fn new(policies: &Policies) -> Self {
+        Self::with(Orb::builder(), policies)
+    }
+
+    pub(crate) fn with(builder: OrbBuilder, policies: &Policies) -> Self {
+        let builder = builder
+            .round_trip_timeout(super::PATIENCE)
+            .connect_timeout(Duration::from_secs(5));
+        let orb = listening(Over::Tcp, builder);
+        let root = orb.root_poa().unwrap();
+        let manager = root.the_poa_manager();
+        manager.activate().unwrap();
+        let poa = root.create_poa("both", Some(manager), policies).unwrap();
+        let caller = Arc::new(Caller::default());
+        let servant: Arc<dyn Servant> = caller.clone();
+        let reference = poa.servant_to_reference(&servant).unwrap();
+        let key = reference.object_key().unwrap().to_vec();
+        Self { orb, caller, key }
+    }
+
+    pub(crate) fn request(&self, id: u32, operation: &str) -> Request {
+        Request::new(FORM, &self.key, operation).id(id)
+    }
+
+    /// Has it keep a reference to the object `Fake` at a port where nobody listens, by a caller that says it listens at `points`.
+    pub(crate) fn keep(&self, wire: &mut Wire, points: &[(&str, u16)]) {
+        let request = self.request(2, "keep").context(BI_DIR_IIOP, &said(points));
+        let answer = wire.ask(&request.with(|octets| nowhere(FORM.0).write(octets)));
+        assert_eq!(answer.reply().status, NO_EXCEPTION);
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.caller.kept.lock().unwrap().take();
+        let _by_the_test = self.orb.shutdown(true);
+    }
+}
+
+/// A service context that says where its sender listens.
+pub(crate) fn said(points: &[(&str, u16)]) -> Vec<u8> {
+    let mut octets = Octets::encapsulation(Order::Little);
+    octets.u32(points.len().try_into().unwrap());
+    for (host, port) in points {
+        octets.string(host).u16(*port);
+    }
+    octets.octets
+}
+
+/// So long from now.
+pub(crate) fn time_in(wait: Duration) -> UtcT {
+    let since_1970 = (SystemTime::now() + wait).duration_since(SystemTime::UNIX_EPOCH);
+    let unix_ns = u64::try_from(since_1970.unwrap().as_nanos()).unwrap();
+    UtcT::from_unix_ns(unix_ns, Duration::ZERO)
+}
+
+/// A service context by which its request is not to be served before so long.
+pub(crate) fn starting_in(wait: Duration) -> Vec<u8> {
+    let mut time = Octets::encapsulation(Order::Big);
+    time.u64(time_in(wait).time).u32(0).u16(0).u16(0);
+    let mut octets = Octets::encapsulation(Order::Big);
+    octets.u32(1).u32(REQUEST_START).sequence(&time.octets);
+    octets.octets
+}
+
+/// Nobody listens there.
+pub(crate) const NOWHERE: (&str, u16) = ("127.0.0.1", 1);
+
+pub(crate) fn nowhere(minor: u8) -> Ior {
+    Ior {
+        type_id: "IDL:conformance/Fake:1.0".to_owned(),
+        profiles: vec![(
+            TAG_INTERNET_IOP,
+            iiop_profile(Order::Big, minor, NOWHERE, b"Fake", &[]),
+        )],
+    }
+}

@@ -17,7 +17,7 @@ use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
 use crate::client::Outstanding;
 use crate::connection::Arrived;
-use crate::lane::Lane;
+use crate::lane::{Lane, Requests};
 use crate::limits::TWO_WAY_CALLS_MAX;
 use crate::transport::monotonic_after;
 use crate::{Completion, SlotKey, SystemException};
@@ -58,6 +58,8 @@ pub(crate) struct TwoWay {
     points: PiMutex<Vec<ListenPoint>>,
     /// The other side knows our code sets, and where we listen.
     pub(crate) has_said: AtomicBool,
+    /// What its other side asks.
+    pub(crate) requests: Requests,
     calls: PiMutex<Calls>,
     /// Told of replies, and of the end.
     changed: Bell,
@@ -114,6 +116,7 @@ impl TwoWay {
             next: AtomicU32::new(if is_opened_here { 2 } else { 1 }),
             points: PiMutex::default(),
             has_said: AtomicBool::new(false),
+            requests: Requests::default(),
             calls: PiMutex::default(),
             changed: Bell::new(),
         }
@@ -275,6 +278,15 @@ impl TwoWay {
             if let Waiter::Call(call) = waiter {
                 call.bring(Err(why));
             }
+        }
+    }
+}
+
+impl Drop for TwoWay {
+    fn drop(&mut self) {
+        // What was read of a connection that had ended already.
+        if let Some(lane) = self.lane.upgrade() {
+            let _count = lane.forget_requests(&self.requests);
         }
     }
 }

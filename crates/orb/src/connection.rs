@@ -90,7 +90,11 @@ impl Slab {
     /// allocator: of one that has grown large the allocator gets what is beyond [`BUFFER_RETAINED_MAX`], and one that nobody needs whole.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
         if buffer.len() < BUFFER_SIZE {
-            return self.take_back_written(buffer);
+            // A copy that was made to wait is no longer than it has to be.
+            if buffer.capacity() >= self.size {
+                self.take_back_written(buffer);
+            }
+            return;
         }
         let len_max = BUFFER_RETAINED_MAX.max(self.size);
         buffer.truncate(len_max);

@@ -13,6 +13,7 @@ mod early;
 mod follow;
 mod here;
 mod keeper;
+mod line;
 mod outbound;
 mod protocols;
 mod realtime;
@@ -43,6 +44,8 @@ use early::EarlyRequests;
 use follow::Seat;
 pub(crate) use keeper::RequestBuffers;
 use keeper::{Kin, WaitingRoom};
+use line::Firsts;
+pub(crate) use line::Requests;
 use outbound::Outbound;
 pub(crate) use station::Station;
 
@@ -127,6 +130,8 @@ pub(crate) struct Lane {
     /// Where requests wait for a thread, if they may.
     room: Option<Arc<WaitingRoom>>,
     kin: OnceLock<Kin>,
+    /// Firsts of lines that wait for a thread.
+    firsts: Firsts,
     /// How the connections are that it takes in, where an adapter has said so.
     protocols: PiMutex<Option<Protocols>>,
     /// Itself, once it is started.
@@ -260,6 +265,7 @@ impl Lane {
             early: EarlyRequests::new(),
             room,
             kin: OnceLock::new(),
+            firsts: Firsts::new(),
             protocols: PiMutex::new(None),
             this: OnceLock::new(),
             threads: Mutex::default(),
@@ -294,9 +300,16 @@ impl Lane {
         if self.serve_early() || self.serve_waiting() {
             return Turned::Served;
         }
+        // Lines and what the poller tells take turns.
+        let has_served = self.serve_first();
+        let patience = if has_served {
+            Some(Duration::ZERO)
+        } else {
+            patience
+        };
         // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        if self.has_waiting() {
+        if self.has_waiting() || !has_served && !self.firsts.is_empty() {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             return Turned::Kept;
         }
@@ -306,6 +319,7 @@ impl Lane {
         self.end_wait(&wait, event.is_some());
         self.do_chores();
         match event {
+            None if has_served => Turned::Served,
             None if wait.is_patience => Turned::Idle,
             None => Turned::Kept,
             Some(event) => {
@@ -329,7 +343,8 @@ impl Lane {
 
     /// Whether [`Lane::turn`] would find an event, where it is for somebody else to call it.
     pub(crate) fn is_pending(&self) -> bool {
-        self.shape.threads == 0 && (self.poller.is_pending() || self.has_due())
+        let has_own = || self.has_due() || !self.firsts.is_empty();
+        self.shape.threads == 0 && (self.poller.is_pending() || has_own())
     }
 }
 

@@ -1,12 +1,13 @@
 //! Bounded structures shared between threads: a priority-inheriting lock, a claim that nobody waits for, a bell that threads wait for,
-//! queues, a pool, a table of slots and an index of it.
+//! queues, a line, a pool, a table of slots and an index of it.
 //!
-//! None of them allocates after it has been made (the table grows only when something is inserted), and the roads
+//! None of them allocates after it has been made (the table grows only when something is inserted, the line while one waits in it), and the roads
 //! that a real-time thread takes are one or two atomic operations where nobody contends.
 
 mod bell;
 mod claim;
 pub mod limits;
+mod line;
 mod lock_count;
 #[cfg(loom)]
 mod modelled;
@@ -26,6 +27,7 @@ use modelled as pi_mutex;
 
 pub use bell::Bell;
 pub use claim::{Claim, Claimed};
+pub use line::Line;
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;
 #[cfg(not(loom))]

@@ -12,3 +12,6 @@ pub const INDEX_TABLES_MAX: usize = 17;
 
 /// Chunks a [`crate::SlotTable`] may grow to: 64 << 15 is two million slots, more objects than one adapter serves.
 pub const SLOT_CHUNKS_MAX: usize = 16;
+
+/// Places that a [`crate::Line`] keeps when nobody waits any more: the rest is given back.
+pub const LINE_KEPT: usize = 16;

@@ -2,7 +2,8 @@
 #![cfg(loom)]
 
 use deckwatch_sync::{
-    Bell, BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotIndex, SlotTable,
+    Bell, BoundedQueue, Claim, Line, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotIndex,
+    SlotTable,
 };
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -70,6 +71,37 @@ fn a_claim_that_is_dropped_shows_the_next_one_what_was_done() {
         let count = i32::from(here) + i32::from(there);
         assert!(count > 0, "one of them finds it free");
         assert_eq!(claim.try_claim().map(|value| *value), Some(count));
+    });
+}
+
+#[test]
+fn one_at_a_time_is_in_a_line_and_who_waits_goes_in_once() {
+    model(|| {
+        let line = Arc::new(Line::new());
+        // What only who is in reaches: in no order but that of the line.
+        let done = Arc::new(Claim::new(Vec::new()));
+        let serve = |line: &Line<u32>, done: &Claim<Vec<u32>>, first: u32| {
+            let mut next = Some(first);
+            while let Some(value) = next {
+                let mut done = done.try_claim().expect("nobody else is in");
+                done.push(value);
+                drop(done);
+                next = line.leave();
+            }
+        };
+        let (other, others) = (Arc::clone(&line), Arc::clone(&done));
+        assert!(line.enter());
+        let server = thread::spawn(move || serve(&other, &others, 1));
+        let is_in = match line.enter() {
+            true => Some(2),
+            false => line.join(2),
+        };
+        if let Some(value) = is_in {
+            serve(&line, &done, value);
+        }
+        server.join().unwrap();
+        assert_eq!(line.count(), 0);
+        assert_eq!(*done.try_claim().unwrap(), [1, 2]);
     });
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use deckwatch_giop::{LocateStatus, Message};
 use deckwatch_sync::SlotKey;
 
-use super::keeper::{Waiting, WaitingRoom};
+use super::keeper::{Behind, Waiting, WaitingRoom};
 use super::realtime::{echoed_priority, said_priority};
 use super::{Lane, ServerConnection, key_of};
 use crate::connection::{Arrived, Inbound};
@@ -45,11 +45,10 @@ impl Lane {
         connection: &ServerConnection,
         arrived: Arrived,
     ) {
-        let in_order = false;
         let waiting = Waiting {
             key,
             arrived,
-            in_order,
+            behind: Behind::Nothing,
         };
         self.admit_request(room, connection, waiting);
     }
@@ -66,16 +65,25 @@ impl Lane {
         let waiting = Waiting {
             key: key_of(connection.token.load(Ordering::Relaxed)),
             arrived,
-            in_order: true,
+            behind: Behind::Connection,
         };
         self.admit_request(room, connection, waiting);
     }
 
-    fn admit_request(&self, room: &WaitingRoom, connection: &ServerConnection, waiting: Waiting) {
-        let order = self.order_of(&waiting.arrived);
-        if let Err(waiting) = room.push(order, waiting) {
+    /// Lets a request wait, or refuses it and whatever waits behind it.
+    pub(super) fn admit_request(
+        &self,
+        room: &WaitingRoom,
+        connection: &ServerConnection,
+        waiting: Waiting,
+    ) {
+        let mut refused = room.push(self.order_of(&waiting.arrived), waiting).err();
+        while let Some(waiting) = refused {
             self.refuse_waiting(connection, &waiting.arrived);
-            return self.finish(connection, waiting);
+            refused = self.finish(connection, waiting);
+            if refused.is_none() {
+                return;
+            }
         }
         self.counters.count(Counter::RequestsBuffered);
         // SYNC: pairs with the swap in `close_entrance`: what is let in behind the last look is given up here.
@@ -87,7 +95,7 @@ impl Lane {
 
     /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
     /// what has the highest priority, then the oldest.
-    fn order_of(&self, arrived: &Arrived) -> u64 {
+    pub(super) fn order_of(&self, arrived: &Arrived) -> u64 {
         if let Some(orb) = self.orb.upgrade()
             && let Some(core) = &orb.scheduling
         {
@@ -108,7 +116,7 @@ impl Lane {
     }
 
     /// Nobody can serve it soon: the caller learns at once. A one-way whose caller asks for nothing is lost, and counted.
-    fn refuse_waiting(&self, connection: &ServerConnection, arrived: &Arrived) {
+    pub(super) fn refuse_waiting(&self, connection: &ServerConnection, arrived: &Arrived) {
         self.counters.count(Counter::RequestsRefused);
         match Message::parse_joined(&arrived.message()) {
             Ok(Message::Request(mut request)) => {

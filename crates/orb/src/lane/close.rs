@@ -41,6 +41,7 @@ impl Lane {
         connection.stream.shutdown();
         if self.connections.remove(key) {
             self.forget_early(key);
+            self.forget_line(connection);
             self.counters.count(Counter::ConnectionsClosed);
             self.trace.closed(connection.number);
             if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use deckwatch_cdr::Divided;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
-use super::keeper::Waiting;
+use super::keeper::{Behind, Waiting};
 use super::{Lane, ServerConnection, key_of};
 use crate::connection::Arrived;
 use crate::counters::Counter;
@@ -133,7 +133,7 @@ impl EarlyRequests {
             waiting: Waiting {
                 key: early.key,
                 arrived: early.arrived.take()?,
-                in_order: false,
+                behind: Behind::Nothing,
             },
         };
         self.note_next(&list);
@@ -159,7 +159,7 @@ impl EarlyRequests {
         Some(Waiting {
             key: early.key,
             arrived: early.arrived?,
-            in_order: false,
+            behind: Behind::Nothing,
         })
     }
 }
@@ -268,7 +268,7 @@ impl Lane {
         while let Some(waiting) = self.early.take_any(None) {
             self.counters.count(Counter::RequestsDiscarded);
             match self.connections.pin(waiting.key) {
-                Some(connection) => self.finish(&connection, waiting),
+                Some(connection) => drop(self.finish(&connection, waiting)),
                 None => self.slab.take_back(waiting.arrived.buffer),
             }
         }

@@ -91,7 +91,7 @@ impl Lane {
         self.seats[seat].adopted.store(NOTHING, Ordering::Release);
         self.adopted.fetch_sub(1, Ordering::AcqRel);
         if left == Left::Ended {
-            return self.close(key, connection);
+            return self.end(key, connection);
         }
         // Also where another thread has watched it again already: that one's event may have found us still reading.
         connection.adopted.store(false, Ordering::Release);
@@ -100,6 +100,10 @@ impl Lane {
         }
         self.poller
             .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
+        // Who has ended what held it up may have told so before we watched for less.
+        if left == Left::Held && !connection.is_held() {
+            self.tell_of_rest(connection);
+        }
     }
 
     fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {

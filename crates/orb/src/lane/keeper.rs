@@ -68,7 +68,7 @@ impl RequestBuffers {
     }
 
     /// Whether a request of so many octets may wait. Who finds no room may have others told so at the same time.
-    fn take(&self, octets: usize) -> bool {
+    pub(super) fn take(&self, octets: usize) -> bool {
         let requests = self.requests.fetch_add(1, Ordering::Relaxed);
         let size = self.size.fetch_add(octets, Ordering::Relaxed);
         let has_room = requests < self.requests_max && size.saturating_add(octets) <= self.size_max;
@@ -78,7 +78,7 @@ impl RequestBuffers {
         has_room
     }
 
-    fn give(&self, octets: usize) {
+    pub(super) fn give(&self, octets: usize) {
         self.size.fetch_sub(octets, Ordering::Relaxed);
         self.requests.fetch_sub(1, Ordering::Relaxed);
     }
@@ -88,8 +88,17 @@ impl RequestBuffers {
 pub(super) struct Waiting {
     pub(super) key: SlotKey,
     pub(super) arrived: Arrived,
-    /// Its connection is not read on before it is done.
-    pub(super) in_order: bool,
+    pub(super) behind: Behind,
+}
+
+/// What waits until a request is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    Nothing,
+    /// Its connection, which is not read on.
+    Connection,
+    /// The line of its connection, which it is in.
+    Line,
 }
 
 /// The other lanes of a pool whose lanes may borrow threads, the highest first.
@@ -289,6 +298,12 @@ impl Lane {
         true
     }
 
+    /// What may wait here, where the pool says so.
+    pub(super) fn waiting_room(&self) -> Option<&RequestBuffers> {
+        let room = self.room.as_deref().filter(|room| room.may_wait);
+        room.map(|room| &*room.buffers)
+    }
+
     /// Whether the keeper may read a request.
     pub(super) fn may_read(&self, room: &WaitingRoom) -> bool {
         room.may_wait || room.queue.len() < self.threads_to_borrow()
@@ -373,38 +388,41 @@ impl Lane {
         let Some(connection) = self.connections.pin(waiting.key) else {
             return self.slab.take_back(waiting.arrived.buffer);
         };
-        let served = self.dispatch(&connection, &waiting.arrived.message());
-        self.finish(&connection, waiting);
-        if served.is_err() {
+        if self.serve_line(&connection, waiting).is_err() {
             self.close_by_token(&connection);
         }
     }
 
-    /// A request that has waited is done.
-    pub(super) fn finish(&self, connection: &ServerConnection, waiting: Waiting) {
+    /// A request that has waited is done. The next of its line, where it was in one.
+    pub(super) fn finish(
+        &self,
+        connection: &ServerConnection,
+        waiting: Waiting,
+    ) -> Option<Waiting> {
         self.slab.take_back(waiting.arrived.buffer);
-        if waiting.in_order {
-            connection.parked.store(false, Ordering::SeqCst);
+        let mut next = None;
+        match waiting.behind {
+            Behind::Nothing => {}
+            Behind::Connection => connection.parked.store(false, Ordering::SeqCst),
+            Behind::Line => next = self.leave_line(connection),
         }
         connection.serving.fetch_sub(1, Ordering::SeqCst);
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
-            return self.close(waiting.key, connection);
+            self.close(waiting.key, connection);
+        } else if waiting.behind == Behind::Connection {
+            self.tell_of_rest(connection);
         }
-        if waiting.in_order {
-            // Whatever has come meanwhile, in memory too, is told anew.
-            let token = connection.token.load(Ordering::Relaxed);
-            connection.adopted.store(false, Ordering::Release);
-            self.poller
-                .rewatch(connection.stream.source(), token, Interest::Handover);
-        }
+        next
     }
 
     /// At the end: what waits is not served, and its callers are told so by the farewell.
     pub(super) fn discard_waiting(&self) {
         let room = self.room.as_deref();
-        while let Some(waiting) = room.and_then(WaitingRoom::pop) {
+        let in_room = || room.and_then(WaitingRoom::pop);
+        while let Some(waiting) = in_room().or_else(|| self.firsts.pop()) {
             if let Some(connection) = self.connections.pin(waiting.key) {
-                self.finish(&connection, waiting);
+                let next = self.finish(&connection, waiting);
+                self.discard_line(&connection, next);
             }
         }
     }

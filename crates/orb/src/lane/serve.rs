@@ -21,6 +21,8 @@ use crate::wire::{self, Kind};
 pub(super) enum Left {
     /// Nothing more to serve now.
     Open,
+    /// What it has brought is not to be looked at now; who ends that tells of it.
+    Held,
     /// Another thread reads it now.
     ToAnother,
     /// It must be closed.
@@ -31,7 +33,7 @@ pub(super) type Reading<'c> = Claimed<'c, Inbound>;
 
 impl ServerConnection {
     /// Tells the lane, which looks without a lock, since when a message has been unfinished.
-    fn note_begun(&self, reading: &Inbound) {
+    pub(super) fn note_begun(&self, reading: &Inbound) {
         let begun = reading.begun().map_or(0, |at| at.0.max(1));
         if self.begun.load(Ordering::Relaxed) != begun {
             self.begun.store(begun, Ordering::Relaxed);
@@ -55,6 +57,7 @@ impl Lane {
             connection.ended.store(true, Ordering::Relaxed);
         }
         connection.signalled.store(true, Ordering::SeqCst);
+        let mut is_held = false;
         // A thread that finds the connection being read leaves the signal; the reader looks at it after it has let go.
         while !self.closing.load(Ordering::Acquire) {
             fence(Ordering::SeqCst);
@@ -66,12 +69,14 @@ impl Lane {
             };
             connection.signalled.store(false, Ordering::SeqCst);
             match self.read_and_serve(key, &connection, reading) {
-                Left::Open => {}
+                Left::Open => is_held = false,
+                Left::Held => is_held = true,
                 Left::ToAnother => return,
-                Left::Ended => return self.close(key, &connection),
+                Left::Ended => return self.end(key, &connection),
             }
         }
         if let Some(seat) = seat
+            && !is_held
             && !connection.read_out.load(Ordering::Relaxed)
             && !connection.owes()
             && connection.streak.fetch_add(1, Ordering::Relaxed) >= ADOPTION_STREAK as usize
@@ -176,21 +181,11 @@ impl Lane {
                 && self.must_leave(room, connection, &mut reading)
             {
                 connection.note_begun(&reading);
-                return Err(Left::Open);
+                return Err(Left::Held);
             }
-            if connection.owes() {
-                // What is owed is taken first; who writes it serves on. Unless it was written just now.
-                reading.excuse();
-                connection.note_begun(&reading);
-                connection.held_up.store(true, Ordering::SeqCst);
-                drop(reading);
-                // SYNC: pairs with the fences in `handle_room` and `write_waiting`.
-                fence(Ordering::SeqCst);
-                if connection.owes() {
-                    return Err(Left::Open);
-                }
-                let again = connection.inbound.try_claim();
-                reading = again.ok_or(Left::ToAnother)?;
+            // What is owed is taken first; who writes it serves on.
+            if connection.owes() || connection.has_full_line() {
+                reading = self.hold_up(connection, reading)?;
             }
             let Some(place) = reading
                 .poll_message()
@@ -211,6 +206,18 @@ impl Lane {
                 && let Some(two_way) = connection.two_way.get()
             {
                 self.take_answer(two_way, reading.detach(place, &self.slab));
+                continue;
+            }
+            if let Kind::TwoWay | Kind::InOrder = kind
+                && let Some(two_way) = self.both_ways(connection, kind, &Divided::new(octets, &[]))
+            {
+                let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
+                    true => reading.detach(place, &self.slab),
+                    false => Arrived::whole(reading.message(place).to_vec()),
+                };
+                let unread = std::mem::take(&mut unread);
+                reading =
+                    self.serve_both_ways(connection, two_way, reading, kind, arrived, unread)?;
                 continue;
             }
             match kind {
@@ -242,14 +249,19 @@ impl Lane {
         whole: Arrived,
         unread: bool,
     ) -> Result<Reading<'c>, Left> {
-        if wire::kind_of_joined(&whole.message()) == Kind::TwoWay {
-            return self.serve_two_way(key, connection, reading, whole, unread);
-        }
         if let Some(two_way) = connection.two_way.get()
             && wire::is_answer(&whole.message())
         {
             self.take_answer(two_way, whole);
             return Ok(reading);
+        }
+        let kind = wire::kind_of_joined(&whole.message());
+        if let Some(two_way) = self.both_ways(connection, kind, &whole.message()) {
+            let arrived = |_: &mut Reading<'_>, _| whole;
+            return self.serve_both_ways(connection, two_way, reading, kind, arrived, unread);
+        }
+        if kind == Kind::TwoWay {
+            return self.serve_two_way(key, connection, reading, whole, unread);
         }
         if let Some(room) = self.room_kept_here() {
             self.admit_in_order(room, connection, whole);
@@ -272,7 +284,7 @@ impl Lane {
     /// While a two-way request is served others may read the connection, so that a servant that calls back does not
     /// lock out the reply; what has been read behind it, and what this thread has been told of and has not read, is told to
     /// another thread.
-    fn serve_two_way<'c>(
+    pub(super) fn serve_two_way<'c>(
         &self,
         key: SlotKey,
         connection: &'c ServerConnection,
@@ -280,22 +292,9 @@ impl Lane {
         arrived: Arrived,
         unread: bool,
     ) -> Result<Reading<'c>, Left> {
-        let has_more = reading.has_more();
         // Counted before others may read: who finds nothing to be served may say farewell.
         connection.serving.fetch_add(1, Ordering::SeqCst);
-        // Nobody leaves word with a reader, but the signal.
-        let _never_told = reading.let_go();
-        // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
-        if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
-            connection.adopted.store(false, Ordering::Release);
-            let interest = if has_more {
-                Interest::Handover
-            } else {
-                Interest::Arrival
-            };
-            self.poller
-                .rewatch(connection.stream.source(), token_of(key), interest);
-        }
+        self.leave_reading(key, connection, reading, unread);
         if let Some(room) = self.room_kept_here() {
             self.admit_two_way(room, key, connection, arrived);
             let again = connection.inbound.try_claim();
@@ -320,7 +319,35 @@ impl Lane {
         }
     }
 
-    fn read_again<'c>(&self, connection: &'c ServerConnection) -> Result<Reading<'c>, Left> {
+    /// Lets others read while the calling thread serves, and tells them of what it has read or been told of.
+    #[inline]
+    pub(super) fn leave_reading(
+        &self,
+        key: SlotKey,
+        connection: &ServerConnection,
+        reading: Reading<'_>,
+        unread: bool,
+    ) {
+        let has_more = reading.has_more();
+        // Nobody leaves word with a reader, but the signal.
+        let _never_told = reading.let_go();
+        // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
+        if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
+            connection.adopted.store(false, Ordering::Release);
+            let interest = if has_more {
+                Interest::Handover
+            } else {
+                Interest::Arrival
+            };
+            self.poller
+                .rewatch(connection.stream.source(), token_of(key), interest);
+        }
+    }
+
+    pub(super) fn read_again<'c>(
+        &self,
+        connection: &'c ServerConnection,
+    ) -> Result<Reading<'c>, Left> {
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
             return Err(Left::Ended);
         }

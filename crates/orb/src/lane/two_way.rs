@@ -35,6 +35,7 @@ impl Lane {
             return false;
         };
         self.write_from_outside(&connection, message);
+        self.let_read(&connection);
         // The thread that has adopted it may be the one that asks: somebody else must see the reply.
         let is_served_here = self.is_served_here();
         if is_served_here && connection.adopted.swap(false, Ordering::AcqRel) {

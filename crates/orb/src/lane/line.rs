@@ -1,0 +1,384 @@
+//! Requests over a connection that both sides ask over: they never keep it from being read, for replies to us come over it too.
+//!
+//! They are served in a line. Its first goes in at once and gives the right to read away while it is served, as every two-way request
+//! does; what comes behind a one-way is moved into the line by whoever reads, and served in its order. Where the line is full, the
+//! connection is held up as long as nobody here waits for a reply over it; while somebody does, it is read on, and what has no room is
+//! refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use deckwatch_cdr::Divided;
+use deckwatch_giop::Message;
+use deckwatch_sync::{Line, PiMutex, SlotKey};
+
+use super::keeper::{Behind, Waiting};
+use super::serve::{Left, Reading};
+use super::{Lane, ServerConnection, key_of};
+use crate::bidirectional::TwoWay;
+use crate::connection::Arrived;
+use crate::counters::Counter;
+use crate::limits::{LINE_REQUESTS_MAX, LINE_SIZE_MAX, LINE_TURN};
+use crate::transport::Interest;
+use crate::wire::{self, Kind};
+
+/// Requests of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    line: Line<Arrived>,
+    /// Octets of those that wait.
+    size: AtomicUsize,
+}
+
+impl Requests {
+    fn is_idle(&self) -> bool {
+        self.line.count() == 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.line.count() > LINE_REQUESTS_MAX || self.size.load(Ordering::SeqCst) >= LINE_SIZE_MAX
+    }
+
+    /// Who has been held up is told then, and not with each place that comes free.
+    fn has_much_room(&self) -> bool {
+        self.line.count() <= LINE_REQUESTS_MAX / 2
+            && self.size.load(Ordering::SeqCst) <= LINE_SIZE_MAX / 2
+    }
+}
+
+/// Firsts of lines that wait for a thread, at most one of each connection.
+pub(super) struct Firsts {
+    list: PiMutex<VecDeque<Waiting>>,
+    /// Read without the lock.
+    count: AtomicUsize,
+}
+
+impl Firsts {
+    pub(super) const fn new() -> Self {
+        Self {
+            list: PiMutex::new(VecDeque::new()),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        // SYNC: pairs with the addition in `push`: who is about to wait has been counted before it looks here.
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    fn push(&self, first: Waiting) {
+        let mut list = self.list.lock("lane.firsts");
+        list.push_back(first);
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn pop(&self) -> Option<Waiting> {
+        if self.is_empty() {
+            return None;
+        }
+        let first = self.list.lock("lane.firsts").pop_front()?;
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        Some(first)
+    }
+}
+
+impl ServerConnection {
+    fn requests(&self) -> Option<&Requests> {
+        self.two_way.get().map(|two_way| &two_way.requests)
+    }
+
+    /// Whether replies to us are awaited over it.
+    fn is_awaited(&self) -> bool {
+        self.two_way
+            .get()
+            .is_some_and(|two_way| two_way.is_awaited())
+    }
+
+    #[inline]
+    pub(super) fn has_full_line(&self) -> bool {
+        self.requests().is_some_and(Requests::is_full)
+    }
+
+    /// Whether it must not be read on now.
+    pub(super) fn is_held(&self) -> bool {
+        self.parked.load(Ordering::SeqCst)
+            || (self.owes() || self.has_full_line()) && !self.is_awaited()
+    }
+}
+
+impl Lane {
+    /// The line that a request goes into; none where its connection has one direction.
+    #[inline]
+    pub(super) fn both_ways<'c>(
+        &self,
+        connection: &'c ServerConnection,
+        kind: Kind,
+        message: &Divided<'_>,
+    ) -> Option<&'c Arc<TwoWay>> {
+        if kind == Kind::InOrder
+            && connection.two_way.get().is_none()
+            && self.adapter.is_bidirectional()
+            && let Ok(Message::Request(request)) = Message::parse_joined(message)
+        {
+            // Its own servant may call back over the connection.
+            self.note_listen_points(connection, &request);
+        }
+        connection.two_way.get()
+    }
+
+    /// Peer and we may both owe each other so much that neither reads, or requests wait in a full line; nobody here waits for a reply.
+    #[cold]
+    pub(super) fn hold_up<'c>(
+        &self,
+        connection: &'c ServerConnection,
+        mut reading: Reading<'c>,
+    ) -> Result<Reading<'c>, Left> {
+        if connection.is_awaited() {
+            return Ok(reading);
+        }
+        reading.excuse();
+        connection.note_begun(&reading);
+        connection.held_up.store(true, Ordering::SeqCst);
+        drop(reading);
+        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `Line`; who waits for a reply from now
+        // on has been seen, or sees that it is held up.
+        fence(Ordering::SeqCst);
+        if connection.is_held() {
+            return Err(Left::Held);
+        }
+        connection.inbound.try_claim().ok_or(Left::ToAnother)
+    }
+
+    /// Somebody waits for a reply over a connection: it is read on.
+    pub(super) fn let_read(&self, connection: &ServerConnection) {
+        if connection.held_up.load(Ordering::SeqCst)
+            && connection.held_up.swap(false, Ordering::SeqCst)
+        {
+            self.tell_of_rest(connection);
+        }
+    }
+
+    /// Tells a thread of what has been read of a connection and not been looked at, and of what has come.
+    pub(super) fn tell_of_rest(&self, connection: &ServerConnection) {
+        let token = connection.token.load(Ordering::Relaxed);
+        connection.adopted.store(false, Ordering::Release);
+        self.poller
+            .rewatch(connection.stream.source(), token, Interest::Handover);
+    }
+
+    /// Serves a request over a connection of both sides, or lets it wait behind others. `arrived` gives the message a buffer of its own:
+    /// of the connection's, or a copy.
+    pub(super) fn serve_both_ways<'c>(
+        &self,
+        connection: &'c ServerConnection,
+        two_way: &TwoWay,
+        mut reading: Reading<'c>,
+        kind: Kind,
+        arrived: impl FnOnce(&mut Reading<'c>, bool) -> Arrived,
+        unread: bool,
+    ) -> Result<Reading<'c>, Left> {
+        let key = key_of(connection.token.load(Ordering::Relaxed));
+        let requests = &two_way.requests;
+        if kind == Kind::TwoWay && requests.is_idle() {
+            let arrived = arrived(&mut reading, true);
+            return self.serve_two_way(key, connection, reading, arrived, unread);
+        }
+        let is_first = requests.line.enter();
+        let arrived = arrived(&mut reading, is_first);
+        connection.serving.fetch_add(1, Ordering::SeqCst);
+        let first = match is_first {
+            true => arrived,
+            false => match self.let_wait(connection, requests, arrived)? {
+                Some(first) => first,
+                None => return Ok(reading),
+            },
+        };
+        let first = Waiting {
+            key,
+            arrived: first,
+            behind: Behind::Line,
+        };
+        if let Some(room) = self.room_kept_here() {
+            self.admit_request(room, connection, first);
+            return Ok(reading);
+        }
+        self.leave_reading(key, connection, reading, unread);
+        let busy = self.note_busy();
+        let served = self.serve_line(connection, first);
+        drop(busy);
+        served.map_err(|()| Left::Ended)?;
+        self.read_again(connection)
+    }
+
+    /// Has a request wait behind those before it, or refuses it where there is no room. It comes back where none is before it any more.
+    fn let_wait(
+        &self,
+        connection: &ServerConnection,
+        requests: &Requests,
+        arrived: Arrived,
+    ) -> Result<Option<Arrived>, Left> {
+        let octets = arrived.place.len();
+        let is_full = requests.is_full();
+        if is_full || !self.take_for_line(octets) {
+            if !is_full && self.waiting_room().is_none() {
+                connection.serving.fetch_sub(1, Ordering::SeqCst);
+                return Err(self.refuse_memory(connection));
+            }
+            self.refuse_waiting(connection, &arrived);
+            self.slab.take_back(arrived.buffer);
+            connection.serving.fetch_sub(1, Ordering::SeqCst);
+            return Ok(None);
+        }
+        requests.size.fetch_add(octets, Ordering::SeqCst);
+        let first = requests.line.join(arrived);
+        match first {
+            Some(_) => self.give_of_line(requests, octets),
+            None => self.counters.count(Counter::RequestsBuffered),
+        }
+        Ok(first)
+    }
+
+    fn take_for_line(&self, octets: usize) -> bool {
+        match self.waiting_room() {
+            Some(room) => room.take(octets),
+            None => self.inbound_budget.take(octets),
+        }
+    }
+
+    fn give_of_line(&self, requests: &Requests, octets: usize) {
+        requests.size.fetch_sub(octets, Ordering::SeqCst);
+        match self.waiting_room() {
+            Some(room) => room.give(octets),
+            None => self.inbound_budget.give(octets),
+        }
+    }
+
+    /// Who is in the line of a connection leaves it; the next, which is in from here on.
+    pub(super) fn leave_line(&self, connection: &ServerConnection) -> Option<Waiting> {
+        let requests = connection.requests()?;
+        let arrived = requests.line.leave()?;
+        self.give_of_line(requests, arrived.place.len());
+        if connection.held_up.load(Ordering::SeqCst) && requests.has_much_room() {
+            self.let_read(connection);
+        }
+        Some(Waiting {
+            key: key_of(connection.token.load(Ordering::Relaxed)),
+            arrived,
+            behind: Behind::Line,
+        })
+    }
+
+    /// Serves a request, and those that wait behind it as long as nothing else waits for the thread. `Err`: the connection cannot go on.
+    pub(super) fn serve_line(
+        &self,
+        connection: &ServerConnection,
+        first: Waiting,
+    ) -> Result<(), ()> {
+        let mut next = Some(first);
+        let mut turns = 0;
+        while let Some(mut waiting) = next {
+            let is_in = waiting.behind == Behind::Line;
+            if is_in && wire::kind_of_joined(&waiting.arrived.message()) == Kind::TwoWay {
+                // Two-ways keep nobody waiting.
+                waiting.behind = Behind::Nothing;
+                if let Some(behind) = self.leave_line(connection) {
+                    self.enlist(connection, behind);
+                }
+            }
+            let served = self.dispatch(connection, &waiting.arrived.message());
+            next = self.finish(connection, waiting);
+            if served.is_err() || self.closing.load(Ordering::Acquire) {
+                self.discard_line(connection, next);
+                return served;
+            }
+            turns += 1;
+            let is_wanted = self
+                .room
+                .as_ref()
+                .is_some_and(|room| !room.queue.is_empty());
+            if let Some(behind) = next.take_if(|_| turns == LINE_TURN || is_wanted) {
+                self.enlist(connection, behind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the first of a line wait for a thread.
+    fn enlist(&self, connection: &ServerConnection, mut first: Waiting) {
+        if let Some(room) = &self.room {
+            match room.push(self.order_of(&first.arrived), first) {
+                Ok(()) => return self.note_enlisted(),
+                Err(back) => first = back,
+            }
+        }
+        debug_assert!(connection.serving.load(Ordering::SeqCst) != 0);
+        self.firsts.push(first);
+        self.note_enlisted();
+    }
+
+    fn note_enlisted(&self) {
+        // SYNC: pairs with the swap in `close_entrance`: what is let in behind the last look is given up here.
+        if self.closing.load(Ordering::SeqCst) {
+            return self.discard_waiting();
+        }
+        self.tell_of_waiting();
+    }
+
+    /// Serves the first of a line that waits for a thread. False: none does.
+    #[inline]
+    pub(super) fn serve_first(self: &Arc<Self>) -> bool {
+        let Some(first) = self.firsts.pop() else {
+            return false;
+        };
+        self.keep_watch();
+        let _busy = self.note_busy();
+        self.serve_waited(first);
+        true
+    }
+
+    /// At the end of the lane or of a connection: `first`, which is in the line, and those behind it are not served.
+    pub(super) fn discard_line(&self, connection: &ServerConnection, mut first: Option<Waiting>) {
+        while let Some(waiting) = first {
+            self.counters.count(Counter::RequestsDiscarded);
+            first = self.finish(connection, waiting);
+        }
+    }
+
+    /// Ends a connection once what waits in its line has been served; replies come no more.
+    pub(super) fn end(&self, key: SlotKey, connection: &ServerConnection) {
+        if connection
+            .requests()
+            .is_some_and(|requests| !requests.is_idle())
+        {
+            self.end_two_way(connection, false);
+            connection.read_out.store(true, Ordering::SeqCst);
+            // SYNC: who serves the last of them sees that all is read, or we see that nothing is served.
+            if connection.serving.load(Ordering::SeqCst) != 0 {
+                return;
+            }
+        }
+        self.close(key, connection);
+    }
+
+    /// The connection is closed: what waits in its line and has no thread is not served.
+    pub(super) fn forget_line(&self, connection: &ServerConnection) {
+        if let Some(requests) = connection.requests() {
+            let forgotten = self.forget_requests(requests);
+            connection.serving.fetch_sub(forgotten, Ordering::SeqCst);
+        }
+    }
+
+    /// Forgets what waits in a line, and says how much that was.
+    pub(crate) fn forget_requests(&self, requests: &Requests) -> usize {
+        let mut count = 0;
+        while let Some(arrived) = requests.line.take_first() {
+            self.counters.count(Counter::RequestsDiscarded);
+            self.give_of_line(requests, arrived.place.len());
+            self.slab.take_back(arrived.buffer);
+            count += 1;
+        }
+        count
+    }
+}

@@ -7,6 +7,8 @@ mod common;
 )]
 #[path = "../crates/orb/examples/echo.rs"]
 mod echo;
+#[path = "common/gaps.rs"]
+mod gaps;
 #[path = "common/tao.rs"]
 mod tao;
 
@@ -15,13 +17,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{Running, try_run};
+use common::{Running, scratch, try_run};
 use deckwatch_orb::{
-    Counter, ObjectRef, Orb, OrbBuilder, Policies, Priority, PriorityBand, PriorityBands,
-    PriorityModel, PriorityModelPolicy, Protocol, ProtocolProperties, Protocols, Scheduling,
-    Servant, SystemException, SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolLane,
+    Counter, ObjectRef, Orb, Policies, Priority, PriorityBand, PriorityBands, PriorityModel,
+    PriorityModelPolicy, Protocol, ProtocolProperties, Protocols, Scheduling, Servant,
+    SystemException, SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolLane,
     protocol_type,
 };
+use gaps::gap;
 use tao::{Tao, real_time};
 use witness::deckwatch::{Witness, WitnessRef, WitnessSkeleton};
 
@@ -90,9 +93,15 @@ struct Ours {
 
 impl Ours {
     fn new() -> Self {
-        let builder = Orb::builder().scheduling(Scheduling::Other);
-        let orb = builder.listen("127.0.0.1:0").and_then(OrbBuilder::build);
-        let orb = orb.expect("an ORB");
+        Self::at(&["127.0.0.1:0"])
+    }
+
+    fn at(endpoints: &[&str]) -> Self {
+        let mut builder = Orb::builder().scheduling(Scheduling::Other);
+        for endpoint in endpoints {
+            builder = builder.listen(endpoint).expect("an endpoint");
+        }
+        let orb = builder.build().expect("an ORB");
         let root = orb.root_poa().expect("it listens");
         root.the_poa_manager().activate().expect("a fresh manager");
         Self { orb }
@@ -252,6 +261,49 @@ fn a_tao_client_reads_how_our_object_wants_to_be_asked_and_validates_its_connect
     let said = tao_calls(&client, &reference, &["90", "v"]);
     // In one band of all priorities TAO takes the first lane in it.
     assert_eq!(seen(&said), ["5", "valid"]);
+}
+
+/// A URL tells nothing of lanes: the first call comes to the ORB's own endpoint and is sent on, with a reference that tells.
+#[test]
+fn a_tao_client_that_comes_by_a_url_is_sent_to_the_lanes() {
+    let Some(tao) = Tao::find() else { return };
+    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let by_url = |model| {
+        let ours = Ours::new();
+        let servant = Arc::new(WitnessSkeleton::new(Watch(ours.orb.clone())));
+        let reference = ours.serve(servant, model, &USUAL, &Policies::default());
+        ours.orb
+            .register_plain_key(b"Watch", &reference)
+            .expect("a fresh key");
+        let endpoint = ours.orb.endpoints()[0].url_address();
+        let url = format!("corbaloc:{endpoint}/Watch");
+        let said = tao_calls(&client, &url, &["5", "90", "5"]);
+        assert_ne!(ours.orb.counters().read(Counter::LanesMissed), 0);
+        said
+    };
+    assert_eq!(seen(&by_url(declared(90))), ["90"; 3]);
+    let said = by_url(propagated(5));
+    assert_eq!((seen(&said)[0], seen(&said)[2]), ("5", "5"));
+    let outcome = if seen(&said)[1] == "90" {
+        Ok(())
+    } else {
+        Err(said)
+    };
+    gap("tao-policies-of-forwards", &outcome);
+}
+
+#[test]
+fn a_tao_client_finds_the_lanes_of_a_server_with_several_addresses() {
+    let Some(tao) = Tao::find() else { return };
+    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let folder = scratch("tao-addresses");
+    let path = format!("unix:{}", folder.join("lanes").display());
+    let ours = Ours::at(&["127.0.0.1:0", "127.0.0.2:0", &path]);
+    let reference = ours.object(propagated(5), &USUAL);
+    let said = tao_calls(&client, &reference, &["90", "5", "v"]);
+    assert_eq!(seen(&said), ["90", "5", "valid"]);
+    drop(ours);
+    std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
 /// Our client calls at these priorities, or at none.

@@ -259,7 +259,8 @@ over_each! {
         let expected = InvalidStock { symbol: "none".to_owned() };
         assert_eq!(raised, Err(ExchangeRemoveStockError::InvalidStock(expected)));
         let set = exchange.sendp_parent().unwrap().create_pollable_set();
-        assert_eq!(set.ready_pollable(forever).unwrap().operation_name(), "parent");
+        let ready = set.ready_pollable(forever).unwrap();
+        assert_eq!(ready.poller().unwrap().operation_name(), "parent");
     }
 
     fn a_poller_may_be_given_its_interfaces_handler(over) {

@@ -80,7 +80,8 @@ pub use dynamic::{
     RequestError, UnknownUserException,
 };
 pub use messaging::{
-    AsynchronousReply, Deliver, ExceptionHolder, PollableSet, PollableSetError, Poller,
+    AsynchronousReply, Deliver, DiiPollable, ExceptionHolder, Pollable, PollableSet,
+    PollableSetError, Poller,
 };
 pub use orb::Orb;
 pub use policy::{

@@ -3,6 +3,7 @@
 //! What generated `sendc_` and `sendp_` operations stand on; `spec/mapping.md` says what they look like.
 
 mod exception_holder;
+mod pollable;
 mod poller;
 
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::wire::By;
 use crate::{ObjectRef, SystemException};
 
 pub use exception_holder::ExceptionHolder;
-pub use poller::{PollableSet, PollableSetError, Poller};
+pub use pollable::{DiiPollable, Pollable, PollableSet, PollableSetError};
+pub use poller::Poller;
 
 /// The reply of an asynchronous call, on its way to a handler.
 pub struct AsynchronousReply {

@@ -19,7 +19,7 @@ use asynchronous::example::{
     OffTheChart,
 };
 use deckwatch_examples::Outcome;
-use deckwatch_orb::{ExceptionHolder, ObjectRef, Orb, Servant, SystemException};
+use deckwatch_orb::{ExceptionHolder, ObjectRef, Orb, Poller, Servant, SystemException};
 
 mod asynchronous {
     include!(concat!(env!("OUT_DIR"), "/asynchronous.rs"));
@@ -93,7 +93,9 @@ fn call(_orb: &Orb, object: &ObjectRef) -> Outcome {
     // Other work goes here; then at most ten seconds for the reply.
     println!("the poller says {} m", poller.depth(10_000)?);
     let set = chart.sendp_depth(2)?.create_pollable_set();
-    println!("ready: {}", set.ready_pollable(10_000)?.operation_name());
+    let ready = set.ready_pollable(10_000)?;
+    let operation = ready.poller().map(Poller::operation_name);
+    println!("ready: {}", operation.unwrap_or_default());
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::request::{Request, RequestError};
+use crate::client::Road;
 use crate::orb::{Orb, OrbCore};
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise};
@@ -94,16 +95,21 @@ impl OrbCore {
         let Some(replies) = self.client.replies_made() else {
             return Ok(self.has_response());
         };
-        let road = || {
-            let requests = self.deferred();
-            requests.iter().find_map(Request::road)
-        };
-        replies.wait(self, until, || self.has_response(), road)
+        replies.wait(self, until, || self.has_response(), || self.deferred_road())
+    }
+
+    /// What one of the requests waits on.
+    pub(crate) fn deferred_road(&self) -> Option<Road> {
+        self.deferred().iter().find_map(Request::road)
     }
 
     fn has_response(&self) -> bool {
-        let requests = self.deferred();
-        requests.is_empty() || requests.iter().any(Request::has_ended)
+        self.deferred().is_empty() || self.has_response_ready()
+    }
+
+    /// Whether the reply to one of the requests has come.
+    pub(crate) fn has_response_ready(&self) -> bool {
+        self.deferred().iter().any(Request::has_ended)
     }
 
     fn require_deferred(&self) -> Result<(), SystemException> {

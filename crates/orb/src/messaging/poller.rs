@@ -1,14 +1,16 @@
-//! Replies that the caller asks for, and sets of them (CORBA 3.3 part 1, clauses 17.8, 17.9 and 7.4).
+//! Replies that the caller asks for (CORBA 3.3 part 1, clauses 17.8 and 17.9).
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_cdr::{DecodeError, Reader};
 
+use super::pollable::PollableSet;
 use super::{Deliver, handler};
 use crate::client::{End, Outstanding};
+use crate::orb::OrbCore;
 use crate::reference::understand;
 use crate::transport::Instant64;
 use crate::{Completion, ObjectRef, SystemException, minor, raise};
@@ -85,7 +87,7 @@ impl Poller {
     #[must_use]
     pub fn create_pollable_set(&self) -> PollableSet {
         PollableSet {
-            members: Mutex::new(vec![self.clone()]),
+            members: Mutex::new(vec![self.into()]),
         }
     }
 
@@ -133,9 +135,13 @@ impl Poller {
         }
     }
 
+    /// The call that it asks for.
+    pub(super) fn call(&self) -> &Arc<Outstanding> {
+        &self.0.call
+    }
+
     fn until(&self, timeout_ms: u32) -> Option<Instant64> {
-        let now = self.0.call.orb().client.transport.now();
-        (timeout_ms != FOREVER).then(|| now.after(Duration::from_millis(u64::from(timeout_ms))))
+        until(self.0.call.orb(), timeout_ms)
     }
 
     /// Gives the reply to a handler when it comes, or has come, as if the call had been made with it; none: to whoever polls.
@@ -170,105 +176,17 @@ impl fmt::Debug for Poller {
     }
 }
 
-/// Calls of which one thread waits for the first that has ended.
-#[derive(Debug, Default)]
-pub struct PollableSet {
-    members: Mutex<Vec<Poller>>,
+/// The end of a timeout; none where it never passes.
+pub(super) fn until(orb: &OrbCore, timeout_ms: u32) -> Option<Instant64> {
+    let now = orb.client.transport.now();
+    (timeout_ms != FOREVER).then(|| now.after(Duration::from_millis(u64::from(timeout_ms))))
 }
-
-/// Why a set gives no pollable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PollableSetError {
-    /// The set is empty.
-    NoPossiblePollable,
-    /// The pollable is not in the set.
-    UnknownPollable,
-    /// NO_RESPONSE or TIMEOUT, with the standard's minor code 1: nothing is ready. TRANSIENT as by [`Poller::is_ready`].
-    System(SystemException),
-}
-
-impl PollableSet {
-    /// Adds a poller, of the same ORB as the others.
-    ///
-    /// # Errors
-    /// BAD_PARAM with the standard's minor code 43 for one that is in the set, without one for another ORB's.
-    pub fn add_pollable(&self, poller: &Poller) -> Result<(), SystemException> {
-        let mut members = self.members();
-        if members.contains(poller) {
-            return Err(raise::bad_param(minor::POLLABLE_TWICE, Completion::No));
-        }
-        let is_alien = |other: &Poller| !Arc::ptr_eq(other.0.call.orb(), poller.0.call.orb());
-        if members.first().is_some_and(is_alien) {
-            return Err(raise::bad_param(0, Completion::No));
-        }
-        members.push(poller.clone());
-        Ok(())
-    }
-
-    /// Takes the first that is ready out of the set; waits at most so many milliseconds, `u32::MAX` being for ever.
-    ///
-    /// # Errors
-    /// [`PollableSetError::NoPossiblePollable`]; NO_RESPONSE where nothing is ready and the timeout is 0, TIMEOUT where nothing was in
-    /// time, TRANSIENT as by [`Poller::is_ready`].
-    pub fn ready_pollable(&self, timeout_ms: u32) -> Result<Poller, PollableSetError> {
-        let members = self.members().clone();
-        let first = members
-            .first()
-            .ok_or(PollableSetError::NoPossiblePollable)?;
-        let orb = Arc::clone(first.0.call.orb());
-        let until = first.until(timeout_ms);
-        let ready = || members.iter().find(|one| one.0.call.has_ended());
-        if let Some(replies) = orb.client.replies_made() {
-            let waiting = || members.iter().find_map(|one| one.0.call.road());
-            let waited = replies.wait(&orb, until, || ready().is_some(), waiting);
-            waited.map_err(PollableSetError::System)?;
-        }
-        let Some(ready) = ready() else {
-            return Err(PollableSetError::System(not_in_time(timeout_ms)));
-        };
-        // Another thread may have had it first.
-        self.remove(ready).map(|()| ready.clone())
-    }
-
-    /// Takes a poller out of the set.
-    ///
-    /// # Errors
-    /// [`PollableSetError::UnknownPollable`].
-    pub fn remove(&self, poller: &Poller) -> Result<(), PollableSetError> {
-        let mut members = self.members();
-        let place = members.iter().position(|one| one == poller);
-        members.remove(place.ok_or(PollableSetError::UnknownPollable)?);
-        Ok(())
-    }
-
-    /// How many are in the set.
-    #[must_use]
-    pub fn number_left(&self) -> usize {
-        self.members().len()
-    }
-
-    fn members(&self) -> MutexGuard<'_, Vec<Poller>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Display for PollableSetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPossiblePollable => f.write_str("The set of pollables is empty."),
-            Self::UnknownPollable => f.write_str("The pollable is not in the set."),
-            Self::System(exception) => exception.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for PollableSetError {}
 
 fn delivered() -> SystemException {
     raise::object_not_exist(minor::REPLY_DELIVERED, Completion::No)
 }
 
-fn not_in_time(timeout_ms: u32) -> SystemException {
+pub(super) fn not_in_time(timeout_ms: u32) -> SystemException {
     match timeout_ms {
         0 => raise::no_response(minor::NO_REPLY_YET, Completion::No),
         _ => raise::timeout(minor::NO_REPLY_IN_TIME, Completion::No),

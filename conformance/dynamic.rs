@@ -14,8 +14,8 @@ use common::message::{
 use common::servant::{PROBE_ID, REFUSED_ID};
 use common::{Lanes, Over, Peer, Received, World, message, over_each, wait_for};
 use deckwatch_cdr::TypeCode;
-use deckwatch_cdr::typecode::Member;
-use deckwatch_cdr::value::Value;
+use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
+use deckwatch_cdr::value::{Instance, Value};
 use deckwatch_orb::{
     NamedValue, ObjectRef, Orb, Request, RequestError, SystemException, SystemExceptionKind as Kind,
 };
@@ -82,6 +82,32 @@ over_each! {
             let values: Vec<_> = request.arguments().iter().map(|argument| &argument.value).collect();
             let seven = Value::String("seven".to_owned());
             assert_eq!(values, [&Value::Octet(1), &Value::ULong(6), &seven, &Value::UShort(4)]);
+        }
+    }
+
+    fn a_result_and_arguments_may_share_a_value(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            let asked = asked.asked();
+            reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+                octets.u32(0x7fff_ff02);
+                let first = octets.octets.len() as u32 - 4;
+                octets.string("IDL:Point:1.0").u32(7).u32(u32::MAX);
+                let from = octets.octets.len() as u32;
+                octets.u32(first.wrapping_sub(from));
+            })
+        });
+        let client = common::client();
+        let x = ValueMember { name: "x", type_code: &TypeCode::long(), is_public: true };
+        let point = TypeCode::value("IDL:Point:1.0", "Point", ValueModifier::None, None, &[x]);
+        for minor in peer.minors() {
+            let mut request = peer.seen_by(&client, minor).create_request("points");
+            request.add_arg(NamedValue::of_out("b", point.clone()));
+            request.set_return_type(point.clone());
+            assert_eq!(request.invoke(), Ok(()));
+            let instance = Instance { type_id: "IDL:Point:1.0".to_owned(), state: vec![Value::Long(7)] };
+            let expected = Value::Valuetype(Some(Box::new(instance)));
+            assert_eq!(request.return_value(), Some(&expected));
+            assert_eq!(request.arguments()[0].value, expected);
         }
     }
 

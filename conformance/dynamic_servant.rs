@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
 use common::{FORMS, Order, Over, Wire, listening, message, over_each};
-use deckwatch_cdr::typecode::Member;
+use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed};
 use deckwatch_orb::{
@@ -45,6 +45,23 @@ fn exception(id: &str, values: &[(&str, TypeCode, Value)]) -> Any {
     let code = TypeCode::exception(id, "Exception", &members);
     let values = values.iter().map(|(_, _, value)| value.clone()).collect();
     Any::from_dynamic(&code, &Value::Struct(values)).expect("values of their types")
+}
+
+/// `valuetype Point { public long x; };`
+fn point() -> TypeCode {
+    let x = ValueMember {
+        name: "x",
+        type_code: &TypeCode::long(),
+        is_public: true,
+    };
+    TypeCode::value("IDL:Point:1.0", "Point", ValueModifier::None, None, &[x])
+}
+
+fn member_of(value: &Value) -> Value {
+    match value {
+        Value::Valuetype(Some(instance)) => instance.state[0].clone(),
+        other => panic!("a point, and not {other:?}"),
+    }
 }
 
 impl Anything {
@@ -141,6 +158,15 @@ impl DynamicServant for Anything {
                     ),
                 ],
             )),
+            "points" => {
+                let parameters = ["a", "b", "c"];
+                let parameters =
+                    parameters.map(|name| NamedValue::of_in(name, point(), Value::Nothing));
+                let values = request.arguments(parameters.into())?.to_vec();
+                let of = TypeCode::sequence(&TypeCode::long(), 0);
+                let values = values.iter().map(|named| member_of(&named.value));
+                request.set_result(of, Value::Elements(values.collect()))
+            }
             "out_of_order" => {
                 self.out_of_order(request);
                 Ok(())
@@ -219,6 +245,33 @@ over_each! {
             assert!(reply.body.rest().is_empty());
             let empty = wire.ask(&common::Request::new(form, &key, "ping").bare()).reply();
             assert_eq!((empty.status, empty.body.rest().len()), (NO_EXCEPTION, 0));
+        }
+    }
+
+    fn arguments_may_share_a_value(over) {
+        let shapes = Shapes::new(over);
+        let key = shapes.key("Circle");
+        let mut wire = Wire::to(&shapes.orb);
+        for form in FORMS {
+            let ask = |wire: &mut Wire, astray: u32| {
+                let request = common::Request::new(form, &key, "points");
+                wire.ask(&request.with(|octets| {
+                    octets.u32(0x7fff_ff02);
+                    let first = octets.octets.len() as u32 - 4;
+                    octets.string("IDL:Point:1.0").u32(7);
+                    for _ in 0..2 {
+                        octets.u32(u32::MAX);
+                        let back = first + astray;
+                        octets.u32(back.wrapping_sub(octets.octets.len() as u32));
+                    }
+                })).reply()
+            };
+            let mut reply = ask(&mut wire, 0);
+            assert_eq!(reply.status, NO_EXCEPTION);
+            let back: Vec<_> = (0..4).map(|_| reply.body.u32()).collect();
+            assert_eq!(back, [3, 7, 7, 7]);
+            let refused = ask(&mut wire, 4);
+            assert_eq!(refused.exception().0, "IDL:omg.org/CORBA/MARSHAL:1.0");
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) use known::Described;
 pub use known::{known_type, make_type_known};
 pub use path::{MemberPath, PathError};
 pub(crate) use read::read_kept;
-pub use read::{read_value, read_value_into};
+pub use read::{read_value, read_value_into, read_values};
 pub(crate) use write::write_kept;
 pub use write::write_value;
 

@@ -4,7 +4,7 @@ use super::{Described, Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
 use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
-use crate::typecode::{Arena, Kind, Node};
+use crate::typecode::{Arena, Kind, Member, Node};
 use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, id_text, kept_opaque};
 use crate::walk::{check_bound, keep_value, read_selector, select, survey_value};
 use crate::{
@@ -50,6 +50,33 @@ pub fn read_value_into(
     }
     Reading::of(type_code).read(type_code.root(), value, r)
 }
+
+/// Reads values of these types, one behind the other, as the arguments of a request or the results of a reply stand: several of them may share a
+/// value of a value type, which then stands in each.
+///
+/// # Errors
+/// As [`read_value`].
+pub fn read_values(
+    type_codes: &[&TypeCode],
+    r: &mut Reader<'_>,
+) -> Result<Vec<Value>, DecodeError> {
+    let of_values = type_codes.iter().filter(|code| code.arena().holds_values());
+    if of_values.count() < 2 {
+        return type_codes.iter().map(|code| read_value(code, r)).collect();
+    }
+    let members = type_codes.iter().map(|type_code| Member {
+        name: "",
+        type_code,
+    });
+    let all = TypeCode::structure(ALL_ID, "", &members.collect::<Vec<_>>());
+    match read_value(&all, r)? {
+        Value::Struct(values) => Ok(values),
+        _ => unreachable!("the type is that of a struct"),
+    }
+}
+
+/// The repository id of several values as one; no type has it.
+const ALL_ID: &str = "several values";
 
 /// As [`read_value`], of octets in the form in which an [`Any`] keeps them.
 pub(crate) fn read_kept(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, DecodeError> {

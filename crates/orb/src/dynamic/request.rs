@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_cdr::value::{Value, read_value, write_value};
+use deckwatch_cdr::value::{Value, read_values, write_value};
 use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Write, Writer};
 
 use super::NamedValue;
@@ -285,16 +285,20 @@ impl Request {
     }
 
     fn read_results(&self, r: &mut Reader<'_>) -> Result<Results, DecodeError> {
-        let return_value = match self.result.unaliased() {
-            result if result == TypeCode::void() => None,
-            result => Some(read_value(&result, r)?),
-        };
+        let result = self.result.unaliased();
+        let returns = result != TypeCode::void();
         let returned = self.arguments.iter();
         let returned = returned.filter(|argument| argument.mode.is_returned());
-        let arguments = returned.map(|argument| read_value(&argument.type_code, r));
+        let types = returned.map(|argument| &argument.type_code);
+        let types: Vec<_> = returns
+            .then_some(&result)
+            .into_iter()
+            .chain(types)
+            .collect();
+        let mut values = read_values(&types, r)?.into_iter();
         Ok(Results {
-            return_value,
-            arguments: arguments.collect::<Result<_, _>>()?,
+            return_value: if returns { values.next() } else { None },
+            arguments: values.collect(),
         })
     }
 
@@ -318,8 +322,9 @@ impl Request {
         };
         // Its repository id has been read.
         let members = (0..code.member_count()).filter_map(|index| code.member_type(index));
-        let members = members.map(|member| read_value(&member, r));
-        let members = Value::Struct(members.collect::<Result<_, _>>()?);
+        let members: Vec<_> = members.collect();
+        let members = read_values(&members.iter().collect::<Vec<_>>(), r)?;
+        let members = Value::Struct(members);
         let exception = Any::from_dynamic(&code, &members)
             .map_err(|_| DecodeError::new(DecodeFact::TypeMismatch, r.position()))?;
         let raised = UnknownUserException { exception };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::{Value, copy_value, read_value, write_value};
+use deckwatch_cdr::value::{Value, copy_value, read_values, write_value};
 use deckwatch_cdr::{Any, EncodeError, Parse, Reader, TypeCode, Writer};
 
 use super::NamedValue;
@@ -158,10 +158,12 @@ impl<'r> DynamicRequest<'r> {
             let minor = minor::ARGUMENTS_OUT_OF_ORDER;
             return Err(raise::bad_inv_order(minor, Completion::No));
         }
-        for parameter in &mut parameters {
-            if parameter.mode.is_sent() {
-                parameter.value = read_value(&parameter.type_code, &mut self.unread)?;
-            }
+        let sent = parameters.iter().filter(|one| one.mode.is_sent());
+        let types: Vec<_> = sent.map(|one| &one.type_code).collect();
+        let values = read_values(&types, &mut self.unread)?;
+        let sent = parameters.iter_mut().filter(|one| one.mode.is_sent());
+        for (parameter, value) in sent.zip(values) {
+            parameter.value = value;
         }
         Ok(self.list.insert(parameters))
     }

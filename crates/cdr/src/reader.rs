@@ -400,10 +400,8 @@ impl<'a> Reader<'a> {
                 return values;
             };
             let had = values.len();
-            // A loop here, and no closure that may become a function: where the windows are is kept in registers.
-            for _ in 0..some {
-                values.push(T::parse_within(windows.next()));
-            }
+            // What is known to fit is not asked whether it does: a way out of the loop, even one never taken, would have all of a value kept on the stack.
+            values.extend((0..some).map(|_| T::parse_within(windows.next())));
             let Some(left) = windows.left() else {
                 values.truncate(had);
                 return values;

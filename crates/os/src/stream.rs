@@ -5,6 +5,7 @@
 //! socket's own receive timeout (set only when it changes, and always shorter than what remains) and in `ppoll` for
 //! the last stretch, so that a steady timeout costs no further call and a deadline is still met precisely.
 
+mod ahead;
 mod options;
 
 use std::io::{self, IoSlice};
@@ -21,6 +22,7 @@ use rustix::net::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
+use ahead::Ahead;
 pub use options::{PacketPriority, StreamOptions};
 
 /// Nanoseconds of CLOCK_MONOTONIC; what the deadlines of this module are counted in.
@@ -58,6 +60,8 @@ pub struct StreamSocket {
     fd: OwnedFd,
     /// The receive timeout now set on the socket, in milliseconds; 0: none.
     receive_timeout_ms: AtomicU32,
+    /// How far who writes may be ahead of who reads.
+    ahead: Ahead,
 }
 
 impl StreamSocket {
@@ -93,7 +97,7 @@ impl StreamSocket {
         }
         rustix::io::ioctl_fionbio(&fd, false)?;
         let stream = Self::adopt_tcp(fd)?;
-        options.switch_off(&stream.fd)?;
+        stream.keep_options(options)?;
         Ok(stream)
     }
 
@@ -112,6 +116,7 @@ impl StreamSocket {
         Self {
             fd,
             receive_timeout_ms: AtomicU32::new(0),
+            ahead: Ahead::new(),
         }
     }
 
@@ -208,16 +213,31 @@ impl StreamSocket {
     ///
     /// # Errors
     /// `TimedOut` at the deadline, in which case a part may have been sent; else what the kernel answers.
-    pub fn write_all(&self, mut octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
+    pub fn write_all(&self, octets: &[u8], deadline_ns: Option<u64>) -> io::Result<()> {
+        self.write_rest(octets, octets.len(), deadline_ns)
+    }
+
+    /// Writes what is left of a message of so many octets.
+    fn write_rest(
+        &self,
+        mut octets: &[u8],
+        message_len: usize,
+        deadline_ns: Option<u64>,
+    ) -> io::Result<()> {
         while !octets.is_empty() {
             match net::send(&self.fd, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(count) => octets = &octets[count..],
-                Err(Errno::AGAIN) => wait_for(&self.fd, PollFlags::OUT, deadline_ns)?,
+                Err(Errno::AGAIN) => self.await_room(message_len, deadline_ns)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
+    }
+
+    fn await_room(&self, message_len: usize, deadline_ns: Option<u64>) -> io::Result<()> {
+        self.ahead.note_full(&self.fd, message_len);
+        wait_for(&self.fd, PollFlags::OUT, deadline_ns)
     }
 
     /// As [`StreamSocket::write_all`], of octets that stand in two places: one call for both.
@@ -231,17 +251,17 @@ impl StreamSocket {
         deadline_ns: Option<u64>,
     ) -> io::Result<()> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let mut written = 0;
+        let (mut written, message_len) = (0, first.len() + second.len());
         while written < first.len() {
             let both = [IoSlice::new(&first[written..]), IoSlice::new(second)];
             match net::sendmsg(&self.fd, &both, &mut SendAncillaryBuffer::default(), flags) {
                 Ok(count) => written += count,
-                Err(Errno::AGAIN) => wait_for(&self.fd, PollFlags::OUT, deadline_ns)?,
+                Err(Errno::AGAIN) => self.await_room(message_len, deadline_ns)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.write_all(&second[written - first.len()..], deadline_ns)
+        self.write_rest(&second[written - first.len()..], message_len, deadline_ns)
     }
 
     /// Writes what goes without waiting, and returns how many octets that is; 0: none.
@@ -363,7 +383,7 @@ impl TcpListener {
     fn adopt(&self, fd: OwnedFd) -> io::Result<StreamSocket> {
         let stream = StreamSocket::adopt_tcp(fd)?;
         let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
-        options.switch_off(&stream.fd)?;
+        stream.keep_options(&options)?;
         if let Some(packets) = options.packets {
             stream.set_packet_priority(packets)?;
         }

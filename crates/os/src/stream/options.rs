@@ -106,6 +106,14 @@ impl PacketPriority {
 }
 
 impl StreamSocket {
+    /// What a connection has or leaves from now on.
+    pub(super) fn keep_options(&self, options: &StreamOptions) -> io::Result<()> {
+        if options.send_buffer != 0 {
+            self.ahead.leave_alone();
+        }
+        options.switch_off(&self.fd)
+    }
+
     /// Gives the packets of a connection this priority from now on. A unix socket has none, and nothing happens.
     ///
     /// # Errors

@@ -1,7 +1,10 @@
 //! DynAny of value types, boxed values and abstract interfaces, and of whole sequences, by clause (CORBA 3.3 part 1, clause 16).
 
+#[path = "common/valuetypes.rs"]
+mod valuetypes;
+
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
-use deckwatch_cdr::typecode::{Kind, Member, ValueMember, ValueModifier};
+use deckwatch_cdr::typecode::{Kind, Member, ValueModifier};
 use deckwatch_cdr::value::{Instance, Opaque, Reference, Value, known_type, make_type_known};
 use deckwatch_cdr::{
     Any, ByteOrder, Char, DecodeFact, LongDouble, Parse, Reader, TypeCode, Write, Writer,
@@ -24,13 +27,7 @@ fn value_code(
     base: Option<&TypeCode>,
     members: &[(&str, &TypeCode)],
 ) -> TypeCode {
-    let members = members.iter().map(|(name, type_code)| ValueMember {
-        name,
-        type_code,
-        is_public: true,
-    });
-    let members: Vec<_> = members.collect();
-    TypeCode::value(&id(name), name, modifier, base, &members)
+    valuetypes::valuetype(&id(name), modifier, base, members)
 }
 
 fn id(name: &str) -> String {
@@ -66,8 +63,7 @@ fn boxed() -> TypeCode {
 }
 
 fn instance(name: &str, state: Vec<Value>) -> Value {
-    let type_id = id(name);
-    Value::Valuetype(Some(Box::new(Instance { type_id, state })))
+    valuetypes::instance(&id(name), state)
 }
 
 fn a_place(x: i32, name: &str, next: Value) -> Value {

@@ -2,6 +2,8 @@
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "common/valuetypes.rs"]
+mod valuetypes;
 
 use std::net::TcpListener;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -14,8 +16,8 @@ use common::message::{
 use common::servant::{PROBE_ID, REFUSED_ID};
 use common::{Lanes, Over, Peer, Received, World, message, over_each, wait_for};
 use deckwatch_cdr::TypeCode;
-use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
-use deckwatch_cdr::value::{Instance, Value};
+use deckwatch_cdr::typecode::{Member, ValueModifier};
+use deckwatch_cdr::value::Value;
 use deckwatch_orb::{
     NamedValue, ObjectRef, Orb, Request, RequestError, SystemException, SystemExceptionKind as Kind,
 };
@@ -97,15 +99,14 @@ over_each! {
             })
         });
         let client = common::client();
-        let x = ValueMember { name: "x", type_code: &TypeCode::long(), is_public: true };
-        let point = TypeCode::value("IDL:Point:1.0", "Point", ValueModifier::None, None, &[x]);
+        let x = [("x", &TypeCode::long())];
+        let point = valuetypes::valuetype("IDL:Point:1.0", ValueModifier::None, None, &x);
         for minor in peer.minors() {
             let mut request = peer.seen_by(&client, minor).create_request("points");
             request.add_arg(NamedValue::of_out("b", point.clone()));
             request.set_return_type(point.clone());
             assert_eq!(request.invoke(), Ok(()));
-            let instance = Instance { type_id: "IDL:Point:1.0".to_owned(), state: vec![Value::Long(7)] };
-            let expected = Value::Valuetype(Some(Box::new(instance)));
+            let expected = valuetypes::instance("IDL:Point:1.0", vec![Value::Long(7)]);
             assert_eq!(request.return_value(), Some(&expected));
             assert_eq!(request.arguments()[0].value, expected);
         }

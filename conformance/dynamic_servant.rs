@@ -9,12 +9,14 @@ mod common;
 )]
 #[path = "../crates/orb/examples/mirror/mod.rs"]
 mod mirror;
+#[path = "common/valuetypes.rs"]
+mod valuetypes;
 
 use std::sync::{Arc, Mutex};
 
 use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
 use common::{FORMS, Order, Over, Wire, listening, message, over_each};
-use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
+use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed};
 use deckwatch_orb::{
@@ -49,12 +51,8 @@ fn exception(id: &str, values: &[(&str, TypeCode, Value)]) -> Any {
 
 /// `valuetype Point { public long x; };`
 fn point() -> TypeCode {
-    let x = ValueMember {
-        name: "x",
-        type_code: &TypeCode::long(),
-        is_public: true,
-    };
-    TypeCode::value("IDL:Point:1.0", "Point", ValueModifier::None, None, &[x])
+    let x = [("x", &TypeCode::long())];
+    valuetypes::valuetype("IDL:Point:1.0", ValueModifier::None, None, &x)
 }
 
 fn member_of(value: &Value) -> Value {

@@ -4,6 +4,7 @@
 mod common;
 
 use common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
+use common::octets::{complex, named};
 use common::{ORDERS, Octets, Order, World, in_each_world};
 
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -42,16 +43,6 @@ const FIXED: u32 = 28;
 
 /// An Any: the type, then the value.
 type Form = fn(&mut Octets);
-
-fn complex(o: &mut Octets, kind: u32, parameters: impl FnOnce(&mut Octets)) {
-    let mut inside = Octets::encapsulation(o.order);
-    parameters(&mut inside);
-    o.u32(kind).sequence(&inside.octets);
-}
-
-fn named<'o>(o: &'o mut Octets, name: &str) -> &'o mut Octets {
-    o.string(&format!("IDL:{name}:1.0")).string(name)
-}
 
 /// Types without parameters, and a value of each.
 const SIMPLE: &[(&str, Form)] = &[

@@ -2,12 +2,16 @@
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "common/valuetypes.rs"]
+mod valuetypes;
 
 use deckwatch_cdr::TypeCode;
-use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::make_type_known;
+use valuetypes::valuetype;
 
 use common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
+use common::octets::{complex, named};
 use common::{ORDERS, Octets, Order, World, in_each_world};
 
 const NULL: u32 = 0;
@@ -41,16 +45,6 @@ const PLACE: &str = "IDL:Place:1.0";
 const NODE: &str = "IDL:Node:1.0";
 
 type Form = fn(&mut Octets);
-
-fn complex(o: &mut Octets, kind: u32, parameters: impl FnOnce(&mut Octets)) {
-    let mut inside = Octets::encapsulation(o.order);
-    parameters(&mut inside);
-    o.u32(kind).sequence(&inside.octets);
-}
-
-fn named<'o>(o: &'o mut Octets, name: &str) -> &'o mut Octets {
-    o.string(&format!("IDL:{name}:1.0")).string(name)
-}
 
 /// Back to `target`, an index of the octets.
 fn back_to(o: &mut Octets, target: usize) {
@@ -125,6 +119,17 @@ fn chunk(o: &mut Octets, content: impl FnOnce(&mut Octets)) {
     o.octets[start - 4..start].copy_from_slice(&size.octets);
 }
 
+/// `struct S` of two members.
+fn pair(o: &mut Octets, a: (&str, Form), b: (&str, Form)) {
+    complex(o, STRUCT, |p| {
+        named(p, "S").u32(2);
+        for (name, code) in [a, b] {
+            p.string(name);
+            code(p);
+        }
+    });
+}
+
 /// `valuetype Wide { public wstring w; public octet o; };`
 fn wide(o: &mut Octets) {
     complex(o, VALUE, |p| {
@@ -164,24 +169,11 @@ fn a_state(o: &mut Octets) {
 
 /// `valuetype Known : truncatable KnownBase { public string more; public KnownBase other; };`, and its base.
 fn known_types() -> (TypeCode, TypeCode) {
-    let member = |name, type_code| ValueMember {
-        name,
-        type_code,
-        is_public: true,
-    };
-    let made = |name: &str, modifier, base: Option<&TypeCode>, members: &[ValueMember<'_>]| {
-        TypeCode::value(&format!("IDL:{name}:1.0"), name, modifier, base, members)
-    };
-    let long = TypeCode::long();
-    let base = made(
-        "KnownBase",
-        ValueModifier::None,
-        None,
-        &[member("x", &long)],
-    );
-    let text = TypeCode::unbounded_string();
-    let members = [member("more", &text), member("other", &base)];
-    let known = made("Known", ValueModifier::Truncatable, Some(&base), &members);
+    let x = [("x", &TypeCode::long())];
+    let base = valuetype("IDL:KnownBase:1.0", ValueModifier::None, None, &x);
+    let members = [("more", &TypeCode::unbounded_string()), ("other", &base)];
+    let modifier = ValueModifier::Truncatable;
+    let known = valuetype("IDL:Known:1.0", modifier, Some(&base), &members);
     (known, base)
 }
 
@@ -306,22 +298,12 @@ in_each_world! {
             o.u32(u32::MAX);
         }, a_place);
         comes_back(world, "where a point is declared", |o| {
-            complex(o, STRUCT, |p| {
-                named(p, "S").u32(2).string("a");
-                place(p);
-                p.string("b");
-                point(p);
-            });
+            pair(o, ("a", place), ("b", point));
             o.u32(0).u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
             chunk(o, |o| { o.u32(7).string("harbour").sequence(&[1]); });
             o.u32(u32::MAX);
         }, |o| {
-            complex(o, STRUCT, |p| {
-                named(p, "S").u32(2).string("a");
-                place(p);
-                p.string("b");
-                point(p);
-            });
+            pair(o, ("a", place), ("b", point));
             o.u32(0).u32(ID_LIST | CHUNKED).u32(2).string(PLACE).string(POINT);
             chunk(o, |o| { o.u32(7).string("harbour"); });
             chunk(o, |o| { o.sequence(&[1]); });
@@ -526,12 +508,7 @@ in_each_world! {
             o.u32(u32::MAX);
         });
         keeps_its_form(world, "without a state, twice", |o| {
-            complex(o, STRUCT, |p| {
-                named(p, "S").u32(2).string("a");
-                custom(p);
-                p.string("b");
-                custom(p);
-            });
+            pair(o, ("a", custom), ("b", custom));
             o.u32(ONE_ID | CHUNKED);
             let start = o.octets.len() - 4;
             o.string("IDL:C:1.0");
@@ -620,12 +597,7 @@ in_each_world! {
             o.u32(u32::MAX);
         }, unknown);
         is_refused(world, "a custom value that shares one outside it", |o| {
-            complex(o, STRUCT, |p| {
-                named(p, "S").u32(2).string("p");
-                point(p);
-                p.string("c");
-                custom(p);
-            });
+            pair(o, ("p", point), ("c", custom));
             o.u32(ONE_ID);
             let start = o.octets.len() - 4;
             o.string(POINT).u32(7).u32(ONE_ID | CHUNKED).string("IDL:C:1.0");

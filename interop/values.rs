@@ -1,38 +1,26 @@
 //! Values of value types in Anys, to foreign ORBs and back.
 
 mod common;
+#[path = "../conformance/common/valuetypes.rs"]
+mod valuetypes;
 
 use std::process::Command;
 use std::time::Duration;
 
 use common::{Running, free_port, omniorb_program};
-use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
-use deckwatch_cdr::value::{Instance, Value, make_type_known};
+use deckwatch_cdr::typecode::ValueModifier;
+use deckwatch_cdr::value::{Value, make_type_known};
 use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode, Write, Writer};
 use deckwatch_orb::{NamedValue, ObjectRef, Orb, RequestError};
+use valuetypes::valuetype;
 
 fn id(name: &str) -> String {
     format!("IDL:Deckwatch/Berths/{name}:1.0")
 }
 
-fn valuetype(
-    name: &str,
-    modifier: ValueModifier,
-    base: Option<&TypeCode>,
-    members: &[(&str, &TypeCode)],
-) -> TypeCode {
-    let members = members.iter().map(|(name, type_code)| ValueMember {
-        name,
-        type_code,
-        is_public: true,
-    });
-    let members: Vec<_> = members.collect();
-    TypeCode::value(&id(name), name, modifier, base, &members)
-}
-
 fn point() -> TypeCode {
     valuetype(
-        "Point",
+        &id("Point"),
         ValueModifier::None,
         None,
         &[("x", &TypeCode::long())],
@@ -43,7 +31,7 @@ fn place() -> TypeCode {
     let itself = TypeCode::recursive(&id("Place"));
     let members = [("name", &TypeCode::unbounded_string()), ("next", &itself)];
     valuetype(
-        "Place",
+        &id("Place"),
         ValueModifier::Truncatable,
         Some(&point()),
         &members,
@@ -52,7 +40,7 @@ fn place() -> TypeCode {
 
 fn pair() -> TypeCode {
     let members = [("left", &point()), ("right", &point())];
-    valuetype("Pair", ValueModifier::None, None, &members)
+    valuetype(&id("Pair"), ValueModifier::None, None, &members)
 }
 
 fn label() -> TypeCode {
@@ -65,12 +53,11 @@ fn cargo() -> TypeCode {
 
 fn a_crate() -> TypeCode {
     let members = [("kilos", &TypeCode::long())];
-    valuetype("Crate", ValueModifier::None, None, &members)
+    valuetype(&id("Crate"), ValueModifier::None, None, &members)
 }
 
 fn instance(name: &str, state: Vec<Value>) -> Value {
-    let type_id = id(name);
-    Value::Valuetype(Some(Box::new(Instance { type_id, state })))
+    valuetypes::instance(&id(name), state)
 }
 
 fn text(text: &str) -> Value {

@@ -1,13 +1,17 @@
 //! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
 
+#[path = "../../../conformance/common/valuetypes.rs"]
+mod valuetypes;
+
 use deckwatch_cdr::dyn_any::DynAny;
 use deckwatch_cdr::limits::VALUE_ID_SIZE_MAX;
-use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
-use deckwatch_cdr::value::{Instance, Opaque, Value, read_value, write_value};
+use deckwatch_cdr::typecode::{Member, ValueModifier};
+use deckwatch_cdr::value::{Opaque, Value, read_value, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, CharSet, Codec, DecodeFact, Divided, EncodeError, Parse, Reader, TypeCode,
     Version, Write, Writer,
 };
+use valuetypes::instance;
 
 const CUSTOM: &str = "IDL:C:1.0";
 const POINT: &str = "IDL:Point:1.0";
@@ -17,12 +21,7 @@ const ID_LIST: u32 = 0x7fff_ff06;
 const CHUNKED: u32 = 8;
 
 fn valuetype(id: &str, modifier: ValueModifier, members: &[(&str, &TypeCode)]) -> TypeCode {
-    let members = members.iter().map(|(name, type_code)| ValueMember {
-        name,
-        type_code,
-        is_public: true,
-    });
-    TypeCode::value(id, "V", modifier, None, &members.collect::<Vec<_>>())
+    valuetypes::valuetype(id, modifier, None, members)
 }
 
 /// `custom valuetype C { public double d; };`
@@ -294,14 +293,11 @@ fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
         ValueModifier::Truncatable,
         &[("name", &TypeCode::wstring(0)), ("p", &point())],
     );
-    let a_point = Value::Valuetype(Some(Box::new(Instance {
-        type_id: POINT.to_owned(),
-        state: vec![Value::Long(3)],
-    })));
-    let a_place = Value::Valuetype(Some(Box::new(Instance {
-        type_id: "IDL:Place:1.0".to_owned(),
-        state: vec![Value::WString("wide".to_owned()), a_point.clone()],
-    })));
+    let a_point = instance(POINT, vec![Value::Long(3)]);
+    let a_place = instance(
+        "IDL:Place:1.0",
+        vec![Value::WString("wide".to_owned()), a_point.clone()],
+    );
     let numbers = TypeCode::sequence(&TypeCode::double(), 0);
     let halves = Value::Elements(vec![Value::Double(0.5), Value::Double(1.5)]);
     let inner = Any::from_dynamic(&place, &a_place).expect("a place");
@@ -323,10 +319,7 @@ fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
         parts.try_for_each(|(code, value)| w.write(code, value))
     });
     let state = state.expect("a state");
-    let value = Value::Valuetype(Some(Box::new(Instance {
-        type_id: CUSTOM.to_owned(),
-        state: vec![Value::Opaque(Box::new(state))],
-    })));
+    let value = instance(CUSTOM, vec![Value::Opaque(Box::new(state))]);
     let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
     let mut octets = Vec::new();
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
@@ -344,10 +337,7 @@ fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
     // A state without anything in any form.
     let empty = Opaque::build(|_| Ok(())).expect("a state");
     assert_eq!(empty.reader().finish(), Ok(()));
-    let value = Value::Valuetype(Some(Box::new(Instance {
-        type_id: CUSTOM.to_owned(),
-        state: vec![Value::Opaque(Box::new(empty))],
-    })));
+    let value = instance(CUSTOM, vec![Value::Opaque(Box::new(empty))]);
     let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let octets = written(&any, order).expect("it can be written");

@@ -59,6 +59,33 @@ impl DynAny {
     }
 }
 
+/// Named values as they are set.
+pub(super) fn dynamic_members<'m>(
+    members: &[(&'m str, Any)],
+) -> Result<Vec<(&'m str, DynAny)>, DynAnyError> {
+    let dynamic = members.iter();
+    let dynamic = dynamic.map(|(name, any)| Ok((*name, DynAny::from_any(any)?)));
+    dynamic.collect()
+}
+
+/// Sets all members, which have these names, in order; a name may be empty.
+pub(super) fn assign_members<'n>(
+    parts: &mut [DynAny],
+    names: impl Iterator<Item = &'n str>,
+    members: &[(&str, DynAny)],
+) -> Result<(), DynAnyError> {
+    if members.len() != parts.len() {
+        return Err(DynAnyError::InvalidValue);
+    }
+    for (own, (part, (name, value))) in names.zip(parts.iter_mut().zip(members)) {
+        if !name.is_empty() && !own.is_empty() && *name != own {
+            return Err(DynAnyError::TypeMismatch);
+        }
+        part.assign(value)?;
+    }
+    Ok(())
+}
+
 impl DynStruct<'_> {
     /// The name of the current member.
     ///
@@ -115,9 +142,7 @@ impl DynStruct<'_> {
     /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or types; nothing is
     /// set then.
     pub fn set_members(&mut self, members: &[(&str, Any)]) -> Result<(), DynAnyError> {
-        let dynamic = members.iter();
-        let dynamic = dynamic.map(|(name, any)| Ok((*name, DynAny::from_any(any)?)));
-        self.set_members_as_dyn_any(&dynamic.collect::<Result<Vec<_>, DynAnyError>>()?)
+        self.set_members_as_dyn_any(&dynamic_members(members)?)
     }
 
     /// As [`DynStruct::set_members`].
@@ -128,18 +153,10 @@ impl DynStruct<'_> {
         &mut self,
         members: &[(&str, DynAny)],
     ) -> Result<(), DynAnyError> {
-        if members.len() != self.0.component_count() {
-            return Err(DynAnyError::InvalidValue);
-        }
         let code = self.0.type_code.unaliased();
         let mut parts = self.0.parts().to_vec();
-        for (index, (part, (name, value))) in parts.iter_mut().zip(members).enumerate() {
-            let own = code.member_name(index).unwrap_or_default();
-            if !name.is_empty() && !own.is_empty() && *name != own {
-                return Err(DynAnyError::TypeMismatch);
-            }
-            part.assign(value)?;
-        }
+        let names = (0..parts.len()).map(|index| code.member_name(index).unwrap_or_default());
+        assign_members(&mut parts, names, members)?;
         self.0.content = Content::Parts(parts);
         self.0.rewind();
         Ok(())

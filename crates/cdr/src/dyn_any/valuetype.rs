@@ -1,5 +1,6 @@
 //! Values of value types, boxed values and abstract interfaces as DynAny shows them.
 
+use super::constructed::{assign_members, dynamic_members};
 use super::{Content, DynAny, DynAnyError};
 use crate::limits::VALUE_PARTS_MAX;
 use crate::typecode::{Kind, ValueModifier};
@@ -227,9 +228,7 @@ impl DynValue<'_> {
     /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or types; nothing is
     /// set then.
     pub fn set_members(&mut self, members: &[(&str, Any)]) -> Result<(), DynAnyError> {
-        let dynamic = members.iter();
-        let dynamic = dynamic.map(|(name, any)| Ok((*name, DynAny::from_any(any)?)));
-        self.set_members_as_dyn_any(&dynamic.collect::<Result<Vec<_>, DynAnyError>>()?)
+        self.set_members_as_dyn_any(&dynamic_members(members)?)
     }
 
     /// As [`DynValue::set_members`].
@@ -244,17 +243,8 @@ impl DynValue<'_> {
             Content::Valuetype(Some(instance)) => instance.clone(),
             _ => self.0.first_instance()?,
         };
-        if members.len() != parts.len() {
-            return Err(DynAnyError::InvalidValue);
-        }
-        for ((own, _), (part, (name, value))) in
-            code.state().iter().zip(parts.iter_mut().zip(members))
-        {
-            if !name.is_empty() && !own.is_empty() && name != own {
-                return Err(DynAnyError::TypeMismatch);
-            }
-            part.assign(value)?;
-        }
+        let names = code.state().into_iter().map(|(name, _)| name);
+        assign_members(&mut parts, names, members)?;
         self.0.content = Content::Valuetype(Some((code, parts)));
         self.0.rewind();
         Ok(())

@@ -10,6 +10,7 @@ use common::{Cursor, Lanes, ORDERS, Octets, Order, Over, Peer, World, in_each_wo
 use deckwatch_cdr::WString;
 use deckwatch_orb::{Completion, SystemExceptionKind as Kind};
 
+const TAG_ORB_TYPE: u32 = 0;
 const TAG_CODE_SETS: u32 = 1;
 /// The service context.
 const CODE_SETS: u32 = 1;
@@ -181,6 +182,19 @@ in_each_world! {
 }
 
 over_each! {
+    // It converts each letter beyond ASCII that comes in UTF-8 to another.
+    fn a_server_that_tao_made_is_spoken_to_in_its_own_iso_8859_1(over) {
+        for (orb_type, expected) in [(0x5441_4F00, &b"gr\xfcn\0"[..]), (0x4154_5400, "gr\u{fc}n\0".as_bytes())] {
+            let (peer, client) = (mirror(over), common::client());
+            let mut made_by = Octets::encapsulation(Order::Little);
+            made_by.u32(orb_type);
+            let offer = component(Order::Little, &[ISO_8859_1, UTF_8], &[UTF_16]);
+            let object = seen(&peer, &client, 2, &[(TAG_ORB_TYPE, made_by.octets), offer]);
+            assert_eq!(call_with(&object, "text", &"gr\u{fc}n".to_owned()), Ok("gr\u{fc}n".to_owned()));
+            assert_eq!(peer.heard().asked().body.sequence(), expected, "{orb_type:#x}");
+        }
+    }
+
     fn the_client_tells_its_choice_in_a_service_context(over) {
         for order in ORDERS {
             for (offer, chosen) in [

@@ -418,6 +418,33 @@ fn a_tao_without_real_time_and_we_call_each_other() {
     caller.shutdown(true).expect("it ends");
 }
 
+/// Both have ISO 8859-1 and UTF-8. TAO, which has the former inside, converts what it reads in UTF-8 wrongly, and chooses it where it calls.
+#[test]
+fn letters_beyond_ascii_go_to_tao_and_come_back() {
+    let Some(tao) = Tao::find() else { return };
+    let server = tao.plain_program("omniorb/echo/server.cc", "deckwatch/echo.idl");
+    let mut process =
+        Running::start(Command::new(&server).args(["-ORBListenEndpoints", "iiop://127.0.0.1:0"]));
+    let theirs = process.line_with("IOR:");
+    let caller = Orb::builder().build().expect("an ORB");
+    let object = caller.string_to_object(&theirs).expect("a reference");
+    let echo = echo::mirror::EchoRef::unchecked_narrow(object.expect("not nil"));
+    assert_eq!(echo.echo_string("Grüße").as_deref(), Ok("Grüße"));
+    // TAO has no letter for it, and neither has what is spoken with it.
+    let anchor = echo.echo_string("\u{2693}");
+    assert_eq!(anchor.map_err(|e| e.kind), Err(Kind::DataConversion));
+    caller.shutdown(true).expect("it ends");
+    let client = tao.plain_program("tao/text/caller.cc", "deckwatch/echo.idl");
+    let ours = Ours::new();
+    let reference = echo::activate(&ours.orb).expect("an echo object");
+    let called = |options: &[&str]| {
+        let reference = reference.to_string();
+        try_run(Command::new(&client).args(options).arg(reference))
+    };
+    gap("tao-reads-utf-8", &called(&[]));
+    called(&["-ORBNegotiateCodesets", "0"]).expect("without a choice it is ISO 8859-1");
+}
+
 /// It knows nothing of lanes: it comes to the first, or to the one of the object, and by a URL is sent there.
 #[test]
 fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {

@@ -183,9 +183,21 @@ fn code_sets_are_negotiated_with_a_recorded_reference() {
         .unwrap();
     assert_eq!(info.chars.native, ior::code_sets::ISO_8859_1);
     assert_eq!(
-        info.negotiate().char_set(),
+        info.negotiate(profile.orb_type()).char_set(),
         Some(deckwatch_cdr::CharSet::Utf8)
     );
+}
+
+/// What TAO offers is the same, but it spoils what it converts.
+#[test]
+fn tao_is_spoken_to_in_its_own_iso_8859_1() {
+    let profile = profile_of_tao("pool");
+    let info = CodeSetInfo::from_octets(profile.component(component_tag::CODE_SETS).unwrap());
+    let info = info.unwrap();
+    assert_eq!(info.chars.native, ior::code_sets::ISO_8859_1);
+    assert_eq!(info.chars.conversion, [ior::code_sets::UTF_8]);
+    let chosen = info.negotiate(profile.orb_type()).char_set();
+    assert_eq!(chosen, Some(deckwatch_cdr::CharSet::Latin1));
 }
 
 fn output_of(program: &std::path::Path, arguments: &[&str]) -> String {

@@ -1,7 +1,7 @@
 //! The echo interface: `echo serve [-ORB...]` prints its reference and serves until the process is ended;
 //! `echo call REFERENCE` calls every operation of it and says what came back.
 
-mod mirror;
+pub(crate) mod mirror;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -100,16 +100,25 @@ impl CodeSetInfo {
     /// The code sets to use with a server of these: UTF-8 where the server has or converts it, else its own ISO 8859-1. Where nothing
     /// is common it is the fallback of the standard, UTF-8 and UTF-16, which every server must have; one that has not says so
     /// itself. (The standard would take a server's native ISO 8859-1 before its converted UTF-8, and lose characters.)
+    ///
+    /// With TAO, by the type of its ORB, the standard's order is kept: it takes each letter beyond ASCII that it converts from UTF-8
+    /// for `@`, without a word.
     #[must_use]
-    pub fn negotiate(&self) -> CodeSetContext {
+    pub fn negotiate(&self, orb_type: Option<u32>) -> CodeSetContext {
         let takes = |component: &CodeSetComponent, set| {
             component.native == set || component.conversion.contains(&set)
         };
         let common = [UTF_8, ISO_8859_1]
             .into_iter()
             .find(|set| takes(&self.chars, *set));
+        let is_latin_tao = orb_type == Some(super::TAO) && self.chars.native == ISO_8859_1;
+        let common = if is_latin_tao {
+            ISO_8859_1
+        } else {
+            common.unwrap_or(UTF_8)
+        };
         CodeSetContext {
-            chars: common.unwrap_or(UTF_8),
+            chars: common,
             wide: UTF_16,
         }
     }
@@ -187,7 +196,7 @@ mod tests {
             CodeSetInfo::from_octets(&ours.to_component().unwrap().data),
             Ok(ours.clone())
         );
-        let context = ours.negotiate();
+        let context = ours.negotiate(None);
         assert_eq!(
             CodeSetContext::from_octets(&context.to_octets()),
             Ok(context)
@@ -211,18 +220,18 @@ mod tests {
             },
         };
         assert_eq!(
-            latin(ISO_8859_1, UTF_16).negotiate().char_set(),
+            latin(ISO_8859_1, UTF_16).negotiate(None).char_set(),
             Some(CharSet::Latin1)
         );
         assert_eq!(
-            latin(ISO_8859_1, 0).negotiate().char_set(),
+            latin(ISO_8859_1, 0).negotiate(None).char_set(),
             Some(CharSet::Latin1)
         );
         let fallback = CodeSetContext {
             chars: UTF_8,
             wide: UTF_16,
         };
-        assert_eq!(latin(0x0001_0002, UTF_16).negotiate(), fallback);
-        assert_eq!(latin(UTF_8, 0x0001_0100).negotiate(), fallback);
+        assert_eq!(latin(0x0001_0002, UTF_16).negotiate(None), fallback);
+        assert_eq!(latin(UTF_8, 0x0001_0100).negotiate(None), fallback);
     }
 }

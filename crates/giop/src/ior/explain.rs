@@ -253,7 +253,7 @@ fn explain_policy(policy: &PolicyValue) -> String {
 const fn orb_name(orb: u32) -> Option<&'static str> {
     Some(match orb {
         0x4154_5400 => "omniORB",
-        0x5441_4F00 => "TAO",
+        super::TAO => "TAO",
         0x4A41_4300 => "JacORB",
         0x4F42_0001 => "ORBacus",
         _ => return None,

@@ -83,6 +83,13 @@ impl IiopProfile {
             .map(|component| &*component.data)
     }
 
+    /// The type of the ORB that made it, where it tells.
+    #[must_use]
+    pub fn orb_type(&self) -> Option<u32> {
+        let data = self.component(component_tag::ORB_TYPE)?;
+        encapsulated(data).ok()?.read_u32().ok()
+    }
+
     /// Every host and port: the profile's own first, then those of its alternate address components. Components that cannot be read
     /// are passed over.
     pub fn addresses(&self) -> impl Iterator<Item = (String, u16)> {

@@ -18,6 +18,9 @@ pub use view::{IiopProfileRef, IorRef};
 use crate::limits::PROFILES_MAX;
 use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 
+/// The type by which TAO tells itself in its references.
+pub(crate) const TAO: u32 = 0x5441_4F00;
+
 /// Tags of profiles.
 pub mod profile_tag {
     /// IIOP.

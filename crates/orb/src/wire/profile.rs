@@ -98,7 +98,7 @@ impl Profile {
             Some(offered) if !offered.has_wide() => codec.with_wide(WideSet::None),
             _ => codec,
         };
-        let chosen = offered.map(|offered| offered.negotiate());
+        let chosen = offered.map(|offered| offered.negotiate(profile.orb_type()));
         match chosen.and_then(|chosen| Some((chosen, chosen.char_set()?))) {
             // GIOP 1.0 has no negotiation.
             Some((context, chars)) if version > Version::V1_0 => Self {

@@ -3,7 +3,7 @@
 //!
 //! Of every seed it is asked: each request has one outcome, and it tells the truth; nothing is served twice; no caller gets the reply
 //! of another; one-ways keep their order; what is held is bounded and given back. A failure names its seed:
-//! `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test storm` replays it alone.
+//! `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test storm` replays it alone. DECKWATCH_SEEDS=500 runs so many from 0 on.
 
 #[path = "../crates/orb/tests/support/mod.rs"]
 mod support;
@@ -26,7 +26,7 @@ use deckwatch_orb::{
 };
 use support::world::World;
 
-/// Seeds of one run.
+/// Seeds of one run, unless DECKWATCH_SEEDS says how many.
 const SEEDS: u64 = 10_000;
 
 /// Steps of one seed.
@@ -439,6 +439,9 @@ fn every_request_has_one_true_outcome_whatever_happens() {
     if let Ok(seed) = std::env::var("DECKWATCH_SEED") {
         return run(seed.parse().expect("DECKWATCH_SEED is a number"));
     }
+    let seeds = std::env::var("DECKWATCH_SEEDS").map_or(SEEDS, |count| {
+        count.parse().expect("DECKWATCH_SEEDS is a number")
+    });
     let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -447,7 +450,7 @@ fn every_request_has_one_true_outcome_whatever_happens() {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS || failed.lock().unwrap().len() >= 5 {
+                    if seed >= seeds || failed.lock().unwrap().len() >= 5 {
                         return;
                     }
                     if catch_unwind(AssertUnwindSafe(|| run(seed))).is_err() {

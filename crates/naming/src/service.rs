@@ -152,30 +152,29 @@ impl Shared {
         context: u64,
         after: Option<(String, String)>,
     ) -> Result<BindingIteratorRef, SystemException> {
-        let (number, oldest) = {
+        let number = {
             let mut open = self.open.lock("naming.listings");
-            let number = open.next;
             open.next += 1;
-            open.numbers.push_back(number);
-            let oldest = if open.numbers.len() > limits::ITERATORS_MAX {
-                open.numbers.pop_front()
-            } else {
-                None
-            };
-            (number, oldest)
+            open.next - 1
         };
-        if let Some(oldest) = oldest {
-            // Its client may destroy it at this moment.
-            let _already_closed = self.close_iterator(oldest);
-        }
         let listing = Listing::new(self.own(), context, number, after);
         let id = number.to_be_bytes();
         self.listings
             .activate_object_with_id(&id, Arc::new(BindingIteratorSkeleton::new(listing)))
             .map_err(system)?;
-        Ok(BindingIteratorRef::unchecked_narrow(
-            self.listings.id_to_reference(&id).map_err(system)?,
-        ))
+        let reference = self.listings.id_to_reference(&id).map_err(system)?;
+        // Counted once it is there: who has it make way finds it.
+        let oldest = {
+            let mut open = self.open.lock("naming.listings");
+            open.numbers.push_back(number);
+            let is_full = open.numbers.len() > limits::ITERATORS_MAX;
+            is_full.then(|| open.numbers.pop_front()).flatten()
+        };
+        if let Some(oldest) = oldest {
+            // Its client may destroy it at this moment.
+            let _already_closed = self.close_iterator(oldest);
+        }
+        Ok(BindingIteratorRef::unchecked_narrow(reference))
     }
 
     pub(crate) fn close_iterator(&self, number: u64) -> Result<(), SystemException> {

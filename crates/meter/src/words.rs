@@ -16,6 +16,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// So many messages: one of them is no plural.
+pub fn messages(number: u64) -> String {
+    let noun = if number == 1 { "message" } else { "messages" };
+    format!("{} {noun}", count(number))
+}
+
 /// A share of one as a percentage with two significant digits.
 #[must_use]
 pub fn share(share: f64) -> String {
@@ -66,6 +72,12 @@ fn below_a_minute(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_message_is_no_plural() {
+        let said = [0, 1, 2_000].map(messages);
+        assert_eq!(said, ["0 messages", "1 message", "2,000 messages"]);
+    }
 
     #[test]
     fn thousands_are_set_apart() {

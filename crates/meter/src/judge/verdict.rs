@@ -146,17 +146,20 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
         .saturating_sub(evidence.share_without_sender.late);
     if !terms.supplier_disturbed && would_differ(evidence.share_without_sender) {
         reasons.push(format!(
-            "The schedule was not kept: {} messages are late by the supplier's own fault, although the mission declares no disturbance of its host.",
-            words::count(sender_blamed)
+            "The schedule was not kept: {} late by the supplier's own fault, although the mission declares no disturbance of its host.",
+            match sender_blamed {
+                1 => "1 message is".to_owned(),
+                more => format!("{} are", words::messages(more)),
+            }
         ));
     }
     let excusable = excusable_by_withheld(evidence);
     if excusable > 0 && would_differ(&share.without(excusable)) {
         reasons.push(format!(
-            "Processor time was withheld ({} stolen by the hypervisor, {} by throttling), enough to have made {} messages late.",
+            "Processor time was withheld ({} stolen by the hypervisor, {} by throttling), enough to have made {} late.",
             words::duration(disturbance.stolen),
             words::duration(disturbance.throttled),
-            words::count(excusable)
+            words::messages(excusable)
         ));
     }
     if clocks_decide(evidence) {
@@ -252,9 +255,9 @@ fn share_sentence(evidence: &Evidence<'_>, kind: VerdictKind) -> String {
         lost => format!(" ({} of them lost)", words::count(lost)),
     };
     format!(
-        "{} of {} messages were late{lost}: {which} {} at 95% confidence{widened}, {relation} the budget of {} in {} ({}).",
+        "{} of {} were late{lost}: {which} {} at 95% confidence{widened}, {relation} the budget of {} in {} ({}).",
         words::count(counts.late),
-        words::count(counts.due),
+        words::messages(counts.due),
         words::share(bound),
         words::count(terms.budget.late),
         words::count(terms.budget.of),
@@ -269,9 +272,9 @@ fn needed_sentence(needed: MessagesNeeded, rate_hz: f64) -> String {
         let time = time.map_or(String::new(), |time| {
             format!(" ({})", words::duration(time))
         });
-        format!("{}{noun}{time}", words::count(messages))
+        format!("{noun}{time}")
     };
-    let more = |messages: u64| with_time(messages, " messages more");
+    let more = |messages: u64| with_time(messages, &format!("{} more", words::messages(messages)));
     match (needed.at_present_rate, needed.if_none_late) {
         (Some(at_present_rate), Some(if_none_late)) if at_present_rate == if_none_late => {
             format!(
@@ -283,7 +286,7 @@ fn needed_sentence(needed: MessagesNeeded, rate_hz: f64) -> String {
             format!(
                 "{} would prove it at the present rate of lates, {} if none of them is late.",
                 more(at_present_rate),
-                with_time(if_none_late, "")
+                with_time(if_none_late, &words::count(if_none_late))
             )
         }
         (None, Some(if_none_late)) => {

@@ -5,7 +5,7 @@
 //! nobody waits in that one: a lane that has a thread to spare never hears of it.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -41,11 +41,14 @@ pub(super) struct WaitingRoom {
 /// counted but what waits.
 #[derive(Debug)]
 pub(crate) struct RequestBuffers {
-    requests: AtomicUsize,
+    /// Requests above [`SIZE_BITS`] bits of octets: one word, so that who finds no room takes none from others meanwhile.
+    held: AtomicU64,
     requests_max: usize,
-    size: AtomicUsize,
     size_max: usize,
 }
+
+/// More octets than a host has; above them is room for a million requests, more than all lanes of a pool have threads to lend.
+const SIZE_BITS: u32 = 44;
 
 impl RequestBuffers {
     pub(crate) fn new(limits: RequestBuffering) -> Self {
@@ -60,27 +63,31 @@ impl RequestBuffers {
 
     const fn with(requests_max: usize, size_max: usize) -> Self {
         Self {
-            requests: AtomicUsize::new(0),
+            held: AtomicU64::new(0),
             requests_max,
-            size: AtomicUsize::new(0),
             size_max,
         }
     }
 
-    /// Whether a request of so many octets may wait. Who finds no room may have others told so at the same time.
+    const fn word(octets: usize) -> u64 {
+        1 << SIZE_BITS | octets as u64
+    }
+
+    /// Whether a request of so many octets may wait.
     pub(super) fn take(&self, octets: usize) -> bool {
-        let requests = self.requests.fetch_add(1, Ordering::Relaxed);
-        let size = self.size.fetch_add(octets, Ordering::Relaxed);
-        let has_room = requests < self.requests_max && size.saturating_add(octets) <= self.size_max;
-        if !has_room {
-            self.give(octets);
-        }
-        has_room
+        let more = |held: u64| {
+            let requests = (held >> SIZE_BITS) as usize;
+            let size = (held & ((1 << SIZE_BITS) - 1)) as usize;
+            let has_room =
+                requests < self.requests_max && octets <= self.size_max.saturating_sub(size);
+            has_room.then_some(held + Self::word(octets))
+        };
+        let order = Ordering::Relaxed;
+        self.held.fetch_update(order, order, more).is_ok()
     }
 
     pub(super) fn give(&self, octets: usize) {
-        self.size.fetch_sub(octets, Ordering::Relaxed);
-        self.requests.fetch_sub(1, Ordering::Relaxed);
+        self.held.fetch_sub(Self::word(octets), Ordering::Relaxed);
     }
 }
 
@@ -425,5 +432,34 @@ impl Lane {
                 self.discard_line(&connection, next);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_no_room_keeps_nobody_from_it_that_fits() {
+        let buffers = RequestBuffers::with(2, 100);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(!buffers.take(101));
+                }
+            });
+            for _ in 0..100_000 {
+                if !buffers.take(100) {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("it fits");
+                }
+                buffers.give(100);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(buffers.take(60) && buffers.take(40) && !buffers.take(0));
+        buffers.give(60);
+        assert!(!buffers.take(61) && buffers.take(60));
     }
 }

@@ -9,12 +9,13 @@ use std::time::{Duration, SystemTime};
 
 use common::lanes::{LaneWorld, priority};
 use common::message::{
-    NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, reply,
+    CANCEL_REQUEST, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYNC_WITH_TARGET, SYSTEM_EXCEPTION,
+    reply,
 };
 use common::servant::{call, note};
 use common::{
     Cursor, FORMS, Lanes, ORDERS, Octets, Order, Over, Peer, Received, Request, Wire, World,
-    over_each, wait_for,
+    message, over_each, wait_for,
 };
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
@@ -202,6 +203,22 @@ over_each! {
         assert_eq!(early.ask(&soon.bare()).reply().status, NO_EXCEPTION);
         assert!(time(0) >= start, "it was served before its start");
         assert_eq!(world.probe.notes(), []);
+    }
+
+    fn a_request_that_is_cancelled_before_its_start_is_not_served(over) {
+        let world = World::with(over, Orb::builder().clock_bound(Duration::ZERO));
+        let mut wire = world.dial();
+        let start = time(4);
+        for number in 1..=2 {
+            let soon = timed(world.request((2, Order::Big), "note").id(number), Order::Big, &[(REQUEST_START, start)]);
+            wire.say(&soon.with(|o| { o.u32(number); }));
+        }
+        wire.say(&message((2, Order::Big), CANCEL_REQUEST, |o| { o.u32(1); }));
+        assert_eq!(wire.ask(&world.request((2, Order::Big), "ping").id(3).bare()).reply().id, 3);
+        assert_eq!(world.orb.counters().read(Counter::RequestsDiscarded), 1);
+        let answer = wire.hear().expect("a reply").reply();
+        assert_eq!((answer.id, answer.status), (2, NO_EXCEPTION));
+        assert_eq!(world.probe.notes(), [2]);
     }
 
     fn a_context_that_cannot_be_read_is_marshal_and_other_policies_are_passed_over(over) {

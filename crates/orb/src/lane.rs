@@ -286,6 +286,9 @@ impl Lane {
         let waiting_max = self.room.as_ref().map_or(0, |room| room.capacity());
         let threads = self.shape.threads.max(1);
         self.slab.fill(BUFFERS_PER_THREAD * threads + waiting_max);
+        if self.shape.clock_bound.is_some() {
+            self.early.reserve();
+        }
     }
 
     /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.

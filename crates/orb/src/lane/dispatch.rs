@@ -159,7 +159,7 @@ impl Lane {
         let is_awaited = request.response.is_expected();
         let ready = match agreed.and_then(|()| self.start_of(request)) {
             Ok(None) => Ok(()),
-            Ok(Some(start)) => match self.put_aside(connection, message, !is_awaited, start) {
+            Ok(Some(start)) => match self.put_aside(connection, message, request, start) {
                 Ok(()) => return,
                 full => full,
             },

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deckwatch_cdr::Divided;
+use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
 use super::keeper::{Behind, Waiting};
@@ -40,6 +41,8 @@ struct Early {
     start: Instant64,
     number: u64,
     key: SlotKey,
+    /// Its number on its connection.
+    id: u32,
     /// A one-way, behind which others of its connection wait that have been put aside.
     is_oneway: bool,
     size: usize,
@@ -89,6 +92,12 @@ impl EarlyRequests {
             }),
             next: AtomicU64::new(NEVER),
         }
+    }
+
+    /// Takes the memory for as many as may wait.
+    pub(super) fn reserve(&self) {
+        let mut list = self.list.lock("lane.early");
+        list.requests.reserve_exact(EARLY_REQUESTS_MAX);
     }
 
     /// When the next one may be served, if any waits for its time.
@@ -149,10 +158,10 @@ impl EarlyRequests {
         self.note_next(&list);
     }
 
-    /// Takes out one that is not served yet, of this connection or of any.
-    fn take_any(&self, of: Option<SlotKey>) -> Option<Waiting> {
+    /// Takes out one that is not served yet and is as asked.
+    fn take(&self, is_it: impl Fn(&Early) -> bool) -> Option<Waiting> {
         let mut list = self.list.lock("lane.early");
-        let is_it = |early: &Early| early.arrived.is_some() && of.is_none_or(|of| early.key == of);
+        let is_it = |early: &Early| early.arrived.is_some() && is_it(early);
         let place = list.requests.iter().position(is_it)?;
         let early = list.remove(place);
         self.note_next(&list);
@@ -174,7 +183,7 @@ impl Lane {
         &self,
         connection: &ServerConnection,
         message: &Divided<'_>,
-        is_oneway: bool,
+        request: &Request<'_>,
         start: Instant64,
     ) -> Result<(), SystemException> {
         let size = message.octets().len();
@@ -194,7 +203,8 @@ impl Lane {
             start,
             number: 0,
             key: key_of(connection.token.load(Ordering::Relaxed)),
-            is_oneway,
+            id: request.id,
+            is_oneway: !request.response.is_expected(),
             size,
             arrived: Some(arrived),
         };
@@ -252,12 +262,25 @@ impl Lane {
         next.is_some_and(|next| next <= self.transport.now())
     }
 
+    /// Nobody waits for a request any more: if it was put aside it is not served, nor answered.
+    pub(super) fn cancel_early(&self, connection: &ServerConnection, id: u32) {
+        if self.early.next().is_none() {
+            return;
+        }
+        let of = key_of(connection.token.load(Ordering::Relaxed));
+        let is_it = |early: &Early| early.key == of && early.id == id && !early.is_oneway;
+        if let Some(waiting) = self.early.take(is_it) {
+            self.counters.count(Counter::RequestsDiscarded);
+            let _of_no_line = self.finish(connection, waiting);
+        }
+    }
+
     /// The connection has ended: nobody waits for what came over it.
     pub(super) fn forget_early(&self, of: SlotKey) {
         if self.early.next().is_none() {
             return;
         }
-        while let Some(waiting) = self.early.take_any(Some(of)) {
+        while let Some(waiting) = self.early.take(|early| early.key == of) {
             self.counters.count(Counter::RequestsDiscarded);
             self.slab.take_back(waiting.arrived.buffer);
         }
@@ -265,7 +288,7 @@ impl Lane {
 
     /// At the end: what has not begun is not served, and its callers are told so by the farewell.
     pub(super) fn discard_early(&self) {
-        while let Some(waiting) = self.early.take_any(None) {
+        while let Some(waiting) = self.early.take(|_| true) {
             self.counters.count(Counter::RequestsDiscarded);
             match self.connections.pin(waiting.key) {
                 Some(connection) => drop(self.finish(&connection, waiting)),

@@ -378,6 +378,7 @@ impl Lane {
                 self.counters.count(Counter::CancelRequests);
                 if let Some(id) = wire::cancelled(reading.message(place)) {
                     reading.cancel(id);
+                    self.cancel_early(connection, id);
                 }
                 Ok(())
             }

@@ -11,7 +11,7 @@ use crate::option::set_int;
 /// Options of a stream socket; the default is what connections have otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamOptions {
-    /// SO_SNDBUF in octets, which the kernel doubles; 0: as the kernel has it.
+    /// SO_SNDBUF in octets, which the kernel doubles; 0: as the kernel has it, and smaller while large messages fill it that are read on the same host.
     pub send_buffer: u32,
     /// SO_RCVBUF in octets, which the kernel doubles; 0: as the kernel has it.
     pub receive_buffer: u32,

@@ -94,7 +94,7 @@ facts! {
     TypeCodeTooLarge => "a TypeCode is larger than the limit",
     /// A value whose type takes no octets is repeated more often than the limit, or a type contains itself without a sequence between.
     TypeCodeEndless => "a TypeCode describes a value without end",
-    /// A value of this type cannot be carried (a custom or unknown value type, a local interface).
+    /// A value of this type cannot be carried (a value type that is not known, a local interface).
     TypeUnsupported => "values of this type are not supported",
     /// An Any holds another type than the one asked for.
     TypeMismatch => "the value has another type than the one asked for",
@@ -138,7 +138,8 @@ pub enum EncodeError {
     TypeMismatch,
     /// An enumerator or discriminator is not one of its type's.
     EnumeratorUnknown,
-    /// Values of this type cannot be carried (a custom or unknown value type, a local interface).
+    /// A value cannot be carried (of a value type that is not known, or a local interface), or not in this form: a state that only its own code
+    /// can read ([`Opaque`](crate::value::Opaque)).
     TypeUnsupported,
     /// Values nest deeper than the limit.
     NestingTooDeep,

@@ -220,13 +220,6 @@ pub(super) fn print(
         }
         Value::TypeCode(code) => Printed::quoted(&notation.type_text(code)),
         Value::Valuetype(None) => Printed::plain("null"),
-        Value::Valuetype(Some(instance)) if instance.is_opaque() => {
-            let id = Printed::quoted(&instance.type_id);
-            Printed::Members(vec![
-                ("valuetype".to_owned(), id),
-                ("custom".to_owned(), Printed::plain("true")),
-            ])
-        }
         Value::Valuetype(Some(instance)) => valuetype(notation, &plain, instance)?,
         Value::Reference(reference) if reference.profiles.is_empty() => Printed::Leaf {
             text: "nil".to_owned(),
@@ -263,16 +256,21 @@ fn union(
     Ok(Printed::Members(members))
 }
 
-/// `{valuetype: "repository id", member: value}`; of a boxed value `{valuetype: "repository id", value: value}`.
+/// `{valuetype: "repository id", member: value}`; of a boxed value `{valuetype: "repository id", value: value}`; of one whose state only its own code
+/// can read `{valuetype: "repository id", custom: true}`.
 fn valuetype(
     notation: &Notation<'_>,
     plain: &TypeCode,
     instance: &Instance,
 ) -> Result<Printed, String> {
+    let mut members = vec![("valuetype".to_owned(), Printed::quoted(&instance.type_id))];
+    if instance.is_opaque() {
+        members.push(("custom".to_owned(), Printed::plain("true")));
+        return Ok(Printed::Members(members));
+    }
     let own = plain.find_value(&instance.type_id);
     let own = own.or_else(|| known_type(&instance.type_id).cloned());
     let own = own.ok_or_else(|| mismatch(plain))?;
-    let mut members = vec![("valuetype".to_owned(), Printed::quoted(&instance.type_id))];
     for ((name, member), part) in own.state().iter().zip(&instance.state) {
         let name = if own.kind() == Kind::ValueBox {
             "value"

@@ -2,7 +2,8 @@
 
 mod random;
 
-use deckwatch_cdr::value::{Reference, Value, write_value};
+use deckwatch_cdr::typecode::{ValueMember, ValueModifier};
+use deckwatch_cdr::value::{Instance, Opaque, Reference, Value, make_type_known, write_value};
 use deckwatch_cdr::{ByteOrder, CharSet, Codec, TypeCode, Writer};
 
 use random::Random;
@@ -113,6 +114,43 @@ fn every_value_reads_back_as_it_was_printed_in_both_forms_and_all_widths() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn values_of_value_types_are_printed_as_far_as_they_are_known() {
+    let model = model();
+    let notation = Notation::new(&model, &Isolated);
+    let shown = |code: &TypeCode, type_id: &str, state: Vec<Value>| {
+        let type_id = type_id.to_owned();
+        let value = Value::Valuetype(Some(Box::new(Instance { type_id, state })));
+        let printed = notation.print(code, &value);
+        printed.map(|printed| printed.text(110))
+    };
+    let cargo = TypeCode::abstract_interface("IDL:Cargo:1.0", "Cargo");
+    let state = Opaque::build(|w| w.write(&TypeCode::long(), &Value::Long(7)));
+    let state = vec![Value::Opaque(Box::new(state.unwrap()))];
+    let own_code_alone = shown(&cargo, "IDL:Printed:1.0", state);
+    assert_eq!(
+        own_code_alone.as_deref(),
+        Ok(r#"{valuetype: "IDL:Printed:1.0", custom: true}"#)
+    );
+    let state = || vec![Value::Long(7)];
+    assert!(shown(&cargo, "IDL:Printed:1.0", state()).is_err());
+    let kilos = ValueMember {
+        name: "kilos",
+        type_code: &TypeCode::long(),
+        is_public: true,
+    };
+    let none = ValueModifier::None;
+    let code = TypeCode::value("IDL:Printed:1.0", "Printed", none, None, &[kilos]);
+    assert!(make_type_known(&code));
+    for code in [cargo, code] {
+        let text = shown(&code, "IDL:Printed:1.0", state());
+        assert_eq!(
+            text.as_deref(),
+            Ok(r#"{valuetype: "IDL:Printed:1.0", kilos: 7}"#)
+        );
     }
 }
 

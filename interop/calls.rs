@@ -340,3 +340,15 @@ fn an_object_bound_in_omninames_is_found_by_corbaname_from_both_sides() {
     drop(names);
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
+
+#[test]
+fn a_build_that_fails_leaves_no_folder() {
+    let mut folder = PathBuf::new();
+    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        common::built_once("no-peer", &[], |at| {
+            folder = at.to_owned();
+            panic!("a compiler that is not there");
+        })
+    }));
+    assert!(built.is_err() && !folder.as_os_str().is_empty() && !folder.exists());
+}

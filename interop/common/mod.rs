@@ -73,6 +73,15 @@ pub(crate) fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// A folder that goes where nothing has come of it, however its build ends.
+struct Making(PathBuf);
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        let _has_a_name_of_its_own_now = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed. What has not been made
 /// leaves nothing behind but the reason.
 pub(crate) fn built_once(
@@ -99,11 +108,9 @@ pub(crate) fn built_once(
         // Another process may do the same: the first that is ready has made it.
         let making = all.join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&making).expect("the target folder takes files");
-        let outcome = build(&making);
-        if outcome.is_err() || std::fs::rename(&making, &folder).is_err() {
-            std::fs::remove_dir_all(&making).expect("the folder goes");
-        }
-        outcome?;
+        let making = Making(making);
+        build(&making.0)?;
+        let _others_were_first = std::fs::rename(&making.0, &folder);
     }
     Ok(folder)
 }

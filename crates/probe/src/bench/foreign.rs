@@ -85,6 +85,10 @@ pub(crate) const ALL: [Foreign; 3] = [
                 "Cargo.toml",
                 include_str!("../../../../bench/rustorb/manifest.toml"),
             ),
+            (
+                "Cargo.lock",
+                include_str!("../../../../bench/rustorb/manifest.lock"),
+            ),
             ("main.rs", include_str!("../../../../bench/rustorb/main.rs")),
         ],
         notes: &[

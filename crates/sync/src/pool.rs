@@ -1,58 +1,87 @@
-//! A pool of values of which any will do: taking one and giving it back is one atomic operation each, and never waits.
+//! A pool of values of which any will do: taking one is one atomic operation, giving it back another, and neither ever waits.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
-use crate::primitive::{AtomicU64, Cell, Ordering};
+use crate::primitive::{AtomicU8, Cell, Ordering};
 
 /// Up to `capacity` values; which of them is taken is not said (in practice one of those given back lately).
-pub struct Pool<T> {
-    cells: Box<[Cell<MaybeUninit<T>>]>,
-    /// One bit a cell: it holds a value.
-    full: Box<[AtomicU64]>,
-    /// One bit a cell: it holds none and nobody is filling it. A cell in neither set belongs to one thread.
-    empty: Box<[AtomicU64]>,
+///
+/// Who looks while others take and give back may find none where they all but empty it, and no room where they all but fill it.
+pub struct Pool<T>(Box<[Place<T>]>);
+
+/// Room for one value. Who has taken it gives it back by a plain write: nobody else writes its state.
+struct Place<T> {
+    /// [`EMPTY`], [`FULL`] or [`TAKEN`].
+    state: AtomicU8,
+    value: Cell<MaybeUninit<T>>,
 }
 
-// SAFETY: a cell is touched only by the thread that cleared its bit in one of the two sets.
-unsafe impl<T: Send> Send for Pool<T> {}
-// SAFETY: as above; values move between threads, they are never shared.
-unsafe impl<T: Send> Sync for Pool<T> {}
+/// It holds nothing.
+const EMPTY: u8 = 0;
+/// It holds a value.
+const FULL: u8 = 1;
+/// It is one thread's.
+const TAKEN: u8 = 2;
+
+// SAFETY: the value is touched only by the thread that brought the state to `TAKEN`; values move between threads, they are never shared.
+unsafe impl<T: Send> Sync for Place<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for Place<T> {}
+
+impl<T> Place<T> {
+    /// Takes it; false where it was not in this state.
+    #[inline]
+    fn claim(&self, state: u8) -> bool {
+        // SYNC: pairs with the release in `release`.
+        self.state.load(Ordering::Relaxed) == state
+            && self
+                .state
+                .compare_exchange(state, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Gives it back, by the thread that has taken it.
+    #[inline]
+    fn release(&self, state: u8) {
+        // SYNC: pairs with the acquire in `claim`.
+        self.state.store(state, Ordering::Release);
+    }
+
+    /// Moves the value out, and leaves it empty.
+    #[inline]
+    fn vacate(&self) -> T {
+        // SAFETY: called only by who has taken it when it was full: it is initialised, and not read again before it is filled.
+        let value = self
+            .value
+            .with_mut(|held| unsafe { (*held).assume_init_read() });
+        self.release(EMPTY);
+        value
+    }
+}
 
 impl<T> Pool<T> {
     /// An empty pool with room for `capacity` values.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        let words = capacity.div_ceil(64);
-        let room = |word: usize| {
-            (0..64)
-                .filter(|bit| word * 64 + bit < capacity)
-                .fold(0, |set, bit| set | 1 << bit)
+        let place = || Place {
+            state: AtomicU8::new(EMPTY),
+            value: Cell::new(MaybeUninit::uninit()),
         };
-        Self {
-            cells: (0..capacity)
-                .map(|_| Cell::new(MaybeUninit::uninit()))
-                .collect(),
-            full: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            empty: (0..words).map(|word| AtomicU64::new(room(word))).collect(),
-        }
+        Self((0..capacity).map(|_| place()).collect())
     }
 
     /// Takes a value out; `None` when there is none.
     pub fn take(&self) -> Option<T> {
-        let cell = claim(&self.full)?;
-        // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
-        let value = self.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() });
-        release(&self.empty, cell);
-        Some(value)
+        self.lend().map(Lent::into_value)
     }
 
-    /// A value to use where it lies; `None` when there is none. What taking it out and giving it in again costs, halved.
+    /// A value to use where it lies, which gives it back without a further atomic operation; `None` when there is none.
     #[inline]
     pub fn lend(&self) -> Option<Lent<'_, T>> {
-        let cell = claim(&self.full)?;
-        Some(Lent { pool: self, cell })
+        self.claim(FULL).map(Lent::of)
     }
 
     /// Gives a value in.
@@ -60,51 +89,52 @@ impl<T> Pool<T> {
     /// # Errors
     /// The value itself when there is no room.
     pub fn put(&self, value: T) -> Result<(), T> {
-        let Some(cell) = claim(&self.empty) else {
+        let Some(place) = self.claim(EMPTY) else {
             return Err(value);
         };
-        // SAFETY: clearing the bit in `empty` made the cell ours, and it holds nothing.
-        self.cells[cell].with_mut(|held| unsafe { (*held).write(value) });
-        release(&self.full, cell);
+        // SAFETY: the place was empty, and is ours now.
+        place.value.with_mut(|held| unsafe { (*held).write(value) });
+        place.release(FULL);
         Ok(())
     }
 
     /// Drops the values that `keep` does not want. Those that others have taken are passed over; who takes meanwhile misses at
     /// most the one that is looked at.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
-        for cell in 0..self.cells.len() {
-            if !claim_one(&self.full, cell) {
-                continue;
+        for place in self.0.iter().filter(|place| place.claim(FULL)) {
+            let lent = Lent::of(place);
+            if !keep(&lent) {
+                drop(lent.into_value());
             }
-            // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
-            let is_kept = self.cells[cell].with(|held| keep(unsafe { (*held).assume_init_ref() }));
-            if is_kept {
-                release(&self.full, cell);
-                continue;
-            }
-            // SAFETY: the cell is still ours and initialised; it is not read again before it is filled.
-            drop(self.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() }));
-            release(&self.empty, cell);
         }
+    }
+
+    /// Takes a place that is in this state.
+    #[inline]
+    fn claim(&self, state: u8) -> Option<&Place<T>> {
+        self.0.iter().find(|place| place.claim(state))
     }
 }
 
 /// A value of a pool in use by one thread, in its place. Others may have it when this is dropped.
-pub struct Lent<'p, T> {
-    pool: &'p Pool<T>,
-    cell: usize,
+pub struct Lent<'p, T>(&'p Place<T>, PhantomData<&'p mut T>);
+
+impl<'p, T> Lent<'p, T> {
+    /// The value of a place that was full, and that the calling thread has just taken.
+    #[inline]
+    const fn of(place: &'p Place<T>) -> Self {
+        Self(place, PhantomData)
+    }
 }
 
 impl<T> Lent<'_, T> {
     /// Takes the value out for good.
     #[must_use]
+    #[inline]
     pub fn into_value(self) -> T {
-        let (pool, cell) = (self.pool, self.cell);
+        let place = self.0;
         std::mem::forget(self);
-        // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours.
-        let value = pool.cells[cell].with_mut(|held| unsafe { (*held).assume_init_read() });
-        release(&pool.empty, cell);
-        value
+        place.vacate()
     }
 }
 
@@ -113,8 +143,10 @@ impl<T> Deref for Lent<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the bit in `full` said that the cell is initialised, and clearing it made the cell ours for as long as `self` lives.
-        self.pool.cells[self.cell].with(|held| unsafe { (*held).assume_init_ref() })
+        // SAFETY: the place was full when it was taken, and is ours for as long as `self` lives.
+        self.0
+            .value
+            .with(|held| unsafe { (*held).assume_init_ref() })
     }
 }
 
@@ -122,14 +154,16 @@ impl<T> DerefMut for Lent<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`; `self` is borrowed by one alone.
-        self.pool.cells[self.cell].with_mut(|held| unsafe { (*held).assume_init_mut() })
+        self.0
+            .value
+            .with_mut(|held| unsafe { (*held).assume_init_mut() })
     }
 }
 
 impl<T> Drop for Lent<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        release(&self.pool.full, self.cell);
+        self.0.release(FULL);
     }
 }
 
@@ -137,40 +171,6 @@ impl<T: fmt::Debug> fmt::Debug for Lent<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Lent").field(&**self).finish()
     }
-}
-
-/// Clears the bit of this place; false where it was not set.
-fn claim_one(set: &[AtomicU64], cell: usize) -> bool {
-    let bit = 1 << (cell % 64);
-    // SYNC: pairs with the release in `release`.
-    set[cell / 64].fetch_and(!bit, Ordering::Acquire) & bit != 0
-}
-
-/// Clears one set bit and returns its place.
-#[inline]
-fn claim(set: &[AtomicU64]) -> Option<usize> {
-    for (word, bits) in set.iter().enumerate() {
-        let mut seen = bits.load(Ordering::Relaxed);
-        while seen != 0 {
-            // SYNC: pairs with the release in `release`.
-            match bits.compare_exchange_weak(
-                seen,
-                seen & (seen - 1),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(word * 64 + seen.trailing_zeros() as usize),
-                Err(now) => seen = now,
-            }
-        }
-    }
-    None
-}
-
-#[inline]
-fn release(set: &[AtomicU64], cell: usize) {
-    // SYNC: pairs with the acquire in `claim`.
-    set[cell / 64].fetch_or(1 << (cell % 64), Ordering::Release);
 }
 
 impl<T> Drop for Pool<T> {
@@ -182,7 +182,7 @@ impl<T> Drop for Pool<T> {
 impl<T> fmt::Debug for Pool<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("capacity", &self.cells.len())
+            .field("capacity", &self.0.len())
             .finish_non_exhaustive()
     }
 }

@@ -199,12 +199,20 @@ impl<'b> Writer<'b> {
     ) -> Result<(), EncodeError> {
         let mut start = self.aligned(N);
         let mut end = start.wrapping_add(N);
-        if end > self.buffer.len() && grow(self.buffer, end, self.end_max, self.windowed).is_err() {
-            let place = place_beyond(self.buffer, self.place(), self.fragments, N)?;
-            self.go_to(place);
-            start = place.position;
-            end = start + N;
-            grow(self.buffer, end, self.end_max, self.windowed)?;
+        if end > self.buffer.len() {
+            let is_next = start == self.buffer.len() && end <= self.end_max;
+            if is_next && !self.windowed {
+                self.buffer.extend_from_slice(&octets);
+                self.position = end;
+                return Ok(());
+            }
+            if grow(self.buffer, end, self.end_max, self.windowed).is_err() {
+                let place = place_beyond(self.buffer, self.place(), self.fragments, N)?;
+                self.go_to(place);
+                start = place.position;
+                end = start + N;
+                grow(self.buffer, end, self.end_max, self.windowed)?;
+            }
         }
         if let Some(slot) = self
             .buffer

@@ -219,7 +219,47 @@ impl RequestHeader<'_> {
         }
     }
 
+    /// As [`RequestHeader::begin`], where the request is as most are: GIOP 1.2 in this machine's order, by an object key that is not long,
+    /// as the operation's name is not, and without service contexts. None: it is not so, or cannot be written, and nothing has been.
+    #[must_use]
+    #[inline(always)]
+    pub fn begin_plain(&self, buffer: &mut Vec<u8>, format: Format) -> Option<OpenMessage> {
+        let Target::Key(key) = self.target else {
+            return None;
+        };
+        let name = self.operation.as_bytes();
+        let key_end = KEY_AT + key.len();
+        let pad = aligned(key_end) - key_end;
+        // Within the tail, which begins where the key ends.
+        let contexts_at = pad + aligned(4 + name.len() + 1);
+        let is_plain = self.contexts.is_empty()
+            && format.codec.version == Version::V1_2
+            && format.order.is_native()
+            && name.len() <= PLAIN_NAME_MAX
+            && key.len() <= PLAIN_KEY_MAX
+            && format.size_max >= KEY_AT + PLAIN_KEY_MAX + PLAIN_TAIL;
+        if !is_plain || has_null(name) {
+            return None;
+        }
+        let start = buffer.len();
+        let mut head = [0; KEY_AT];
+        head[..8].copy_from_slice(&PLAIN);
+        head[HEADER_SIZE..HEADER_SIZE + 4].copy_from_slice(&self.id.to_ne_bytes());
+        head[HEADER_SIZE + 4] = self.response as u8;
+        head[KEY_AT - 4..].copy_from_slice(&(key.len() as u32).to_ne_bytes());
+        buffer.extend_from_slice(&head);
+        buffer.extend_from_slice(key);
+        let mut tail = [0; PLAIN_TAIL];
+        tail[pad..pad + 4].copy_from_slice(&(name.len() as u32 + 1).to_ne_bytes());
+        tail[pad + 4..pad + 4 + name.len()].copy_from_slice(name);
+        let end = key_end + contexts_at + 4;
+        let body = end.next_multiple_of(8);
+        buffer.extend_from_slice(&tail[..body - key_end]);
+        Some(OpenMessage::begun(start, end, start + body, format))
+    }
+
     /// GIOP 1.2 with an object key: where everything stands is known before any of it is written, so that the room is asked for once.
+    #[inline(never)]
     fn begin_by_key(
         &self,
         key: &[u8],
@@ -283,6 +323,7 @@ impl RequestHeader<'_> {
         Ok(OpenMessage::begun(start, end, buffer.len(), format))
     }
 
+    #[inline(never)]
     fn begin_otherwise(
         &self,
         buffer: &mut Vec<u8>,
@@ -311,6 +352,24 @@ impl RequestHeader<'_> {
 
 /// Where the octets of a key stand: behind the message's header, request id, response flags, addressing disposition and count.
 const KEY_AT: usize = HEADER_SIZE + 16;
+
+/// Octets of a name and of a key that are written as most are, and of what stands between the key and the body then.
+const PLAIN_NAME_MAX: usize = 44;
+const PLAIN_KEY_MAX: usize = 128;
+const PLAIN_TAIL: usize = 64;
+
+const _: () = assert!(3 + aligned(4 + PLAIN_NAME_MAX + 1) + 4 + 4 <= PLAIN_TAIL);
+
+/// Whether one of the octets is 0.
+#[inline]
+fn has_null(octets: &[u8]) -> bool {
+    let (words, rest) = octets.as_chunks();
+    let in_words = words.iter().any(|word| {
+        let word = u64::from_ne_bytes(*word);
+        word.wrapping_sub(u64::MAX / 255) & !word & (u64::MAX / 255) << 7 != 0
+    });
+    in_words || rest.contains(&0)
+}
 
 /// Where a message's header says how many octets follow it.
 const SIZE_AT: usize = 8;
@@ -354,15 +413,52 @@ mod tests {
 
     #[test]
     fn a_plain_request_is_read_at_once_as_it_is_by_steps() {
-        for (key, operation) in [
-            (&b""[..], "o"),
-            (b"key", ""),
-            (b"a longer key", "operation"),
-        ] {
-            assert!(is_plain(&request(key, operation, &[])));
+        let (key, name) = ([7; PLAIN_KEY_MAX + 1], "n".repeat(PLAIN_NAME_MAX + 1));
+        let keys = [0, 1, 2, 3, 4, 12, PLAIN_KEY_MAX, PLAIN_KEY_MAX + 1];
+        for (key, len) in keys.iter().flat_map(|&len| {
+            [0, 1, 7, 8, 9, PLAIN_NAME_MAX, name.len()].map(|name| (&key[..len], name))
+        }) {
+            assert!(is_plain(&request(key, &name[..len], &[])));
         }
         let context = ServiceContext { id: 1, data: b"1" };
         assert!(!is_plain(&request(b"key", "operation", &[context])));
+    }
+
+    #[test]
+    fn a_request_is_written_at_once_as_it_is_by_places() {
+        let (key, name) = ([7; PLAIN_KEY_MAX], "n".repeat(PLAIN_NAME_MAX));
+        for len in 0..=PLAIN_KEY_MAX {
+            let (key, format) = (&key[..len], Format::default());
+            let header = RequestHeader {
+                id: 77,
+                response: Response::Outcome,
+                target: Target::Key(key),
+                operation: &name[..len % (PLAIN_NAME_MAX + 1)],
+                contexts: &[],
+            };
+            let (mut at_once, mut by_places) = (vec![1; len], vec![1; len]);
+            let open = header.begin_plain(&mut at_once, format).unwrap();
+            let other = header.begin_by_key(key, &mut by_places, format).unwrap();
+            assert_eq!(at_once, by_places);
+            assert_eq!(format!("{open:?}"), format!("{other:?}"));
+        }
+    }
+
+    #[test]
+    fn a_name_that_holds_a_null_is_refused_wherever_it_stands() {
+        for at in 0..20 {
+            let mut name = *b"a name of 20 letters";
+            name[at] = 0;
+            let header = RequestHeader {
+                id: 77,
+                response: Response::Outcome,
+                target: Target::Key(b"key"),
+                operation: std::str::from_utf8(&name).unwrap(),
+                contexts: &[],
+            };
+            let begun = header.begin(&mut Vec::new(), Format::default());
+            assert_eq!(begun.unwrap_err(), EncodeError::StringHoldsNull);
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use deckwatch_cdr::{ByteOrder, EncodeError, Parse, Reader, Unwritten, WideSet, W
 use deckwatch_giop::ior::code_sets::CodeSetInfo;
 use deckwatch_giop::ior::{IiopProfile, IorRef, component_tag, profile_tag};
 use deckwatch_giop::{
-    Codec, Ior, LocateRequestHeader, RequestHeader, Response, ServiceContext, Target, Version,
-    write_cancel_request,
+    Codec, Format, Ior, LocateRequestHeader, OpenMessage, RequestHeader, Response, ServiceContext,
+    Target, Version, write_cancel_request,
 };
 
 use super::{Arguments, Sizes, addresses};
@@ -182,6 +182,19 @@ pub(crate) struct RequestHead<'a> {
     pub(crate) contexts: &'a [ServiceContext<'a>],
 }
 
+impl<'a> RequestHead<'a> {
+    #[inline(always)]
+    const fn towards(&self, target: Target<'a>) -> RequestHeader<'a> {
+        RequestHeader {
+            id: self.id,
+            response: self.response,
+            target,
+            operation: self.operation,
+            contexts: self.contexts,
+        }
+    }
+}
+
 /// Writes a request whole, but for what its arguments leave where it stands.
 #[inline]
 pub(crate) fn write_request<'c>(
@@ -191,14 +204,35 @@ pub(crate) fn write_request<'c>(
     sizes: Sizes,
     arguments: &'c dyn Arguments,
 ) -> Result<Unwritten<'c>, EncodeError> {
-    let header = RequestHeader {
-        id: head.id,
-        response: head.response,
-        target: profile.target(),
-        operation: head.operation,
-        contexts: head.contexts,
-    };
-    let open = header.begin(buffer, sizes.format(profile.codec))?;
+    let format = sizes.format(profile.codec);
+    if profile.disposition() == KEY_ADDRESS {
+        let header = head.towards(Target::Key(profile.object_key()));
+        if let Some(open) = header.begin_plain(buffer, format) {
+            return write_arguments(buffer, open, arguments);
+        }
+    }
+    write_other_request(buffer, profile, head, format, arguments)
+}
+
+#[inline(never)]
+fn write_other_request<'c>(
+    buffer: &mut Vec<u8>,
+    profile: &Profile,
+    head: &RequestHead<'_>,
+    format: Format,
+    arguments: &'c dyn Arguments,
+) -> Result<Unwritten<'c>, EncodeError> {
+    let header = head.towards(profile.target());
+    let open = header.begin(buffer, format)?;
+    write_arguments(buffer, open, arguments)
+}
+
+#[inline(always)]
+fn write_arguments<'c>(
+    buffer: &mut Vec<u8>,
+    open: OpenMessage,
+    arguments: &'c dyn Arguments,
+) -> Result<Unwritten<'c>, EncodeError> {
     let rest = arguments.write(&mut open.writer(buffer))?;
     open.finish_before(buffer, rest).map(|_| rest)
 }

@@ -9,38 +9,32 @@ thread_local! {
     static CURRENT: RefCell<Weak<OrbCore>> = const { RefCell::new(Weak::new()) };
 }
 
-/// From here on this thread works for `orb`. Costs a comparison where it does so already.
-pub(crate) fn enter(orb: &Weak<OrbCore>) {
-    CURRENT.with_borrow_mut(|current| {
-        if !current.ptr_eq(orb) {
-            ENTERED.set(std::ptr::null());
-            current.clone_from(orb);
-        }
-    });
+thread_local! {
+    /// The address of the current ORB; none before the first. That it is current keeps it from being another's.
+    static ENTERED: Cell<*const OrbCore> = const { Cell::new(std::ptr::null()) };
 }
 
-thread_local! {
-    /// The ORB that [`enter_core`] has last found or made the current one; none since [`enter`] has changed it. What is current keeps its
-    /// address from being another's.
-    static ENTERED: Cell<*const OrbCore> = const { Cell::new(std::ptr::null()) };
+/// From here on this thread works for `orb`. Costs a comparison where it does so already.
+#[inline]
+pub(crate) fn enter(orb: &Weak<OrbCore>) {
+    if ENTERED.get() != orb.as_ptr() {
+        change_to(orb.clone());
+    }
 }
 
 /// As [`enter`], by a strong handle.
 #[inline]
 pub(crate) fn enter_core(orb: &Arc<OrbCore>) {
     if ENTERED.get() != Arc::as_ptr(orb) {
-        change_to(orb);
+        change_to(Arc::downgrade(orb));
     }
 }
 
 #[cold]
-fn change_to(orb: &Arc<OrbCore>) {
-    ENTERED.set(Arc::as_ptr(orb));
-    CURRENT.with_borrow_mut(|current| {
-        if current.as_ptr() != Arc::as_ptr(orb) {
-            *current = Arc::downgrade(orb);
-        }
-    });
+#[inline(never)]
+fn change_to(orb: Weak<OrbCore>) {
+    ENTERED.set(orb.as_ptr());
+    CURRENT.set(orb);
 }
 
 /// The ORB this thread last worked for, if it still is.

@@ -171,7 +171,7 @@ struct ServerConnection {
     serving: AtomicUsize,
     /// The client has been told that nothing more is served; set by who may read.
     parted: AtomicBool,
-    /// When it came, or last brought a message: [`Transport::now_coarse`].
+    /// When it came, last brought a message, or was left by the thread that had adopted it: [`Transport::now_coarse`].
     used: AtomicU64,
     /// It has brought a message.
     has_brought: AtomicBool,

@@ -183,7 +183,7 @@ impl Lane {
         };
         let mut idle = Vec::new();
         self.connections.for_each(|key, connection| {
-            if now.since(last_used(connection)) >= limit {
+            if now.since(last_used(connection, now)) >= limit {
                 idle.push(key);
             }
         });
@@ -202,14 +202,14 @@ impl Lane {
         let now = self.transport.now_coarse();
         let may_go = |connection: &ServerConnection| {
             let has_brought = connection.has_brought.load(Ordering::Relaxed);
-            let is_new = !has_brought && now.since(last_used(connection)) < NEWCOMER_GRACE;
+            let is_new = !has_brought && now.since(last_used(connection, now)) < NEWCOMER_GRACE;
             !is_new && connection.looks_quiet()
         };
         let mut tried = Instant64(0);
         loop {
             let mut oldest: Option<(Instant64, SlotKey)> = None;
             self.connections.for_each(|key, connection| {
-                let used = last_used(connection);
+                let used = last_used(connection, now);
                 let is_older = oldest.is_none_or(|(other, _)| used < other);
                 if used > tried && is_older && may_go(connection) {
                     oldest = Some((used, key));
@@ -229,6 +229,10 @@ impl Lane {
     }
 }
 
-fn last_used(connection: &ServerConnection) -> Instant64 {
-    Instant64(connection.used.load(Ordering::Relaxed))
+/// When a connection has last brought something: now, where a thread stays with it.
+fn last_used(connection: &ServerConnection, now: Instant64) -> Instant64 {
+    match connection.is_adopted() {
+        true => now,
+        false => Instant64(connection.used.load(Ordering::Relaxed)),
+    }
 }

@@ -68,7 +68,10 @@ impl Lane {
             && let Some(mut request) = Request::plain(message.octets())
         {
             self.serve_request(connection, message, &mut request);
-        } else if let Some(mut request) = self.request_of(connection, message)? {
+            return Ok(());
+        }
+        std::hint::cold_path();
+        if let Some(mut request) = self.request_of(connection, message)? {
             self.serve_request(connection, message, &mut request);
         }
         Ok(())
@@ -154,6 +157,7 @@ impl Lane {
         let request = &*request;
         // Said once, with the first request: those behind it may be served before it.
         if self.adapter.is_bidirectional() {
+            std::hint::cold_path();
             self.note_listen_points(connection, request);
         }
         let is_awaited = request.response.is_expected();
@@ -200,6 +204,28 @@ impl Lane {
     ) -> bool {
         // A simulated world turns lanes within a call.
         let served = self.note_served_here();
+        let is_answered = if ready.is_ok() && self.adapter.interceptors.server().is_none() {
+            // What the application has given ends here too, and its end can panic.
+            match catch_unwind(AssertUnwindSafe(|| self.upcall(upcall))) {
+                Ok(Outcome::Replied) => false,
+                Ok(other) => self.conclude(upcall, other, &[]),
+                Err(_) => self.conclude(upcall, Outcome::Raise(self.count_panic()), &[]),
+            }
+        } else {
+            std::hint::cold_path();
+            self.answer_in_flow(upcall, ready)
+        };
+        self.counters.count(match upcall.request.response {
+            Response::Outcome => Counter::Requests,
+            _ => Counter::Oneways,
+        });
+        drop(served);
+        is_answered
+    }
+
+    /// As [`Lane::answer`], where interceptors see the request, or it is not ready.
+    #[inline(never)]
+    fn answer_in_flow(&self, upcall: &mut Upcall<'_>, ready: Result<(), SystemException>) -> bool {
         upcall.flow = self.begin_flow();
         let request = upcall.request;
         let early = match ready {
@@ -211,7 +237,6 @@ impl Lane {
         };
         let outcome = match early {
             Some(served) => Outcome::of(served),
-            // What the application has given ends here too, and its end can panic.
             None => catch_unwind(AssertUnwindSafe(|| self.upcall(upcall)))
                 .unwrap_or_else(|_| Outcome::Raise(self.count_panic())),
         };
@@ -219,10 +244,17 @@ impl Lane {
             Some(flow) => Self::end_flow(*flow, request, outcome, upcall.reply),
             None => (outcome, Vec::new()),
         };
+        self.conclude(upcall, outcome, &said)
+    }
+
+    /// Makes the reply what a request has come to, and what interceptors have said with it. True: the caller has been answered already.
+    #[inline(never)]
+    fn conclude(&self, upcall: &mut Upcall<'_>, outcome: Outcome, said: &[Said]) -> bool {
+        let request = upcall.request;
         let mut with_said = None;
         let contexts = match said.is_empty() {
             true => upcall.contexts,
-            false => with_said.insert(upcall.contexts_and(&said)).as_slice(),
+            false => with_said.insert(upcall.contexts_and(said)).as_slice(),
         };
         let is_answered = matches!(outcome, Outcome::Receipted);
         let (reply, sizes) = (&mut *upcall.reply, self.shape.sizes);
@@ -252,11 +284,6 @@ impl Lane {
                 }
             }
         }
-        self.counters.count(match request.response {
-            Response::Outcome => Counter::Requests,
-            _ => Counter::Oneways,
-        });
-        drop(served);
         is_answered
     }
 

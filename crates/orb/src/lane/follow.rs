@@ -88,6 +88,7 @@ impl Lane {
             self.poller.wake();
         }
         let left = self.stay_with(key, connection, &self.seats[seat]);
+        connection.note_brought(self.transport.now_coarse());
         self.seats[seat].adopted.store(NOTHING, Ordering::Release);
         self.adopted.fetch_sub(1, Ordering::AcqRel);
         if left == Left::Ended {
@@ -107,6 +108,9 @@ impl Lane {
     }
 
     fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {
+        let Some(mut reading) = connection.inbound.try_claim() else {
+            return Left::ToAnother;
+        };
         // Once it has been needed it is not spared again: to change the wait is a system call.
         let mut is_spared = true;
         while self.may_stay_away() && connection.adopted.load(Ordering::Acquire) {
@@ -115,18 +119,12 @@ impl Lane {
                 true => ADOPTION_WAIT_SPARE,
                 false => ADOPTION_WAIT,
             };
-            let Some(mut reading) = connection.inbound.try_claim() else {
-                return Left::ToAnother;
-            };
             let Ok(space) = reading.space(&self.slab) else {
                 return self.refuse_memory(connection);
             };
             let room = space.len();
             let count = match self.await_next(connection, space, wait) {
-                Ok(None) => {
-                    self.pause(connection, &mut reading);
-                    return Left::Open;
-                }
+                Ok(None) => break,
                 Ok(Some(0)) => return self.read_out(connection, reading),
                 Err(_) => return self.end_of(&reading),
                 Ok(Some(count)) => count,
@@ -135,19 +133,17 @@ impl Lane {
             seat.next_step();
             let served = self.serve_messages(key, connection, reading, count == room);
             seat.next_step();
-            match served {
-                // The buffer stays for the next request.
-                Ok(mut reading) if reading.is_within_message() => {
-                    self.pause(connection, &mut reading);
-                }
-                Ok(_) => {}
+            // The buffer stays for the next request.
+            reading = match served {
+                Ok(reading) => reading,
                 Err(left) => return left,
+            };
+            if reading.is_within_message() {
+                self.pause(connection, &mut reading);
             }
         }
-        // Whoever has the right to read instead pauses in turn; of what arrives meanwhile the poller tells when it watches again.
-        if let Some(mut reading) = connection.inbound.try_claim() {
-            self.pause(connection, &mut reading);
-        }
+        // Of what arrives meanwhile the poller tells when it watches again.
+        self.pause(connection, &mut reading);
         Left::Open
     }
 

@@ -40,8 +40,14 @@ impl ServerConnection {
         }
     }
 
+    /// Whether a thread stays with it: it counts as used until that thread leaves, who says so then.
+    #[inline]
+    pub(super) fn is_adopted(&self) -> bool {
+        self.adopted.load(Ordering::Relaxed)
+    }
+
     /// Tells the lane that messages have come; those of one read have come together.
-    fn note_brought(&self, now: Instant64) {
+    pub(super) fn note_brought(&self, now: Instant64) {
         self.used.store(now.0, Ordering::Relaxed);
         self.has_brought.store(true, Ordering::Relaxed);
     }
@@ -174,6 +180,7 @@ impl Lane {
         let mut is_noted = false;
         loop {
             if connection.parted.load(Ordering::Relaxed) {
+                std::hint::cold_path();
                 // It came behind the farewell: the client asks again elsewhere.
                 return Err(Left::Ended);
             }
@@ -185,16 +192,16 @@ impl Lane {
             }
             // What is owed is taken first; who writes it serves on.
             if connection.owes() || connection.has_full_line() {
+                std::hint::cold_path();
                 reading = self.hold_up(connection, reading)?;
             }
-            let Some(place) = reading
-                .poll_message()
-                .map_err(|fault| self.refuse_connection(connection, fault))?
-            else {
-                return Ok(reading);
+            let place = match reading.poll_message() {
+                Ok(Some(place)) => place,
+                Ok(None) => return Ok(reading),
+                Err(fault) => return Err(self.refuse_connection(connection, fault)),
             };
             connection.note_begun(&reading);
-            if !std::mem::replace(&mut is_noted, true) {
+            if !std::mem::replace(&mut is_noted, true) && !connection.is_adopted() {
                 connection.note_brought(self.transport.now_coarse());
             }
             let octets = reading.message(place.clone());
@@ -211,6 +218,7 @@ impl Lane {
             if let Kind::TwoWay | Kind::InOrder = kind
                 && let Some(two_way) = self.both_ways(connection, kind, &Divided::new(octets, &[]))
             {
+                std::hint::cold_path();
                 let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
                     true => reading.detach(place, &self.slab),
                     false => Arrived::whole(reading.message(place).to_vec()),
@@ -227,6 +235,7 @@ impl Lane {
                     reading = self.serve_two_way(key, connection, reading, arrived, unread)?;
                 }
                 Kind::Fragmented => {
+                    std::hint::cold_path();
                     let joined = reading.join(place, &self.slab);
                     if let Some(whole) =
                         joined.map_err(|fault| self.refuse_connection(connection, fault))?
@@ -241,6 +250,7 @@ impl Lane {
         }
     }
 
+    #[cold]
     fn serve_joined<'c>(
         &self,
         key: SlotKey,
@@ -274,6 +284,7 @@ impl Lane {
     }
 
     /// Counts what was wrong and says so to the client; nothing after it can be read.
+    #[cold]
     fn refuse_connection(&self, connection: &ServerConnection, fault: ProtocolError) -> Left {
         self.counters.count(wire::counter_of(fault));
         self.trace.misread(connection.number, fault);
@@ -313,6 +324,7 @@ impl Lane {
                 Ok(reading)
             }
             Err(left) => {
+                std::hint::cold_path();
                 self.slab.take_back(arrived.buffer);
                 Err(left)
             }
@@ -333,6 +345,7 @@ impl Lane {
         let _never_told = reading.let_go();
         // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
         if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
+            std::hint::cold_path();
             connection.adopted.store(false, Ordering::Release);
             let interest = if has_more {
                 Interest::Handover
@@ -349,6 +362,7 @@ impl Lane {
         connection: &'c ServerConnection,
     ) -> Result<Reading<'c>, Left> {
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
+            std::hint::cold_path();
             return Err(Left::Ended);
         }
         let again = connection.inbound.try_claim();

@@ -93,7 +93,10 @@ impl Lane {
     pub(super) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
-            Err(error) => return self.refuse(error.into()),
+            Err(error) => {
+                std::hint::cold_path();
+                return self.refuse(error.into());
+            }
         };
         let found = self.adapter.find(key, self.patience(upcall));
         if upcall
@@ -102,10 +105,14 @@ impl Lane {
             && let Ok(found) = &found
             && !found.adapter().is_some_and(PoaState::is_bidirectional)
         {
+            std::hint::cold_path();
             return self.refuse(raise::obj_adapter(own::NOT_BIDIRECTIONAL, Completion::No));
         }
         match found {
-            Ok(Found::Elsewhere(elsewhere)) => self.upcall_elsewhere(upcall, elsewhere),
+            Ok(Found::Elsewhere(elsewhere)) => {
+                std::hint::cold_path();
+                self.upcall_elsewhere(upcall, elsewhere)
+            }
             Ok(Found::Active(slot, object))
                 if object.adapter.manager.is_active()
                     && !object.adapter.is_for_main()
@@ -115,12 +122,16 @@ impl Lane {
                 let _frame = adapter::enter(&object.adapter, slot);
                 self.serve_by(upcall, &*object.servant, &object.id)
             }
-            Ok(found) => self.upcall_with_detours(upcall, key, Ok(found)),
+            Ok(found) => {
+                std::hint::cold_path();
+                self.upcall_with_detours(upcall, key, Ok(found))
+            }
             Err(exception) => self.refuse(exception),
         }
     }
 
     /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
+    #[inline(never)]
     fn upcall_elsewhere(&self, upcall: &mut Upcall<'_>, elsewhere: Elsewhere) -> Outcome {
         let own = elsewhere.target.object_key().filter(|key| {
             elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
@@ -133,6 +144,7 @@ impl Lane {
     }
 
     /// Managers may hold the request, servant managers may make its servant: after each wait the key is looked up anew.
+    #[inline(never)]
     fn upcall_with_detours<'k>(
         &'k self,
         upcall: &mut Upcall<'_>,
@@ -371,11 +383,13 @@ impl Lane {
         catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
     }
 
+    #[cold]
     pub(super) fn count_panic(&self) -> SystemException {
         self.counters.count(Counter::ServantPanics);
         raise::unknown(0, Completion::Maybe)
     }
 
+    #[cold]
     pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
         self.counters.count(Counter::ObjectsNotExist);
         Outcome::Raise(exception)
@@ -384,6 +398,7 @@ impl Lane {
     fn serve_by(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
         let request = upcall.request;
         if let Some(flow) = &mut upcall.flow {
+            std::hint::cold_path();
             let adapter = self.adapter.current_poa();
             current::enter(&self.orb);
             if let Some(served) = flow.receive_request(request, servant, id, adapter) {
@@ -396,14 +411,18 @@ impl Lane {
             return outcome;
         }
         current::enter(&self.orb);
-        let visit = match Visit::of(&self.orb, request) {
-            Ok(visit) => visit,
-            Err(exception) => return Outcome::Raise(exception),
-        };
+        let mut visit = None;
+        if !request.contexts.is_empty() {
+            visit = match Visit::of(&self.orb, request) {
+                Ok(visit) => visit,
+                Err(exception) => return Outcome::Raise(exception),
+            };
+        }
         let receipt = upcall
             .connection
             .filter(|_| request.response == Response::Receipt);
         if let Some(connection) = receipt {
+            std::hint::cold_path();
             self.say_receipt(connection, upcall);
         }
         let is_receipt_here = upcall.is_here() && request.response == Response::Receipt;
@@ -412,28 +431,29 @@ impl Lane {
         let priority = current_priority();
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
         self.end_priority(priority);
-        if served.is_err() {
-            self.counters.count(Counter::ServantPanics);
-        }
         let outcome = match served {
-            _ if receipt.is_some() => Outcome::Receipted,
-            // Its caller is told what came of the request until here, whatever the servant has said.
-            _ if is_receipt_here => ServerRequest::new(request, id, upcall.reply, contexts, sizes)
-                .finish()
-                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
-            Ok(Ok(())) => serving
-                .finish()
-                .map_or_else(|error| Outcome::Raise(error.into()), |()| Outcome::Replied),
-            Ok(Err(exception)) => Outcome::Raise(exception),
-            Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
+            Ok(Ok(())) if request.response != Response::Receipt => finished(&mut serving),
+            served => {
+                std::hint::cold_path();
+                if served.is_err() {
+                    self.counters.count(Counter::ServantPanics);
+                }
+                match served {
+                    _ if receipt.is_some() => Outcome::Receipted,
+                    // Its caller is told what came of the request until here, whatever the servant has said.
+                    _ if is_receipt_here => {
+                        let reply = &mut *upcall.reply;
+                        finished(&mut ServerRequest::new(request, id, reply, contexts, sizes))
+                    }
+                    Ok(Ok(())) => finished(&mut serving),
+                    Ok(Err(exception)) => Outcome::Raise(exception),
+                    Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
+                }
+            }
         };
-        let has_raised = matches!(outcome, Outcome::Raise(_));
-        let cancelled = visit.and_then(|visit| visit.end(has_raised).err());
-        match (cancelled, &outcome) {
-            // The servant has heard of it itself, and knows best how far it had come.
-            (Some(cancelled), Outcome::Raise(own)) if own.kind == cancelled.kind => outcome,
-            (Some(cancelled), _) if receipt.is_none() => Outcome::Raise(cancelled),
-            _ => outcome,
+        match visit {
+            None => outcome,
+            Some(visit) => end_visit(visit, outcome, receipt.is_some()),
         }
     }
 
@@ -526,6 +546,30 @@ enum Answer {
     Nothing,
     /// No object.
     Nil,
+}
+
+/// What a request comes to that its servant has served.
+#[inline]
+fn finished(serving: &mut ServerRequest<'_>) -> Outcome {
+    match serving.finish() {
+        Ok(()) => Outcome::Replied,
+        Err(error) => {
+            std::hint::cold_path();
+            Outcome::Raise(error.into())
+        }
+    }
+}
+
+/// The end of what a distributable thread has done here, which may have been cancelled.
+#[inline(never)]
+fn end_visit(visit: Visit, outcome: Outcome, is_receipted: bool) -> Outcome {
+    let has_raised = matches!(outcome, Outcome::Raise(_));
+    match (visit.end(has_raised).err(), &outcome) {
+        // The servant has heard of it itself, and knows best how far it had come.
+        (Some(cancelled), Outcome::Raise(own)) if own.kind == cancelled.kind => outcome,
+        (Some(cancelled), _) if !is_receipted => Outcome::Raise(cancelled),
+        _ => outcome,
+    }
 }
 
 fn taken(flow: &Mutex<Option<Box<ServerFlow>>>) -> Option<Box<ServerFlow>> {

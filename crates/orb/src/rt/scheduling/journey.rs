@@ -120,9 +120,6 @@ impl Visit {
         orb: &Weak<OrbCore>,
         request: &Request<'_>,
     ) -> Result<Option<Self>, SystemException> {
-        if request.contexts.is_empty() {
-            return Ok(None);
-        }
         match request.contexts.find(context_id::SCHEDULING_INFO) {
             None => Ok(None),
             Some(data) => Self::begin(orb, data),

@@ -117,6 +117,7 @@ pub(crate) struct Binding {
 pub(crate) struct ClientConnection {
     stream: Arc<dyn Stream>,
     request_id: u32,
+    /// When a call last took it, or one-ways went over it: [`Transport::now_coarse`].
     last_used: Instant64,
     /// The server knows our code sets.
     code_sets_said: bool,
@@ -284,7 +285,7 @@ impl Client {
         let number = self.trace.next_connection();
         let waited = self.trace.since(begun);
         self.trace.opened(number, Side::Client, peer, waited);
-        let last_used = self.transport.now();
+        let last_used = self.transport.now_coarse();
         Ok(ClientConnection {
             stream: stream.into(),
             request_id: 0,
@@ -304,12 +305,17 @@ impl Client {
     fn lend_idle<'b>(&self, binding: &'b Binding) -> Option<Lent<'b, ClientConnection>> {
         loop {
             while let Some(mut connection) = binding.idle.lend() {
-                if !connection.is_under_way && self.is_fresh(&connection) {
+                let now = self.transport.now_coarse();
+                if !connection.is_under_way && self.is_fresh(&connection, now) {
                     connection.is_under_way = true;
+                    connection.last_used = now;
+                    self.close_idle_at(now);
                     return Some(connection);
                 }
+                std::hint::cold_path();
                 drop(connection.into_value());
             }
+            std::hint::cold_path();
             let mut settled = self.take_settled(binding)?;
             settled.is_under_way = false;
             settled.last_used = self.transport.now_coarse();
@@ -317,15 +323,19 @@ impl Client {
         }
     }
 
-    /// Whether a connection can still be used. After a pause it is looked at: anything to read then is the server's
+    /// Whether a connection can be used now. After a pause it is looked at: anything to read then is the server's
     /// farewell, for nothing else is expected.
-    fn is_fresh(&self, connection: &ClientConnection) -> bool {
+    #[inline]
+    fn is_fresh(&self, connection: &ClientConnection, now: Instant64) -> bool {
+        let pause = now.since(connection.last_used);
+        let is_in_use = connection.late.is_empty() && pause + COARSE_STEP < STALE_CHECK_AFTER;
+        is_in_use || self.seems_fresh(connection, pause)
+    }
+
+    #[cold]
+    fn seems_fresh(&self, connection: &ClientConnection, pause: Duration) -> bool {
         if !connection.late.is_empty() {
             return self.drain(connection);
-        }
-        let pause = self.transport.now_coarse().since(connection.last_used);
-        if pause + COARSE_STEP < STALE_CHECK_AFTER {
-            return true;
         }
         let fresh = pause < self.idle_timeout && !connection.stream.is_readable();
         if !fresh {
@@ -343,6 +353,7 @@ impl Client {
     }
 
     /// Closes the connections, towards whichever endpoint, that have been unused for too long or that the server has closed.
+    #[cold]
     fn close_idle(&self, now: Instant64) {
         // A connection may be idle for a quarter longer than it should.
         let next = now.after(self.idle_timeout / 4).0;

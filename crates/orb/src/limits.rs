@@ -153,8 +153,8 @@ pub(crate) const COARSE_STEP: Duration = Duration::from_millis(4);
 /// 20 ms do without: a server that ends and comes back needs longer.
 pub const STALE_CHECK_AFTER: Duration = Duration::from_millis(30);
 
-/// A connection to a server that is unused this long is closed, unless the builder says otherwise; the ORB looks for them now and
-/// then while it makes calls, whichever.
+/// A connection to a server that no call has taken for this long is closed, unless the builder says otherwise; the ORB looks for them now
+/// and then while it makes calls, whichever.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Endpoints whose connections an ORB remembers; beyond it those that no reference uses are forgotten.

@@ -14,6 +14,7 @@ use deckwatch_cdr::{
     DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Unwritten, Write,
     WriteReference, Writer,
 };
+use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 use deckwatch_sync::PiMutex;
 
@@ -154,6 +155,7 @@ impl ObjectRef {
         self.0.overrides.is_none() && orb.policies.is_empty() && !policy::is_any_at_thread()
     }
 
+    #[inline(never)]
     fn in_force(&self, orb: &Arc<OrbCore>) -> Overrides {
         let outer = policy::at_thread(Arc::as_ptr(orb)).over(orb.policies.read());
         self.0.overrides().over(outer)
@@ -245,15 +247,19 @@ impl ObjectRef {
         arguments: &dyn Arguments,
     ) -> Result<Reply, SystemException> {
         current::enter_core(orb);
-        let departure = Departure::of(orb, true)?;
-        let (mut in_force, mut within) = (None, None);
-        let mut call = self.call(orb, operation, arguments, departure, &mut in_force);
+        let (mut kept, mut within) = (Kept::default(), None);
+        kept.depart(orb, true)?;
+        let mut call = self.call(orb, operation, arguments, &mut kept);
         if let Some(left) = left {
+            std::hint::cold_path();
             let limit = Overrides::one(Policy::RelativeRoundtripTimeout(left));
             call.policies = within.insert(limit.over(*call.policies));
         }
         let reply = follow_forwards(&orb.client, &self.0, &call);
-        departure.back(orb, reply, |reply| reply.give_back(&orb.client))
+        match call.departure {
+            None => reply,
+            Some(departure) => departure.back(orb, reply, |reply| reply.give_back(&orb.client)),
+        }
     }
 
     /// Sends a request whose end [`Outstanding`] tells.
@@ -265,9 +271,9 @@ impl ObjectRef {
     ) -> Result<Arc<Outstanding>, SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let departure = Departure::of(orb, false)?;
-        let mut in_force = None;
-        let call = self.call(orb, operation, arguments, departure, &mut in_force);
+        let mut kept = Kept::default();
+        kept.depart(orb, false)?;
+        let call = self.call(orb, operation, arguments, &mut kept);
         Outstanding::send(orb, &self.0, &call, handler)
     }
 
@@ -284,10 +290,10 @@ impl ObjectRef {
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let departure = Departure::of(orb, false)?;
-        let mut in_force = None;
+        let mut kept = Kept::default();
+        kept.depart(orb, false)?;
         let arguments = By::new(arguments);
-        let mut call = self.call(orb, operation, &arguments, departure, &mut in_force);
+        let mut call = self.call(orb, operation, &arguments, &mut kept);
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
@@ -314,21 +320,23 @@ impl ObjectRef {
         orb: &Arc<OrbCore>,
         operation: &'c str,
         arguments: &'c dyn Arguments,
-        departure: Departure,
-        in_force: &'c mut Option<Overrides>,
+        kept: &'c mut Kept,
     ) -> Call<'c> {
         let policies = if self.is_all_default(orb) {
             &policy::NO_OVERRIDES
         } else {
-            in_force.insert(self.in_force(orb))
+            kept.in_force.insert(self.in_force(orb))
         };
+        if orb.client.may_say_times(policies) {
+            kept.times = orb.client.times(policies);
+        }
         Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            times: orb.client.times(policies),
-            departure,
+            times: kept.times.as_ref(),
+            departure: kept.departure.as_ref(),
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
@@ -336,6 +344,28 @@ impl ObjectRef {
             flow: None,
             is_intercepted: false,
         }
+    }
+}
+
+/// What a call refers to where something is said of it: most have nothing of it.
+#[derive(Default)]
+struct Kept {
+    in_force: Option<Overrides>,
+    times: Option<Times>,
+    departure: Option<Departure>,
+}
+
+impl Kept {
+    /// The calling thread goes with its request, or begins another.
+    ///
+    /// # Errors
+    /// THREAD_CANCELLED.
+    #[inline]
+    fn depart(&mut self, orb: &OrbCore, is_waited_for: bool) -> Result<(), SystemException> {
+        if orb.scheduling.is_some() {
+            self.departure = Some(Departure::of(orb, is_waited_for)?);
+        }
+        Ok(())
     }
 }
 
@@ -350,7 +380,10 @@ pub(crate) fn understand<T, E: From<SystemException>>(
         ReplyStatus::NoException => {
             results(&mut reply.body(&reply.message())).map_err(|error| E::from(misread(error)))
         }
-        _ => Err(read_user_exception(&reply, exceptions)),
+        _ => {
+            std::hint::cold_path();
+            Err(read_user_exception(&reply, exceptions))
+        }
     };
     reply.give_back(&orb.client);
     outcome
@@ -374,6 +407,7 @@ fn read_user_exception<E: From<SystemException>>(
 }
 
 /// The request was served; its reply cannot be read.
+#[cold]
 fn misread(error: DecodeError) -> SystemException {
     SystemException::from(error).of_reply()
 }
@@ -492,9 +526,15 @@ impl Inner {
         self.is_bound.store(false, Ordering::Relaxed);
     }
 
+    /// Whether a location forward has led somewhere else.
+    #[inline]
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.is_forwarded.load(Ordering::Acquire)
+    }
+
     #[inline]
     pub(crate) fn forwarded(&self) -> Option<Arc<Routes>> {
-        if !self.is_forwarded.load(Ordering::Acquire) {
+        if !self.is_forwarded() {
             return None;
         }
         self.forward.lock("reference.forward").clone()

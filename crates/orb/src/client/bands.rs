@@ -9,7 +9,6 @@ use super::exchange::Failure;
 use super::exchange::{Call, CallKind};
 use super::{Client, ClientConnection, Deadlines};
 use crate::reference::Target;
-use crate::rt::scheduling::Departure;
 use crate::transport::Instant64;
 use crate::wire::{self, Contexts};
 use crate::{Completion, SystemException, SystemExceptionKind as Kind, own_minor as own};
@@ -72,7 +71,7 @@ impl Client {
             kind: CallKind::BindBand,
             policies: call.policies,
             times: None,
-            departure: Departure::default(),
+            departure: None,
             priority: call.priority,
             number: call.number,
             contexts: &[],

@@ -10,6 +10,7 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 
 use super::collocated::may_be_collocated;
 use super::late::Cancel;
+use super::two_way::may_be_two_way;
 use super::{Client, ClientConnection, Deadlines};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
@@ -18,7 +19,7 @@ use crate::limits::{ADDRESSINGS_MAX, CONNECT_TIMEOUT};
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::Target;
 use crate::rt::Priority;
-use crate::rt::scheduling::Departure;
+use crate::rt::scheduling::{Departure, Traveller};
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire::{self, Arguments, ReplyHead};
@@ -36,9 +37,9 @@ pub(crate) struct Call<'c> {
     /// The policies in force.
     pub(crate) policies: &'c Overrides,
     /// The times that go out with it.
-    pub(crate) times: Option<Times>,
+    pub(crate) times: Option<&'c Times>,
     /// The distributable thread that goes out with it.
-    pub(crate) departure: Departure,
+    pub(crate) departure: Option<&'c Departure>,
     /// The CORBA priority of the caller, if he has one.
     pub(crate) priority: Option<Priority>,
     /// Its number in the trace.
@@ -49,6 +50,13 @@ pub(crate) struct Call<'c> {
     pub(crate) flow: Option<&'c RefCell<ClientFlow>>,
     /// They have seen it, or need not.
     pub(crate) is_intercepted: bool,
+}
+
+impl Call<'_> {
+    #[inline]
+    pub(super) fn traveller(&self) -> Option<&Traveller> {
+        self.departure?.traveller.as_ref()
+    }
 }
 
 /// How a call goes out.
@@ -76,6 +84,19 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// One that has arrived in one piece, at the start of its buffer.
+    #[inline]
+    fn plain(buffer: Vec<u8>, count: usize, head: ReplyHead) -> Self {
+        Self {
+            buffer,
+            // No buffer is so long that its count has no 32 bits.
+            place: 0..count as u32,
+            ends: None,
+            head,
+            is_written_here: false,
+        }
+    }
+
     pub(super) fn read(arrived: Arrived, head: ReplyHead) -> Self {
         // No message has more octets than 32 bits count.
         let index = |at| u32::try_from(at).unwrap_or(u32::MAX);
@@ -170,14 +191,12 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
-            let attempt = if let Some(lane) = may_be_collocated(target, call) {
-                self.call_here(&lane, target, call, deadlines)
-            } else if let Some(two_way) = self.two_way(target, call) {
-                two_way.and_then(|over| self.exchange_two_way(&over, target, call, deadlines))
-            } else if call.kind == CallKind::Oneway {
-                self.call_in_order(target, call, may_reconnect, deadlines)
-            } else {
+            let is_elsewhere = target.here.is_none() && !may_be_two_way(target, call);
+            let attempt = if is_elsewhere && call.kind != CallKind::Oneway {
                 self.call_target(target, call, may_reconnect, deadlines)
+            } else {
+                std::hint::cold_path();
+                self.call_otherwise(target, call, may_reconnect, deadlines)
             };
             match attempt {
                 Ok(attempt) => return Ok(attempt),
@@ -188,6 +207,26 @@ impl Client {
         Err(last)
     }
 
+    /// Where the call may not go over a connection that it has for itself.
+    #[inline(never)]
+    fn call_otherwise(
+        &self,
+        target: &Target,
+        call: &Call<'_>,
+        may_reconnect: bool,
+        deadlines: Deadlines,
+    ) -> Result<Attempt, Failure> {
+        if let Some(lane) = may_be_collocated(target, call) {
+            self.call_here(&lane, target, call, deadlines)
+        } else if let Some(two_way) = self.two_way(target, call) {
+            two_way.and_then(|over| self.exchange_two_way(&over, target, call, deadlines))
+        } else if call.kind == CallKind::Oneway {
+            self.call_in_order(target, call, may_reconnect, deadlines)
+        } else {
+            self.call_target(target, call, may_reconnect, deadlines)
+        }
+    }
+
     /// A cached connection that turns out to be closed is replaced by a fresh one, once.
     fn call_target(
         &self,
@@ -196,25 +235,43 @@ impl Client {
         may_reconnect: bool,
         deadlines: Deadlines,
     ) -> Result<Attempt, Failure> {
-        if let Some(mut connection) = self.lend_idle(&target.binding) {
-            self.counters.count(Counter::RequestsSent);
-            match self.ask(&mut connection, target, call, deadlines) {
-                Ok((reply, true)) => {
-                    self.note_use(&mut connection);
-                    drop(connection);
-                    return self.interpret(reply, call.flow).map_err(Failure::last);
-                }
-                Err(failure) if failure.may_retry => {
-                    drop(connection.into_value());
-                    self.counters.count(Counter::StaleConnections);
-                }
-                asked => {
-                    let connection = connection.into_value();
-                    return self.end_exchange(connection, target, call, asked);
-                }
+        let Some(mut connection) = self.lend_idle(&target.binding) else {
+            std::hint::cold_path();
+            return self.call_afresh(target, call, may_reconnect, deadlines);
+        };
+        self.counters.count(Counter::RequestsSent);
+        match self.ask(&mut connection, target, call, deadlines) {
+            Ok((reply, true)) => {
+                connection.is_under_way = false;
+                drop(connection);
+                self.interpret(reply, call.flow).map_err(Failure::last)
+            }
+            asked => {
+                std::hint::cold_path();
+                let connection = connection.into_value();
+                self.call_again(connection, target, call, (may_reconnect, deadlines), asked)
             }
         }
-        self.call_afresh(target, call, may_reconnect, deadlines)
+    }
+
+    /// A connection from the pool has not served its call as most do.
+    #[inline(never)]
+    fn call_again(
+        &self,
+        connection: ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        (may_reconnect, deadlines): (bool, Deadlines),
+        asked: Result<(Reply, bool), Failure>,
+    ) -> Result<Attempt, Failure> {
+        match asked {
+            Err(failure) if failure.may_retry => {
+                drop(connection);
+                self.counters.count(Counter::StaleConnections);
+                self.call_afresh(target, call, may_reconnect, deadlines)
+            }
+            asked => self.end_exchange(connection, target, call, asked),
+        }
     }
 
     /// Over a connection that is not there yet.
@@ -230,14 +287,6 @@ impl Client {
         self.counters.count(Counter::RequestsSent);
         let asked = self.ask(&mut connection, target, call, deadlines);
         self.end_exchange(connection, target, call, asked)
-    }
-
-    /// A connection has been used by a call, and can be by the next one.
-    fn note_use(&self, connection: &mut ClientConnection) {
-        let now = self.transport.now_coarse();
-        connection.last_used = now;
-        connection.is_under_way = false;
-        self.close_idle_at(now);
     }
 
     /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
@@ -298,7 +347,7 @@ impl Client {
         match asked {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    self.note_use(&mut connection);
+                    connection.is_under_way = false;
                     let _enough_idle = target.binding.idle.put(connection);
                 }
                 self.interpret(reply, call.flow).map_err(Failure::last)
@@ -321,24 +370,44 @@ impl Client {
         call: &Call<'_>,
         deadlines: Deadlines,
     ) -> Result<(Reply, bool), Failure> {
-        for _ in 0..ADDRESSINGS_MAX {
-            let asked_in = target.profile.disposition();
-            let (reply, is_clean) = self.ask_once(connection, target, call, deadlines)?;
-            if reply.status() != ReplyStatus::NeedsAddressingMode {
-                return Ok((reply, is_clean));
+        let asked_in = target.profile.disposition();
+        match self.ask_once(connection, target, call, deadlines) {
+            Ok((reply, is_clean)) if reply.status() == ReplyStatus::NeedsAddressingMode => {
+                let refused = (reply, is_clean, asked_in);
+                self.ask_otherwise(connection, target, call, deadlines, refused)
             }
+            asked => asked,
+        }
+    }
+
+    #[cold]
+    fn ask_otherwise(
+        &self,
+        connection: &mut ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        deadlines: Deadlines,
+        (mut reply, mut is_clean, mut asked_in): (Reply, bool, u16),
+    ) -> Result<(Reply, bool), Failure> {
+        for times in 1..=ADDRESSINGS_MAX {
             self.counters.count(Counter::Readdressings);
             let wanted = wire::read_disposition(reply.body(&reply.message()));
             reply.give_back(self);
             let obeys = wanted.is_some_and(|wanted| target.profile.address_by(wanted, asked_in));
-            if !obeys || !is_clean {
+            if !obeys || !is_clean || times == ADDRESSINGS_MAX {
                 break;
+            }
+            asked_in = target.profile.disposition();
+            (reply, is_clean) = self.ask_once(connection, target, call, deadlines)?;
+            if reply.status() != ReplyStatus::NeedsAddressingMode {
+                return Ok((reply, is_clean));
             }
         }
         let exception = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
         Err(Failure::last(exception))
     }
 
+    #[inline(always)]
     fn ask_once(
         &self,
         connection: &mut ClientConnection,
@@ -357,13 +426,15 @@ impl Client {
             let octets = &buffer[..count];
             self.trace
                 .message(number, CallNumber::default(), Direction::In, octets);
-            return Ok((Reply::read(Arrived::at_start(buffer, count), head), true));
+            return Ok((Reply::plain(buffer, count, head), true));
         }
+        std::hint::cold_path();
         let begun = (read, buffer);
         self.read_on(connection, target, call, (request_id, deadlines), begun)
     }
 
     /// What comes instead of a reply that is there at once, whole and with nothing beside its results.
+    #[inline(never)]
     fn read_on(
         &self,
         connection: &mut ClientConnection,
@@ -424,9 +495,11 @@ impl Client {
             let written = if rest.is_empty() && !self.sizes.divides(buffer.len()) {
                 write(buffer)
             } else if self.sizes.divides(buffer.len() + rest.len()) {
+                std::hint::cold_path();
                 buffer.extend_from_slice(rest);
                 self.sizes.with_parts(buffer, &self.slab, write)
             } else if self.trace.is_on() {
+                std::hint::cold_path();
                 buffer.extend_from_slice(rest);
                 write(buffer)
             } else {
@@ -436,6 +509,7 @@ impl Client {
         });
         connection.code_sets_said |= sent.is_ok() && call.kind != CallKind::Locate;
         if let Err(failure) = &sent {
+            std::hint::cold_path();
             self.trace.attempt_failed(
                 connection.life.number,
                 call.number,
@@ -471,9 +545,11 @@ impl Client {
         if flow.is_none() && reply.status() == ReplyStatus::NoException {
             return Ok(Attempt::Replied(reply));
         }
+        std::hint::cold_path();
         self.interpret_other(reply, flow)
     }
 
+    #[inline(never)]
     fn interpret_other(
         &self,
         reply: Reply,

@@ -20,10 +20,16 @@ pub(crate) fn follow_forwards(
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<Reply, SystemException> {
-    follow(client, origin, call).inspect_err(|exception| tell(client, origin, call, *exception))
+    let followed = follow(client, origin, call);
+    if let Err(exception) = &followed {
+        std::hint::cold_path();
+        tell(client, origin, call, *exception);
+    }
+    followed
 }
 
 /// Tells the trace what a call has ended in.
+#[cold]
 pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: SystemException) {
     if client.trace.is_on() {
         let key = origin.key().unwrap_or_default();
@@ -33,23 +39,54 @@ pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: 
     }
 }
 
+/// A call that nothing is said of, by its first attempt; what else there is stands apart.
+#[inline]
 fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
-    let mut origin = origin.current();
+    let origin = origin.current();
+    if call.needs_time() || origin.is_forwarded() || client.interceptors.client().is_some() {
+        std::hint::cold_path();
+        return follow_on(client, origin, call, None);
+    }
+    let targets = origin.routes()?.choose(client, call)?;
+    match client.call(targets, call, origin.is_bound(), Deadlines::NONE) {
+        Ok(Attempt::Replied(reply)) => {
+            origin.bind();
+            Ok(reply)
+        }
+        other => {
+            std::hint::cold_path();
+            follow_on(client, origin, call, Some(other))
+        }
+    }
+}
+
+/// `first`: what the first attempt has come to, where it has been made at the reference's own addresses.
+#[inline(never)]
+fn follow_on(
+    client: &Client,
+    mut origin: &Inner,
+    call: &Call<'_>,
+    mut first: Option<Result<Attempt, SystemException>>,
+) -> Result<Reply, SystemException> {
     let deadlines = match call.needs_time() {
         true => client.begin(call)?,
         false => Deadlines::NONE,
     };
     let is_bound = origin.is_bound();
     let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
-    let mut forwarded: Option<Arc<Routes>> = origin.forwarded();
+    let mut forwarded: Option<Arc<Routes>> = match first {
+        None => origin.forwarded(),
+        Some(_) => None,
+    };
     for _ in 0..FORWARDS_MAX {
         let routes = match &forwarded {
             Some(routes) => &**routes,
             None => origin.routes()?,
         };
         let targets = routes.choose(client, call)?;
-        let attempt = match client.interceptors.client() {
-            Some(all) if call.kind != CallKind::Locate => {
+        let attempt = match (first.take(), client.interceptors.client()) {
+            (Some(attempt), _) => attempt,
+            (None, Some(all)) if call.kind != CallKind::Locate => {
                 intercepted(client, all, (origin, &targets[0]), call, |call| {
                     client.call(targets, call, is_bound, deadlines)
                 })
@@ -59,7 +96,7 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
         match attempt {
             Ok(Attempt::Replied(reply)) => {
                 origin.bind();
-                client.wait_for_reply_start(call.times.as_ref());
+                client.wait_for_reply_start(call.times);
                 return Ok(reply);
             }
             Ok(Attempt::Forwarded(..)) if !may_rebind => {

@@ -84,7 +84,7 @@ impl Client {
 
     /// Keeps a connection whose late replies are still to come, up to [`crate::limits::LATE_CONNECTIONS_MAX`] an endpoint.
     pub(super) fn set_aside(&self, binding: &Binding, mut connection: ClientConnection) {
-        connection.last_used = self.transport.now();
+        connection.last_used = self.transport.now_coarse();
         let _enough_wait = binding.late.put(connection);
     }
 

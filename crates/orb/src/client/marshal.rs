@@ -40,7 +40,7 @@ impl Client {
         let says_code_sets = says_code_sets && profile.code_sets.is_some();
         let is_alone = call.times.is_none()
             && !says_code_sets
-            && call.departure.traveller.is_none()
+            && call.traveller().is_none()
             && listen_points.is_none()
             && call.contexts.is_empty();
         if is_alone && !RealTimeContexts::has_any(target, call) && call.kind != CallKind::Locate {
@@ -69,7 +69,7 @@ impl Client {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
         let mut octets = None;
-        if let Some(times) = &call.times {
+        if let Some(times) = call.times {
             let octets = octets.insert([0; TIMES_SIZE_MAX]);
             contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
         }
@@ -79,7 +79,7 @@ impl Client {
             contexts.push(context_id::CODE_SETS, data);
         }
         let mut traveller = None;
-        if let Some(said) = &call.departure.traveller {
+        if let Some(said) = call.traveller() {
             let traveller = traveller.insert(said.to_octets());
             contexts.push(context_id::SCHEDULING_INFO, traveller);
         }

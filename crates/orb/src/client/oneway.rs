@@ -169,12 +169,12 @@ impl Client {
         call: &Call<'_>,
         may_reconnect: bool,
     ) -> Result<(), Failure> {
-        let now = self.transport.now();
-        let deadlines = Deadlines::of(self, call, now);
-        let now = self.start(call, now, deadlines).map_err(Failure::last)?;
-        let limit = deadlines.request;
+        let limit = match call.needs_time() {
+            true => self.begin(call).map_err(Failure::last)?.request,
+            false => None,
+        };
         let mut kept = self.turn(&target.binding, limit)?;
-        self.send_over(&mut kept, target, call, may_reconnect, (now, limit))
+        self.send_over(&mut kept, target, call, may_reconnect, limit)
     }
 
     /// Sends a one-way over the connection that is kept for them, or a new one.
@@ -184,13 +184,14 @@ impl Client {
         target: &Target,
         call: &Call<'_>,
         may_reconnect: bool,
-        (now, limit): (Instant64, Option<Instant64>),
+        limit: Option<Instant64>,
     ) -> Result<(), Failure> {
         // Before the connection is taken: nothing goes over it.
         self.require_end(call, limit)?;
+        let now = self.transport.now_coarse();
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
         self.counters.count(Counter::OnewaysSent);
-        let cached = kept.take().filter(|cached| self.is_fresh(cached));
+        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
         if let Some(mut connection) = cached {
             match self.send(&mut connection, target, call, deadline) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
@@ -218,7 +219,8 @@ impl Client {
     ) -> Result<Attempt, Failure> {
         let mut kept = self.turn(&target.binding, deadlines.request)?;
         self.counters.count(Counter::OnewaysSent);
-        let cached = kept.take().filter(|cached| self.is_fresh(cached));
+        let now = self.transport.now_coarse();
+        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
         if let Some(mut connection) = cached {
             match self.ask(&mut connection, target, call, deadlines) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
@@ -251,7 +253,7 @@ impl Client {
         asked: Result<(Reply, bool), Failure>,
         flow: Option<&RefCell<ClientFlow>>,
     ) -> Result<Attempt, Failure> {
-        connection.last_used = self.transport.now();
+        connection.last_used = self.transport.now_coarse();
         let is_sound = match &asked {
             Ok((_, is_clean)) => *is_clean,
             Err(failure) => failure.keeps_connection,

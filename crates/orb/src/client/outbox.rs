@@ -112,8 +112,8 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
         object: Arc::clone(origin),
         targets: Arc::clone(targets),
         policies: *call.policies,
-        times: call.times,
-        departure: call.departure,
+        times: call.times.copied(),
+        departure: call.departure.copied().unwrap_or_default(),
         priority: call.priority,
         number: call.number,
         codec,
@@ -262,8 +262,8 @@ impl Letter {
             response: Response::Nothing,
             kind: CallKind::Oneway,
             policies: &self.policies,
-            times: self.times,
-            departure: self.departure,
+            times: self.times.as_ref(),
+            departure: Some(&self.departure),
             priority: self.priority,
             number: self.number,
             contexts: &self.contexts,
@@ -276,11 +276,13 @@ impl Letter {
         let client = &self.orb.client;
         let may_reconnect =
             self.policies.rebind() != RebindMode::NoReconnect || !self.object.current().is_bound();
-        let now = client.transport.now();
         let target = &self.targets[0];
         self.with_call(|call| {
-            let limit = Deadlines::of(client, call, now).request;
-            client.send_over(kept, target, call, may_reconnect, (now, limit))
+            let limit = match call.needs_time() {
+                true => Deadlines::of(client, call, client.transport.now()).request,
+                false => None,
+            };
+            client.send_over(kept, target, call, may_reconnect, limit)
         })
     }
 

@@ -29,7 +29,7 @@ impl Deadlines {
     pub(crate) fn of(client: &Client, call: &Call<'_>, now: Instant64) -> Self {
         let mut reply = call.policies.round_trip().map(|wait| now.after(wait));
         let mut sent = call.policies.request().map(|wait| now.after(wait));
-        if let Some(times) = &call.times {
+        if let Some(times) = call.times {
             let moment = client.moment(now);
             let instant = |time| moment.instant(time);
             reply = earlier(reply, times.reply_end.map(instant));
@@ -59,7 +59,9 @@ impl Call<'_> {
     /// Whether anything of it ends or begins at a time.
     #[inline]
     pub(super) fn needs_time(&self) -> bool {
-        self.is_timed() || self.policies.round_trip().is_some() || self.policies.request().is_some()
+        self.is_timed()
+            || !self.policies.is_empty()
+                && (self.policies.round_trip().is_some() || self.policies.request().is_some())
     }
 }
 
@@ -83,19 +85,16 @@ impl Client {
         }
     }
 
-    /// The times that go out with a call of these policies: those that are set, and the ends that its relative timeouts come to, where
-    /// the bound of our clock is known.
+    /// Whether times may go out with a call of these policies.
     #[inline]
-    pub(crate) fn times(&self, policies: &Overrides) -> Option<Times> {
-        let is_plain = !policies.has_times() && self.clock_bound.is_none();
-        if is_plain {
-            None
-        } else {
-            self.times_set(policies)
-        }
+    pub(crate) fn may_say_times(&self, policies: &Overrides) -> bool {
+        policies.has_times() || self.clock_bound.is_some()
     }
 
-    fn times_set(&self, policies: &Overrides) -> Option<Times> {
+    /// The times that go out with a call of these policies: those that are set, and the ends that its relative timeouts come to, where
+    /// the bound of our clock is known.
+    #[cold]
+    pub(crate) fn times(&self, policies: &Overrides) -> Option<Times> {
         let mut times = policies.times();
         if let Some(bound) = self.clock_bound {
             let moment = self.moment(self.transport.now());
@@ -106,7 +105,7 @@ impl Client {
         (!times.is_empty()).then_some(times)
     }
 
-    /// Waits for the start of a call that has one, and gives the time then.
+    /// Waits for the start of a call that has one.
     ///
     /// # Errors
     /// TIMEOUT for a call that has ended or would before it may begin; IMP_LIMIT for a start that lies too far ahead.
@@ -116,20 +115,20 @@ impl Client {
         call: &Call<'_>,
         now: Instant64,
         deadlines: Deadlines,
-    ) -> Result<Instant64, SystemException> {
-        if call.is_timed() {
-            self.start_at(&call.times.unwrap_or_default(), now, deadlines)
-        } else {
-            Ok(now)
+    ) -> Result<(), SystemException> {
+        match call.is_timed() {
+            true => self.start_at(&call.times.copied().unwrap_or_default(), now, deadlines),
+            false => Ok(()),
         }
     }
 
+    #[inline(never)]
     fn start_at(
         &self,
         times: &Times,
         now: Instant64,
         deadlines: Deadlines,
-    ) -> Result<Instant64, SystemException> {
+    ) -> Result<(), SystemException> {
         let moment = self.moment(now);
         let instant = |time| moment.instant(time);
         let request = times.request_start.map_or(now, instant).max(now);
@@ -143,9 +142,8 @@ impl Client {
         }
         if request > now {
             self.transport.sleep_until(request);
-            return Ok(self.transport.now());
         }
-        Ok(now)
+        Ok(())
     }
 
     /// Waits until the reply that has come may be given to the caller.
@@ -167,21 +165,27 @@ impl Client {
 
     /// # Errors
     /// TIMEOUT for a request whose own end has come while it was not sent yet.
+    #[inline]
     pub(super) fn require_end(
         &self,
         call: &Call<'_>,
         deadline: Option<Instant64>,
     ) -> Result<(), Failure> {
         match deadline {
-            Some(deadline)
-                if call.policies.has_request_end() && deadline <= self.transport.now() =>
-            {
-                Err(Failure::last(self.ended()))
-            }
+            Some(deadline) if call.policies.has_request_end() => self.require_before(deadline),
             _ => Ok(()),
         }
     }
 
+    #[cold]
+    fn require_before(&self, deadline: Instant64) -> Result<(), Failure> {
+        match deadline <= self.transport.now() {
+            true => Err(Failure::last(self.ended())),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
     fn ended(&self) -> SystemException {
         self.counters.count(Counter::RequestsPastEnd);
         self.timed_out(own::END_TIME_PASSED, Completion::No)

@@ -26,10 +26,10 @@ impl Client {
         target: &Target,
         call: &Call<'_>,
     ) -> Option<Result<Arc<TwoWay>, Failure>> {
-        if target.way_back.is_none() && !call.policies.is_bidirectional() {
-            return None;
+        match may_be_two_way(target, call) {
+            true => self.find_two_way(target, call),
+            false => None,
         }
-        self.find_two_way(target, call)
     }
 
     #[cold]
@@ -192,6 +192,12 @@ impl Client {
         }
         self.slab.take_back_written(buffer);
     }
+}
+
+/// Whether a call may go over a connection of both sides.
+#[inline]
+pub(super) fn may_be_two_way(target: &Target, call: &Call<'_>) -> bool {
+    target.way_back.is_some() || call.policies.is_bidirectional()
 }
 
 fn closed() -> SystemException {

@@ -4,9 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use deckwatch_cdr::{EncodeError, Parse, Reader, Write, Writer};
 
-use super::ObjectRef;
+use super::{Kept, ObjectRef};
 use crate::client::{CallKind, follow_forwards};
-use crate::rt::scheduling::Departure;
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 
 impl ObjectRef {
@@ -103,9 +102,8 @@ impl ObjectRef {
         current::enter_core(orb);
         let origin = self.0.current();
         origin.unbind();
-        let mut in_force = None;
-        let departure = Departure::default();
-        let mut call = self.call(orb, "LocateRequest", &(), departure, &mut in_force);
+        let mut kept = Kept::default();
+        let mut call = self.call(orb, "LocateRequest", &(), &mut kept);
         call.kind = CallKind::Locate;
         match follow_forwards(&orb.client, origin, &call) {
             Ok(reply) => {

@@ -92,6 +92,9 @@ impl Outlet {
                 }
                 Err(error) => {
                     counters.failed.fetch_add(1, Relaxed);
+                    if is_of_the_event(&event, &error) {
+                        continue;
+                    }
                     failures += 1;
                     if is_final(&error) || failures == limits::FAILURES_MAX {
                         return Ended::ConsumerGone;
@@ -100,6 +103,15 @@ impl Outlet {
             }
         }
     }
+}
+
+/// Whether an event cannot be written for this consumer, as a custom value that came in another byte order: it has taken nothing amiss.
+fn is_of_the_event(event: &Any, error: &PushConsumerPushError) -> bool {
+    let kind = match error {
+        PushConsumerPushError::System(exception) => exception.kind,
+        PushConsumerPushError::Disconnected(_) => return false,
+    };
+    event.is_opaque() && kind == Kind::NoImplement
 }
 
 /// Whether a consumer that answers so will never take an event again.

@@ -1,10 +1,13 @@
 //! The event channel as suppliers and consumers see it, over IIOP on loopback.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deckwatch_cdr::Any;
+use deckwatch_cdr::typecode::ValueModifier;
+use deckwatch_cdr::{Any, ByteOrder, Reader, TypeCode, Write as _, Writer};
 use deckwatch_event::cos_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef,
     ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef,
@@ -13,6 +16,7 @@ use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplierRef,
 };
 use deckwatch_event::{ChannelOptions, EventChannel, limits};
+use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -287,6 +291,65 @@ fn protocol_of_connecting_is_kept() {
         admin.obtain_pull_supplier().unwrap_err().kind,
         SystemExceptionKind::NoImplement
     );
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+}
+
+/// Pushes a custom value as a program of the other byte order does; the reply's status.
+fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
+    let order = ByteOrder::NATIVE.opposite();
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets).with_order(order);
+    let mut write = || {
+        w.write_octets(b"GIOP\x01\x02")?;
+        w.write_octets(&[u8::from(order == ByteOrder::Little), 0])?;
+        // The message's size, the request's id, a response, a target by its key.
+        w.write_u32(0)?;
+        w.write_u32(1)?;
+        w.write_octets(&[3, 0, 0, 0, 0, 0])?;
+        w.write_octet_sequence(proxy.object_key().expect("an IIOP profile"))?;
+        "push".write(&mut w)?;
+        w.write_u32(0)?;
+        w.align(8)?;
+        let custom = ValueModifier::Custom;
+        TypeCode::value("IDL:C:1.0", "C", custom, None, &[]).write(&mut w)?;
+        w.write_u32(0x7fff_ff0a)?;
+        "IDL:C:1.0".write(&mut w)?;
+        // A chunk of a number, and the end.
+        w.write_u32(4)?;
+        w.write_u32(7)?;
+        w.write_u32(u32::MAX)
+    };
+    write().expect("a few octets");
+    let size = w.position() - 12;
+    w.patch_u32(8, size as u32);
+    let Endpoint::Tcp { host, port } = &server.endpoints()[0] else {
+        panic!("it listens by TCP");
+    };
+    let mut peer = TcpStream::connect((host.as_str(), *port)).expect("it listens");
+    peer.write_all(&octets).expect("it reads");
+    let mut reply = [0; 24];
+    peer.read_exact(&mut reply).expect("it answers");
+    let order = ByteOrder::from_flag(reply[6] & 1).expect("a byte order");
+    let mut status = Reader::new(&reply[16..20], order);
+    status.read_u32().expect("a status")
+}
+
+#[test]
+fn events_that_cannot_be_written_for_a_consumer_are_not_held_against_it() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let (consumer, events) = activate(&user, None);
+    let _proxy = connect(&channel, consumer);
+    let supplier = supplier_of(&channel);
+    for _ in 0..=limits::FAILURES_MAX {
+        assert_eq!(push_in_the_other_order(&server, supplier.object()), 0);
+    }
+    supplier.push(&number(1)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    assert_eq!(served.counts().failed, u64::from(limits::FAILURES_MAX) + 1);
+    channel.destroy().unwrap();
     server.shutdown(true).expect("it ends");
     user.shutdown(true).expect("it ends");
 }

@@ -14,8 +14,7 @@ use common::message::{
 };
 use common::servant::REFUSED_ID;
 use common::{Lanes, Over, PATIENCE, Peer, Received, World, message, over_each, wait_for};
-use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{DecodeError, Parse, Reader, TypeCode, Write, Writer};
+use deckwatch_cdr::{Any, DecodeError, Parse, Reader, TypeCode, Write, Writer};
 use deckwatch_orb::{
     AsynchronousReply, Completion, Counter, Deliver, ExceptionHolder, NamedValue, ObjectRef, Orb,
     Policy, PollableSet, PollableSetError, Poller, SetOverrideType, SystemException,
@@ -474,21 +473,22 @@ over_each! {
         set.add_pollable(&dii).unwrap();
         assert_eq!(set.add_pollable(&dii).unwrap_err().minor, OMG | 43);
         assert_eq!((set.number_left(), dii.is_ready(0)), (2, Ok(false)));
-        let request = |number| {
+        let request = |number: u64| {
             let mut request = object.create_request("number");
-            let number = Value::ULongLong(number);
-            request.add_arg(NamedValue::of_in("n", TypeCode::ulonglong(), number));
+            let number = Any::from_value(&number).unwrap();
+            request.add_arg(NamedValue::of_in("n", number));
             request.set_return_type(TypeCode::ulonglong());
             request
         };
         client.send_multiple_requests_deferred([request(7), request(8)]).unwrap();
         assert_eq!((dii.is_ready(0), set.ready_pollable(0).is_err()), (Ok(false), true));
-        for number in [7, 8] {
+        for number in [7_u64, 8] {
             answers.send(()).unwrap();
             assert_eq!(set.ready_pollable(u32::MAX), Ok((&dii).into()));
             assert_eq!((set.number_left(), dii.is_ready(u32::MAX)), (1, Ok(true)));
             let (request, outcome) = client.next_response().unwrap();
-            assert_eq!((request.return_value(), outcome), (Some(&Value::ULongLong(number)), Ok(())));
+            let number = Any::from_value(&number).unwrap();
+            assert_eq!((request.return_value(), outcome), (Some(&number), Ok(())));
             assert_eq!(dii.is_ready(0), Ok(false));
             set.add_pollable(&dii).unwrap();
         }

@@ -387,7 +387,7 @@ over_each! {
         let world = World::new(over, Lanes::OneThread);
         let ask = |deferred: bool| {
             let mut request = world.object.create_request("number");
-            request.add_arg(NamedValue::of_in("number", TypeCode::ulonglong(), Value::ULongLong(5)));
+            request.add_arg(NamedValue::of_in("number", Any::from_value(&5_u64).unwrap()));
             request.set_return_type(TypeCode::ulonglong());
             let done = if deferred {
                 request.send_deferred().map_err(Into::into).and_then(|()| request.response())
@@ -395,7 +395,7 @@ over_each! {
                 request.invoke()
             };
             assert_eq!(done, Ok(()));
-            assert_eq!(request.return_value(), Some(&Value::ULongLong(5)));
+            assert_eq!(request.return_value(), Some(&Any::from_value(&5_u64).unwrap()));
         };
         ask(false);
         assert_eq!((collocated(&world.orb), accepted(&world.orb)), (1, 0));

@@ -15,11 +15,12 @@ use common::message::{
 };
 use common::servant::{PROBE_ID, REFUSED_ID};
 use common::{Lanes, Over, Peer, Received, World, message, over_each, wait_for};
-use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Any, TypeCode, Typed, Write};
 use deckwatch_orb::{
-    NamedValue, ObjectRef, Orb, Request, RequestError, SystemException, SystemExceptionKind as Kind,
+    Completion, NamedValue, ObjectRef, Orb, Request, RequestError, SystemException,
+    SystemExceptionKind as Kind,
 };
 
 const OMG: u32 = 0x4f4d_0000;
@@ -32,11 +33,14 @@ fn refused_code() -> TypeCode {
     TypeCode::exception(REFUSED_ID, "Refused", &members)
 }
 
+fn any<T: Typed + Write + ?Sized>(value: &T) -> Any {
+    Any::from_value(value).expect("a value that can be written")
+}
+
 /// A request whose result is what it sends.
 fn number(object: &ObjectRef, number: u64) -> Request {
     let mut request = object.create_request("number");
-    let value = Value::ULongLong(number);
-    request.add_arg(NamedValue::of_in("number", TypeCode::ulonglong(), value));
+    request.add_arg(NamedValue::of_in("number", any(&number)));
     request.set_return_type(TypeCode::ulonglong());
     request
 }
@@ -68,11 +72,10 @@ over_each! {
         let client = common::client();
         for minor in peer.minors() {
             let mut request = peer.seen_by(&client, minor).create_request("everything");
-            request.add_arg(NamedValue::of_in("a", TypeCode::octet(), Value::Octet(1)));
+            request.add_arg(NamedValue::of_in("a", any(&1_u8)));
             request.add_arg(NamedValue::of_out("b", TypeCode::ulong()));
-            let text = Value::String("three".to_owned());
-            request.add_arg(NamedValue::of_inout("c", TypeCode::unbounded_string(), text));
-            request.add_arg(NamedValue::of_in("d", TypeCode::ushort(), Value::UShort(4)));
+            request.add_arg(NamedValue::of_inout("c", any("three")));
+            request.add_arg(NamedValue::of_in("d", any(&4_u16)));
             request.set_return_type(TypeCode::ushort());
             assert_eq!(request.invoke(), Ok(()));
             let mut asked = peer.heard().asked();
@@ -80,10 +83,9 @@ over_each! {
             let sent = (asked.body.u8(), asked.body.string(), asked.body.u16());
             assert_eq!(sent, (1, "three".to_owned(), 4));
             assert!(asked.body.rest().is_empty());
-            assert_eq!(request.return_value(), Some(&Value::UShort(5)));
+            assert_eq!(request.return_value(), Some(&any(&5_u16)));
             let values: Vec<_> = request.arguments().iter().map(|argument| &argument.value).collect();
-            let seven = Value::String("seven".to_owned());
-            assert_eq!(values, [&Value::Octet(1), &Value::ULong(6), &seven, &Value::UShort(4)]);
+            assert_eq!(values, [&any(&1_u8), &any(&6_u32), &any("seven"), &any(&4_u16)]);
         }
     }
 
@@ -107,9 +109,55 @@ over_each! {
             request.set_return_type(point.clone());
             assert_eq!(request.invoke(), Ok(()));
             let expected = valuetypes::instance("IDL:Point:1.0", vec![Value::Long(7)]);
-            assert_eq!(request.return_value(), Some(&expected));
-            assert_eq!(request.arguments()[0].value, expected);
+            assert_eq!(request.return_value().map(Any::to_dynamic), Some(Ok(expected.clone())));
+            assert_eq!(request.arguments()[0].value.to_dynamic(), Ok(expected));
         }
+    }
+
+    fn arguments_are_written_as_they_are_declared_wherever_they_lie(over) {
+        let peer = Peer::answering(over, |_, asked| seven(asked));
+        let client = common::client();
+        let pairs = vec![(1_u16, 0.5_f64), (2, 0.25)];
+        let pair = TypeCode::structure("IDL:Pair:1.0", "Pair", &[
+            Member { name: "a", type_code: &TypeCode::ushort() },
+            Member { name: "b", type_code: &TypeCode::double() },
+        ]);
+        let pairs_code = TypeCode::sequence(&pair, 0);
+        let value = |&(a, b): &(u16, f64)| Value::Struct(vec![Value::UShort(a), Value::Double(b)]);
+        let value = Value::Elements(pairs.iter().map(value).collect());
+        let pairs_any = Any::from_dynamic(&pairs_code, &value).expect("a value of its type");
+        for minor in peer.minors() {
+            for before in 0..4_usize {
+                let mut request = peer.seen_by(&client, minor).create_request("pairs");
+                for _ in 0..before {
+                    request.add_arg(NamedValue::of_in("before", any(&9_u8)));
+                }
+                request.add_arg(NamedValue::of_in("pairs", pairs_any.clone()));
+                request.add_arg(NamedValue::of_in("behind", any(&8_u8)));
+                request.set_return_type(TypeCode::ulonglong());
+                assert_eq!(request.invoke(), Ok(()));
+                let mut body = peer.heard().asked().body;
+                assert!((0..before).all(|_| body.u8() == 9));
+                assert_eq!(body.u32(), 2);
+                let read: Vec<_> = (0..2).map(|_| (body.u16(), f64::from_bits(body.u64()))).collect();
+                assert_eq!((read, body.u8()), (pairs.clone(), 8));
+                assert!(body.rest().is_empty());
+            }
+        }
+    }
+
+    fn an_argument_of_another_type_than_declared_is_not_sent(over) {
+        let peer = Peer::answering(over, |_, asked| seven(asked));
+        let client = common::client();
+        for value in [any(&1_u32), Any::empty()] {
+            let mut argument = NamedValue::of_in("number", any(&1_u64));
+            argument.value = value;
+            let mut request = peer.seen_by(&client, 2).create_request("number");
+            request.add_arg(argument);
+            let raised = system(request.invoke());
+            assert_eq!((raised.kind, raised.completed), (Kind::BadParam, Completion::No));
+        }
+        assert_eq!(peer.heard_so_far(), 0);
     }
 
     fn the_properties_of_a_context_follow_the_arguments(over) {
@@ -178,13 +226,12 @@ over_each! {
         let object = world.seen_by(&client);
         let mut request = number(&object, 1 << 40);
         assert_eq!(request.invoke(), Ok(()));
-        assert_eq!(request.return_value(), Some(&Value::ULongLong(1 << 40)));
+        assert_eq!(request.return_value(), Some(&any(&(1_u64 << 40))));
         let mut is_a = object.create_request("_is_a");
-        let id = Value::String(PROBE_ID.to_owned());
-        is_a.add_arg(NamedValue::of_in("logical_type_id", TypeCode::unbounded_string(), id));
+        is_a.add_arg(NamedValue::of_in("logical_type_id", any(PROBE_ID)));
         is_a.set_return_type(TypeCode::boolean());
         assert_eq!(is_a.invoke(), Ok(()));
-        assert_eq!(is_a.return_value(), Some(&Value::Boolean(true)));
+        assert_eq!(is_a.return_value(), Some(&any(&true)));
         let failed = system(object.create_request("fail").invoke());
         assert_eq!((failed.kind, failed.minor), (Kind::NoPermission, 7));
     }
@@ -228,10 +275,10 @@ over_each! {
         for request in &mut requests {
             assert_eq!(request.send_deferred(), Ok(()));
         }
-        for (value, request) in (0..3_u32).zip(&mut requests).rev() {
+        for (value, request) in (0..3_u32).map(u64::from).zip(&mut requests).rev() {
             wait_for_reply(request);
             assert_eq!(request.response(), Ok(()));
-            assert_eq!(request.return_value(), Some(&Value::ULongLong(value.into())));
+            assert_eq!(request.return_value(), Some(&any(&value)));
         }
         assert_eq!(waiting.poll_response(), Ok(false));
         world.probe.gate.open();
@@ -261,7 +308,7 @@ over_each! {
         open.send(()).expect("the peer waits for it");
         wait_for_reply(&mut request);
         assert_eq!(request.response(), Ok(()));
-        assert_eq!(request.return_value(), Some(&Value::ULongLong(7)));
+        assert_eq!(request.return_value(), Some(&any(&7_u64)));
     }
 
     fn a_deferred_request_follows_a_forward(over) {
@@ -275,7 +322,7 @@ over_each! {
         let mut request = number(&old_place.seen_by(&client, 2), 3);
         assert_eq!(request.send_deferred(), Ok(()));
         assert_eq!(request.response(), Ok(()));
-        assert_eq!(request.return_value(), Some(&Value::ULongLong(7)));
+        assert_eq!(request.return_value(), Some(&any(&7_u64)));
         let mut asked = new_place.heard().asked();
         assert_eq!((asked.key, asked.body.u64()), (b"Elsewhere".to_vec(), 3));
     }
@@ -338,7 +385,7 @@ over_each! {
         let object = peer.seen_by(&client, 2);
         client.send_multiple_requests_deferred((0..2).map(|value| number(&object, value))).unwrap();
         let (mut second, outcome) = client.next_response().unwrap();
-        assert_eq!((outcome, second.return_value()), (Ok(()), Some(&Value::ULongLong(1))));
+        assert_eq!((outcome, second.return_value()), (Ok(()), Some(&any(&1_u64))));
         assert_eq!(none(second.poll_response().unwrap_err()), (Kind::BadInvOrder, OMG | 12));
         assert_eq!(client.poll_next_response(), Ok(false));
         client.send_multiple_requests_deferred([number(&object, 2)]).unwrap();
@@ -347,8 +394,8 @@ over_each! {
             assert_eq!(outcome, Ok(()));
             request.return_value().cloned()
         }).collect();
-        rest.sort_by_key(|value| *value == Some(Value::ULongLong(2)));
-        assert_eq!(rest, [Some(Value::ULongLong(0)), Some(Value::ULongLong(2))]);
+        rest.sort_by_key(|value| *value == Some(any(&2_u64)));
+        assert_eq!(rest, [Some(any(&0_u64)), Some(any(&2_u64))]);
         assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
     }
 
@@ -391,7 +438,7 @@ over_each! {
         let object = world.seen_by(&client);
         let note = |value: u32| {
             let mut request = object.create_request("note");
-            request.add_arg(NamedValue::of_in("value", TypeCode::ulong(), Value::ULong(value)));
+            request.add_arg(NamedValue::of_in("value", any(&value)));
             request
         };
         let mut requests: Vec<_> = (0..3).map(note).collect();
@@ -414,7 +461,7 @@ over_each! {
             let mut request = number(&old_place.seen_by(&client, minor), 3);
             assert_eq!(request.send_deferred(), Ok(()));
             assert_eq!(request.response(), Ok(()));
-            assert_eq!(request.return_value(), Some(&Value::ULongLong(3)));
+            assert_eq!(request.return_value(), Some(&any(&3_u64)));
         }
     }
 

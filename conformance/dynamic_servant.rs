@@ -18,10 +18,10 @@ use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION}
 use common::{FORMS, Order, Over, Wire, listening, message, over_each};
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{Any, Char, TypeCode, Typed};
+use deckwatch_cdr::{Any, Char, TypeCode, Typed, Write};
 use deckwatch_orb::{
-    DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectRef, Orb, Poa,
-    Policies, RequestError, Servant, SystemException, SystemExceptionKind as Kind,
+    ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectRef, Orb,
+    Poa, Policies, RequestError, Servant, SystemException, SystemExceptionKind as Kind,
 };
 use mirror::{ComplexStruct, EchoRef, EchoRefuseError, Refused};
 
@@ -37,6 +37,10 @@ struct Anything {
 
 fn text() -> TypeCode {
     TypeCode::unbounded_string()
+}
+
+fn any<T: Typed + Write + ?Sized>(value: &T) -> Any {
+    Any::from_value(value).expect("a value that can be written")
 }
 
 fn exception(id: &str, values: &[(&str, TypeCode, Value)]) -> Any {
@@ -55,9 +59,9 @@ fn point() -> TypeCode {
     valuetypes::valuetype("IDL:Point:1.0", ValueModifier::None, None, &x)
 }
 
-fn member_of(value: &Value) -> Value {
-    match value {
-        Value::Valuetype(Some(instance)) => instance.state[0].clone(),
+fn member_of(value: &Any) -> Value {
+    match value.to_dynamic() {
+        Ok(Value::Valuetype(Some(instance))) => instance.state[0].clone(),
         other => panic!("a point, and not {other:?}"),
     }
 }
@@ -65,49 +69,42 @@ fn member_of(value: &Value) -> Value {
 impl Anything {
     fn everything(request: &mut DynamicRequest<'_>) -> Result<(), SystemException> {
         let parameters = vec![
-            NamedValue::of_in("a", TypeCode::octet(), Value::Nothing),
+            NamedValue::parameter("a", TypeCode::octet(), ArgMode::In),
             NamedValue::of_out("b", TypeCode::ulong()),
-            NamedValue::of_inout("c", text(), Value::Nothing),
-            NamedValue::of_in("d", TypeCode::ushort(), Value::Nothing),
+            NamedValue::parameter("c", text(), ArgMode::InOut),
+            NamedValue::parameter("d", TypeCode::ushort(), ArgMode::In),
         ];
         let parameters = request.arguments(parameters)?;
-        let (Value::Octet(a), Value::UShort(d)) = (&parameters[0].value, &parameters[3].value)
-        else {
-            panic!("values of the types asked for");
-        };
-        let sum = u32::from(*a) + u32::from(*d);
-        parameters[1].value = Value::ULong(sum);
-        let Value::String(c) = &mut parameters[2].value else {
-            panic!("a value of the type asked for");
-        };
-        c.push('!');
-        request.set_result(TypeCode::ushort(), Value::UShort(9))
+        let (a, d): (u8, u16) = (
+            parameters[0].value.extract()?,
+            parameters[3].value.extract()?,
+        );
+        parameters[1].value = any(&(u32::from(a) + u32::from(d)));
+        let c: String = parameters[2].value.extract()?;
+        parameters[2].value = any(&format!("{c}!"));
+        request.set_result(any(&9_u16))
     }
 
     fn echo(request: &mut DynamicRequest<'_>, type_code: TypeCode) -> Result<(), SystemException> {
-        let parameter = NamedValue::of_in("data", type_code.clone(), Value::Nothing);
+        let parameter = NamedValue::parameter("data", type_code, ArgMode::In);
         let value = request.arguments(vec![parameter])?[0].value.clone();
-        request.set_result(type_code, value)
+        request.set_result(value)
     }
 
     fn out_of_order(&self, request: &mut DynamicRequest<'_>) {
-        let nothing = || (TypeCode::octet(), Value::Octet(1));
+        let one = || any(&1_u8);
         let meet = |outcome: Result<(), SystemException>| {
             let met = outcome.expect_err("it is out of order");
             self.met.lock().unwrap().push((met.kind, met.minor));
         };
-        let (code, value) = nothing();
-        meet(request.set_result(code, value));
+        meet(request.set_result(one()));
         request.arguments(Vec::new()).unwrap();
         meet(request.arguments(Vec::new()).map(drop));
-        let (code, value) = nothing();
-        request.set_result(code, value).unwrap();
-        let (code, value) = nothing();
-        meet(request.set_result(code, value));
+        request.set_result(one()).unwrap();
+        meet(request.set_result(one()));
         meet(request.set_exception(Any::from_value(&1_u32).unwrap()));
         request.set_exception(exception("IDL:X:1.0", &[])).unwrap();
-        let (code, value) = nothing();
-        meet(request.set_result(code, value));
+        meet(request.set_result(one()));
         meet(request.arguments(Vec::new()).map(drop));
     }
 }
@@ -137,13 +134,12 @@ impl DynamicServant for Anything {
             "echo_complex" => Self::echo(request, ComplexStruct::type_code()),
             "refuse" => {
                 let parameters = vec![
-                    NamedValue::of_in("reason", text(), Value::Nothing),
-                    NamedValue::of_in("code", TypeCode::long(), Value::Nothing),
+                    NamedValue::parameter("reason", text(), ArgMode::In),
+                    NamedValue::parameter("code", TypeCode::long(), ArgMode::In),
                 ];
-                let values: Vec<_> = request.arguments(parameters)?.to_vec();
-                let values = values.into_iter().map(|named| named.value).collect();
-                let refused = Any::from_dynamic(&Refused::type_code(), &Value::Struct(values))?;
-                request.set_exception(refused)
+                let values = request.arguments(parameters)?;
+                let (reason, code) = (values[0].value.extract()?, values[1].value.extract()?);
+                request.set_exception(any(&Refused { reason, code }))
             }
             "fail" => request.set_exception(exception(
                 "IDL:omg.org/CORBA/NO_PERMISSION:1.0",
@@ -159,11 +155,11 @@ impl DynamicServant for Anything {
             "points" => {
                 let parameters = ["a", "b", "c"];
                 let parameters =
-                    parameters.map(|name| NamedValue::of_in(name, point(), Value::Nothing));
+                    parameters.map(|name| NamedValue::parameter(name, point(), ArgMode::In));
                 let values = request.arguments(parameters.into())?.to_vec();
                 let of = TypeCode::sequence(&TypeCode::long(), 0);
                 let values = values.iter().map(|named| member_of(&named.value));
-                request.set_result(of, Value::Elements(values.collect()))
+                request.set_result(Any::from_dynamic(&of, &Value::Elements(values.collect()))?)
             }
             "out_of_order" => {
                 self.out_of_order(request);
@@ -327,7 +323,7 @@ over_each! {
             let mut question = object.create_request("_repository_id");
             question.set_return_type(text());
             assert_eq!(question.invoke(), Ok(()));
-            assert_eq!(question.return_value(), Some(&Value::String(interface.to_owned())));
+            assert_eq!(question.return_value(), Some(&any(interface)));
         }
         let servant: Arc<dyn Servant> = shapes.servant.clone();
         shapes.poa.activate_object_with_id(b"Square", servant).expect("an id of its own");
@@ -368,9 +364,8 @@ over_each! {
             other => panic!("refused, not {other:?}"),
         }
         let mut refuse = object.create_request("refuse");
-        let reason = Value::String("no".to_owned());
-        refuse.add_arg(NamedValue::of_in("reason", text(), reason));
-        refuse.add_arg(NamedValue::of_in("code", TypeCode::long(), Value::Long(8)));
+        refuse.add_arg(NamedValue::of_in("reason", any("no")));
+        refuse.add_arg(NamedValue::of_in("code", any(&8_i32)));
         refuse.add_exception(Refused::type_code());
         let Err(RequestError::User(raised)) = refuse.invoke() else {
             panic!("a user exception");

@@ -135,14 +135,15 @@ fn shared_pair() -> Any {
 fn asked(object: &ObjectRef, operation: &str, data: Option<Any>) -> Result<Any, RequestError> {
     let mut request = object.create_request(operation);
     if let Some(data) = data {
-        request.add_arg(NamedValue::of_in("data", TypeCode::any(), Value::Any(data)));
+        request.add_arg(NamedValue::of_in(
+            "data",
+            Any::from_value(&data).expect("an any"),
+        ));
     }
     request.set_return_type(TypeCode::any());
     request.invoke()?;
-    match request.return_value() {
-        Some(Value::Any(any)) => Ok(any.clone()),
-        other => panic!("{operation} gives an any, not {other:?}"),
-    }
+    let back = request.return_value().map(Any::extract);
+    Ok(back.expect("a result").expect("an any"))
 }
 
 /// The kilos and mark of a chest that nobody here knows, as its own code would read them.

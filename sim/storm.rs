@@ -17,8 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_cdr::typecode::TypeCode;
-use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{Reader, Write};
+use deckwatch_cdr::{Any, Reader, Write};
 use deckwatch_orb::{
     Completion, Counter, NamedValue, ObjectRef, Orb, Poa, Policies, Policy, Request, RequestError,
     Servant, ServerRequest, SetOverrideType, SyncScope, SystemException,
@@ -161,10 +160,10 @@ fn bounce(object: &ObjectRef, number: u32) -> Result<u32, SystemException> {
 /// A request that is waited for later.
 fn defer(object: &ObjectRef, number: u32) -> Result<Request, SystemException> {
     let mut request = object.create_request("serve");
-    let ulong = || TypeCode::ulong();
-    request.add_arg(NamedValue::of_in("number", ulong(), Value::ULong(number)));
-    request.add_arg(NamedValue::of_in("size", ulong(), Value::ULong(4)));
-    request.set_return_type(ulong());
+    let ulong = |number: u32| Any::from_value(&number).unwrap();
+    request.add_arg(NamedValue::of_in("number", ulong(number)));
+    request.add_arg(NamedValue::of_in("size", ulong(4)));
+    request.set_return_type(TypeCode::ulong());
     request.send_deferred()?;
     Ok(request)
 }
@@ -340,7 +339,8 @@ impl Storm {
         let _is_there = request.poll_response().unwrap();
         match request.response() {
             Ok(()) => {
-                assert_eq!(request.return_value(), Some(&Value::ULong(number)));
+                let back = request.return_value().unwrap();
+                assert_eq!(back.extract(), Ok(number));
                 self.tell(number, Ok(Told::Served));
             }
             Err(RequestError::System(raised)) => self.tell(number, Err(raised)),

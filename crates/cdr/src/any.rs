@@ -1,8 +1,9 @@
 //! `any`: a value with its type.
 
+use crate::limits::MESSAGE_SIZE_MAX;
 use crate::typecode::Kind;
-use crate::value::Value;
-use crate::walk::{Met, copy_value, keep_value, survey_value};
+use crate::value::{Value, read_values};
+use crate::walk::{Met, copy_up_to, keep_value, survey_value};
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Typed,
     Unwritten, Write, Writer,
@@ -10,8 +11,8 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order, code sets and
-/// alignment, and through its TypeCode to any other. Cheap to clone.
+/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order and code sets, from where its
+/// parts are aligned as they are kept, and through its TypeCode to any other. Cheap to clone.
 ///
 /// Values of value types are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
 /// shared, or contain themselves, as they were. The state of a custom value, and of one in chunks of a type that is not known, is kept as it
@@ -19,7 +20,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Any {
     type_code: TypeCode,
-    octets: Arc<[u8]>,
+    /// A vector, so that the memory it was written in is kept and not copied.
+    octets: Arc<Vec<u8>>,
     order: ByteOrder,
     codec: Codec,
     /// Alignment of the first octet, modulo 8.
@@ -42,8 +44,7 @@ impl Any {
     /// # Errors
     /// Those of writing the value.
     pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        let type_code = T::type_code();
-        Self::build(type_code, None, |type_code, w| {
+        Self::build(T::type_code(), None, size_of_val(value), |type_code, w| {
             if let (Kind::Except, Some(id)) = (type_code.kind(), type_code.id()) {
                 id.write(w)?;
             }
@@ -58,19 +59,121 @@ impl Any {
     pub fn from_dynamic(type_code: &TypeCode, value: &Value) -> Result<Self, EncodeError> {
         let may_be_opaque = type_code.arena().may_hold_values();
         let form = may_be_opaque.then(|| value.form()).flatten();
-        Self::build(type_code.clone(), form, |type_code, w| {
+        Self::build(type_code.clone(), form, 0, |type_code, w| {
             crate::value::write_kept(type_code, value, w)
         })
     }
 
-    /// In this form where a state needs it, which only its own code can read.
+    /// Reads a value of this type. It is walked over, so that one which is malformed is refused here, and kept as the octets it is.
+    ///
+    /// # Errors
+    /// What is wrong with its octets.
+    pub fn read(type_code: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (at_value, start, phase) = (*r, r.position(), r.phase());
+        let met = survey_value(&type_code, r)?;
+        if met.values || r.bytes().len() != at_value.bytes().len() {
+            return Self::joined(type_code, at_value, met);
+        }
+        let octets = &r.bytes()[start..r.position().max(start)];
+        Ok(Self {
+            type_code,
+            octets: Arc::new(octets.to_vec()),
+            order: r.order(),
+            codec: r.codec(),
+            phase: phase as u8,
+            is_truncated: false,
+            is_opaque: false,
+        })
+    }
+
+    /// Reads values of these types, one behind the other, as the arguments of a request or the results of a reply stand: several of them may share
+    /// a value of a value type, which each of them then has.
+    ///
+    /// # Errors
+    /// What is wrong with their octets; of those that share a value as [`crate::value::read_value`].
+    pub fn read_all<'t>(
+        type_codes: impl Iterator<Item = &'t TypeCode> + Clone,
+        r: &mut Reader<'_>,
+    ) -> Result<Vec<Self>, DecodeError> {
+        let start = *r;
+        let each = type_codes.clone().cloned();
+        match each.map(|code| Self::read(code, r)).collect() {
+            Err(DecodeError {
+                fact: DecodeFact::ValueAstray,
+                ..
+            }) => {}
+            outcome => return outcome,
+        }
+        r.go_to(start);
+        let type_codes: Vec<_> = type_codes.collect();
+        let values = read_values(&type_codes, r)?.into_iter().zip(type_codes);
+        let any = |(value, code): (Value, &TypeCode)| Self::from_dynamic(code, &value);
+        let values = values.map(any).collect::<Result<_, _>>();
+        values.map_err(|_| r.error(DecodeFact::TypeMismatch))
+    }
+
+    /// Reads an exception whose repository id has been read.
+    ///
+    /// # Errors
+    /// What is wrong with the octets of its members.
+    pub fn read_members(exception: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let members =
+            (0..exception.member_count()).filter_map(|index| exception.member_type(index));
+        let members: Vec<_> = members.collect();
+        let members = Self::read_all(members.iter(), r)?;
+        let form = members.iter().find_map(Self::form);
+        let whole = Self::build(exception, form, 0, |exception, w| {
+            exception.id().unwrap_or_default().write(w)?;
+            let mut members = members.iter();
+            members.try_for_each(|one| keep_value(&one.type_code, &mut one.reader(), w))
+        });
+        let whole = whole.map_err(|_| r.error(DecodeFact::TypeMismatch))?;
+        Ok(Self {
+            is_truncated: members.iter().any(Self::is_truncated),
+            ..whole
+        })
+    }
+
+    /// Writes the value without its type, as an argument or a member of the type is written.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_value(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let rest = self.write_value_last(w)?;
+        w.write_octets(rest.octets())
+    }
+
+    /// As [`Any::write_value`], the last of its message, as [`Write::write_last`].
+    ///
+    /// # Errors
+    /// As [`Any::write_value`].
+    pub fn write_value_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        let mut r = self.reader();
+        let alignment = self.alignment_in(&r, w);
+        w.windowed(0, |w| copy_up_to(alignment, &self.type_code, &mut r, w))?;
+        w.write_last_octets(&self.octets[r.position()..])
+    }
+
+    /// Modulo what a place has to be the same here and in the writer for the octets from there on to be those that the writer is to have; none
+    /// where they are not.
+    fn alignment_in(&self, r: &Reader<'_>, w: &Writer<'_>) -> Option<usize> {
+        let arena = self.type_code.arena();
+        let is_same = w.order() == self.order && arena.is_same_in(w.codec(), self.codec);
+        let alignment = is_same.then(|| arena.alignment())?;
+        // Indirections lead over what stood otherwise before, and chunks are open there.
+        let is_whole = || w.is_alike(r, alignment) && w.stands_together(r.remaining());
+        (!arena.may_hold_values() || is_whole()).then_some(alignment)
+    }
+
+    /// In this form where a state needs it, which only its own code can read. `size_hint`: octets that the value may take.
     fn build(
         type_code: TypeCode,
         form: Option<(ByteOrder, Codec)>,
+        size_hint: usize,
         write: impl FnOnce(&TypeCode, &mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<Self, EncodeError> {
         let (order, codec) = form.unwrap_or(Self::FORM);
-        let mut octets = Vec::new();
+        let mut octets = Vec::with_capacity(size_hint.min(MESSAGE_SIZE_MAX));
         let w = Writer::new(&mut octets).with_order(order);
         write(&type_code, &mut w.with_codec(codec))?;
         Ok(Self {
@@ -94,7 +197,7 @@ impl Any {
         met: Met,
     ) -> Result<Self, DecodeError> {
         let form = met.opaque.then(|| (at_value.order(), at_value.codec()));
-        let copied = Self::build(type_code, form, |type_code, w| {
+        let copied = Self::build(type_code, form, 0, |type_code, w| {
             keep_value(type_code, &mut at_value, w)
         });
         let copied = copied.map_err(|_| at_value.error(DecodeFact::TypeMismatch))?;
@@ -104,10 +207,11 @@ impl Any {
         })
     }
 
-    fn from_octets(type_code: TypeCode, octets: Vec<u8>, codec: Codec) -> Self {
+    fn from_octets(type_code: TypeCode, mut octets: Vec<u8>, codec: Codec) -> Self {
+        octets.shrink_to_fit();
         Self {
             type_code,
-            octets: octets.into(),
+            octets: Arc::new(octets),
             order: ByteOrder::NATIVE,
             codec,
             phase: 0,
@@ -204,15 +308,7 @@ impl Write for Any {
 
     fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         self.type_code.write(w)?;
-        if !self.holds_values()
-            && w.order() == self.order
-            && w.codec() == self.codec
-            && w.phase() == usize::from(self.phase)
-            && w.stands_together(self.octets.len())
-        {
-            return w.write_last_octets(&self.octets);
-        }
-        copy_value(&self.type_code, &mut self.reader(), w).map(Unwritten::from)
+        self.write_value_last(w)
     }
 }
 
@@ -222,21 +318,7 @@ impl<'a> Parse<'a> for Any {
     /// Walks over the value, so that one which is malformed is refused here.
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
-        let (at_value, start, phase) = (*r, r.position(), r.phase());
-        let met = r.nested(|r| survey_value(&type_code, r))?;
-        if met.values || r.bytes().len() != at_value.bytes().len() {
-            return Self::joined(type_code, at_value, met);
-        }
-        let octets = &r.bytes()[start..r.position().max(start)];
-        Ok(Self {
-            type_code,
-            octets: octets.into(),
-            order: r.order(),
-            codec: r.codec(),
-            phase: phase as u8,
-            is_truncated: false,
-            is_opaque: false,
-        })
+        r.nested(|r| Self::read(type_code, r))
     }
 }
 

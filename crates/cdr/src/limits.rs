@@ -46,6 +46,16 @@ pub const WINDOW_VALUE_SIZE_MAX: usize = 120;
 /// nearest cache between being zeroed and being written.
 pub const WINDOW_VALUES: usize = 32;
 
+/// Most steps of a plan by which small values in a row are passed over: structs of a dozen numbers with as many texts between. Others are
+/// walked over part by part.
+pub const PLAN_STEPS_MAX: usize = 16;
+
+/// Fewest values in a row that a plan is made for: to make one costs about as much as to walk over a few.
+pub const PLAN_VALUES_MIN: usize = 8;
+
+/// How deep structs, arrays and aliases may nest in such values.
+pub const PLAN_DEPTH_MAX: u8 = 8;
+
 /// Most bases above one another of a value type in a TypeCode that a peer sends: each of its values walks over them all. Hierarchies written by
 /// hand stay under ten.
 pub const VALUE_BASES_MAX: usize = 32;

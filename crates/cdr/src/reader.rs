@@ -410,6 +410,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// How many levels deeper values may still nest.
+    pub(crate) const fn depth_left(&self) -> u8 {
+        self.depth_left
+    }
+
     /// Runs `read` one level deeper, on a copy of the cursor that a loop can keep in registers.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ impl Write for str {
 
 /// Whether octets are ASCII, and none is null: each has, or gets where one is taken away, a high bit where it is not.
 #[inline]
-fn is_plain(octets: &[u8]) -> bool {
+pub(crate) fn is_plain(octets: &[u8]) -> bool {
     let odd = |odd: u8, octet: &u8| odd | octet | octet.wrapping_sub(1);
     octets.iter().fold(0, odd) < 0x80
 }

@@ -77,12 +77,17 @@ mod tests {
     fn an_any_leaves_its_value_where_the_message_has_it_as_it_is_kept() {
         let any = Any::from_value(&vec![3_u8; UNWRITTEN_SIZE_MIN]).unwrap();
         let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
-        assert_eq!(
-            write(&any, |w| w.with_codec(codec)).1,
-            UNWRITTEN_SIZE_MIN + 4
-        );
-        let other = codec.with_version(Version::V1_0);
-        assert_eq!(write(&any, |w| w.with_codec(other)).1, 0);
+        let of_1_0 = codec.with_version(Version::V1_0);
+        for codec in [codec, of_1_0] {
+            let left = write(&any, |w| w.with_codec(codec)).1;
+            assert_eq!(left, UNWRITTEN_SIZE_MIN + 4);
+        }
+        let other = ByteOrder::NATIVE.opposite();
+        assert_eq!(write(&any, |w| w.with_codec(codec).with_order(other)).1, 0);
+        let text = Any::from_value(&vec!["gr\u{fc}n".to_owned(); 2_000]).unwrap();
+        assert_eq!(write(&text, |w| w.with_codec(codec)).1, 2_000 * 12 + 4 - 2);
+        let other = codec.with_chars(CharSet::Latin1);
+        assert_eq!(write(&text, |w| w.with_codec(other)).1, 0);
     }
 
     #[test]

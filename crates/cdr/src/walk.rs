@@ -4,11 +4,13 @@
 //! among at most `UNION_CASES_MAX`.
 
 mod opaque;
+mod plan;
 mod sink;
 mod state;
 pub(crate) mod values;
 
 use crate::fixed::{packed_size, parse_packed};
+use crate::limits::{PLAN_DEPTH_MAX, PLAN_VALUES_MIN};
 use crate::text::{decode_text, wide_text_of_octets, wide_text_of_units};
 use crate::typecode::parse::read_discriminator;
 use crate::typecode::{Arena, Kind, Node};
@@ -16,6 +18,7 @@ use crate::{
     DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Version, WString, Writer,
 };
 pub use opaque::Opaque;
+use plan::Plan;
 use sink::{Nowhere, Output, Sink};
 pub use state::{StateReader, StateWriter};
 use std::borrow::Cow;
@@ -46,7 +49,9 @@ pub(crate) fn survey_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<M
     match walk.whole(type_code, r) {
         Ok(()) => Ok(walk.met),
         Err(Fault::Decode(error)) => Err(error),
-        Err(Fault::Encode(_)) => unreachable!("passing over a value writes nothing"),
+        Err(Fault::Encode(_) | Fault::IsAlike) => {
+            unreachable!("passing over a value writes nothing")
+        }
     }
 }
 
@@ -62,6 +67,21 @@ pub fn copy_value(
     encoded(Walk::new(Output::new(w, true)).whole(type_code, r))
 }
 
+/// As [`copy_value`], but for what follows where reader and writer are at places that are the same modulo `alignment`: there it ends, and the
+/// reader stays. None where the writer is to have other octets than the reader.
+pub(crate) fn copy_up_to(
+    alignment: Option<usize>,
+    type_code: &TypeCode,
+    r: &mut Reader<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    let output = Output::new(w, true).until_alike(alignment);
+    match Walk::new(output).whole(type_code, r) {
+        Err(Fault::IsAlike) => Ok(()),
+        outcome => encoded(outcome),
+    }
+}
+
 /// As [`copy_value`], with no value in chunks but those within an `any`: the form in which values are kept, read as trees and compared.
 pub(crate) fn keep_value(
     type_code: &TypeCode,
@@ -75,6 +95,7 @@ fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
     outcome.map_err(|fault| match fault {
         Fault::Decode(_) => EncodeError::TypeMismatch,
         Fault::Encode(error) => error,
+        Fault::IsAlike => unreachable!("only who copies up to there meets it"),
     })
 }
 
@@ -82,6 +103,8 @@ fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
 pub(crate) enum Fault {
     Decode(DecodeError),
     Encode(EncodeError),
+    /// No fault: all that is left is the same where it goes.
+    IsAlike,
 }
 
 impl From<DecodeError> for Fault {
@@ -150,6 +173,9 @@ impl<S: Sink> Walk<S> {
         index: u32,
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
+        if self.sink.is_alike(r) {
+            return Err(Fault::IsAlike);
+        }
         let node = scope.arena.node(index);
         match node {
             Node::Simple(kind) => self.simple(*kind, r),
@@ -278,7 +304,27 @@ impl<S: Sink> Walk<S> {
         if scope.arena.size_min(element).saturating_mul(count) > r.remaining() {
             return Err(r.error(DecodeFact::LengthExceedsMessage).into());
         }
-        (0..count).try_for_each(|_| self.value(scope, element, r))
+        let mut left = count;
+        if let Some(plan) = self.plan(scope, element, count, r) {
+            // What the plan stops before is walked over: it is odd, or wrong.
+            left -= plan.pass(left, r);
+            while left > 0 {
+                self.value(scope, element, r)?;
+                left -= 1;
+                left -= plan.pass(left, r);
+            }
+        }
+        (0..left).try_for_each(|_| self.value(scope, element, r))
+    }
+
+    /// How to pass over so many values, where they are worth it and go nowhere.
+    fn plan(&self, scope: &Scope<'_>, node: u32, count: usize, r: &Reader<'_>) -> Option<Plan> {
+        let is_worth_it = S::IS_NOWHERE
+            && count >= PLAN_VALUES_MIN
+            && !self.chunks.are_there()
+            && !r.is_divided()
+            && r.depth_left() >= PLAN_DEPTH_MAX;
+        is_worth_it.then(|| Plan::of(scope.arena, node)).flatten()
     }
 
     fn simple(&mut self, kind: Kind, r: &mut Reader<'_>) -> Result<(), Fault> {

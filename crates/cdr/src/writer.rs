@@ -3,7 +3,7 @@
 use crate::divided::HEADER_SIZE;
 use crate::limits::{MESSAGE_SIZE_MAX, UNWRITTEN_SIZE_MIN, WINDOW_STEP, WINDOW_VALUES};
 use crate::window::{WINDOW_SIZE, write_all};
-use crate::{ByteOrder, Codec, EncodeError, Unwritten, Write};
+use crate::{ByteOrder, Codec, EncodeError, Reader, Unwritten, Write};
 
 /// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
 ///
@@ -131,6 +131,12 @@ impl<'b> Writer<'b> {
     #[inline]
     pub const fn phase(&self) -> usize {
         self.position.wrapping_sub(self.origin) & 7
+    }
+
+    /// Whether it is where the reader is, modulo this power of two.
+    #[inline]
+    pub(crate) const fn is_alike(&self, r: &Reader<'_>, modulo: usize) -> bool {
+        (self.phase() ^ r.phase()) & (modulo - 1) == 0
     }
 
     /// A writer that continues here on a shorter borrow; this one must not be used until [`Writer::resume`] is told where it stopped.

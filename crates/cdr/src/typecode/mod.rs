@@ -18,6 +18,7 @@ pub(crate) use node::{Node, UnionCase};
 pub(crate) use valuetype::VALUE_BASE_ID;
 pub use valuetype::{ValueMember, ValueModifier};
 
+use crate::Codec;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,11 @@ pub(crate) struct Arena {
     holds_values: bool,
     /// Whether one of them is `any`.
     holds_any: bool,
+    /// Whether one of them is of characters, or of wide ones: their octets are those of a codec.
+    holds_text: bool,
+    holds_wide_text: bool,
+    /// The largest alignment of what their values consist of.
+    alignment: usize,
     /// Octets of memory that the nodes take; 0 of those that the program has anyway.
     held: usize,
     /// Value types and boxed values by their repository ids, made when first asked for: many values of a peer may look there.
@@ -195,15 +201,15 @@ impl TypeCode {
 impl Arena {
     fn new(nodes: Vec<Node>, sizes: Vec<u32>) -> Self {
         let held = nodes.iter().map(Node::held).sum();
-        let holds_values = nodes.iter().any(Node::is_of_values);
-        let is_any = |node: &Node| matches!(node, Node::Simple(Kind::Any));
-        let holds_any = nodes.iter().any(is_any);
         Self {
-            nodes,
             sizes,
             held,
-            holds_values,
-            holds_any,
+            holds_values: nodes.iter().any(Node::is_of_values),
+            holds_any: nodes.iter().any(Node::is_any),
+            holds_text: nodes.iter().any(Node::is_of_text),
+            holds_wide_text: nodes.iter().any(Node::is_of_wide_text),
+            alignment: nodes.iter().map(Node::alignment).max().unwrap_or(1),
+            nodes,
             value_ids: OnceLock::new(),
         }
     }
@@ -216,6 +222,18 @@ impl Arena {
     /// Whether values of it may hold values of value types, be it in an `any`.
     pub(crate) const fn may_hold_values(&self) -> bool {
         self.holds_values || self.holds_any
+    }
+
+    /// Whether values of it have the same octets in both codecs, where they are aligned in the same way.
+    pub(crate) fn is_same_in(&self, codec: Codec, other: Codec) -> bool {
+        !self.holds_values
+            && (codec.chars == other.chars || !self.holds_text)
+            && ((codec.version, codec.wide) == (other.version, other.wide) || !self.holds_wide_text)
+    }
+
+    /// Values that begin at places which are the same modulo this have the same padding.
+    pub(crate) const fn alignment(&self) -> usize {
+        self.alignment
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {

@@ -1,6 +1,7 @@
 //! One node of a TypeCode's arena.
 
 use super::Kind;
+use crate::walk::number_size;
 
 /// What a node describes; other types are indices into the same arena.
 #[derive(Clone, Debug)]
@@ -187,6 +188,39 @@ impl Node {
                     ..
                 }
         )
+    }
+
+    pub(crate) const fn is_any(&self) -> bool {
+        matches!(self, Self::Simple(Kind::Any))
+    }
+
+    /// Whether its values have characters, but for wide ones: in them, or in what describes them.
+    pub(crate) const fn is_of_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Simple(Kind::Any | Kind::TypeCode) | Self::String { .. } | Self::Named { .. }
+        )
+    }
+
+    /// Whether its values have wide characters.
+    pub(crate) const fn is_of_wide_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Simple(Kind::Any | Kind::WChar) | Self::WString { .. }
+        )
+    }
+
+    /// The largest alignment of what its values consist of, but for what other nodes describe.
+    pub(crate) const fn alignment(&self) -> usize {
+        match self {
+            Self::Simple(kind) => match number_size(*kind) {
+                Some(size @ 1..8) => size,
+                None if matches!(kind, Kind::Boolean) => 1,
+                _ => 8,
+            },
+            Self::Fixed { .. } => 1,
+            _ => 4,
+        }
     }
 
     pub(crate) const fn member_count(&self) -> usize {

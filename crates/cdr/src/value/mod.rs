@@ -9,8 +9,8 @@ pub use crate::walk::{Opaque, StateReader, StateWriter, copy_value, skip_value};
 pub(crate) use known::Described;
 pub use known::{known_type, make_type_known};
 pub use path::{MemberPath, PathError};
-pub(crate) use read::read_kept;
-pub use read::{read_value, read_value_into, read_values};
+pub(crate) use read::{read_kept, read_values};
+pub use read::{read_value, read_value_into};
 pub(crate) use write::write_kept;
 pub use write::write_value;
 

@@ -56,7 +56,7 @@ pub fn read_value_into(
 ///
 /// # Errors
 /// As [`read_value`].
-pub fn read_values(
+pub(crate) fn read_values(
     type_codes: &[&TypeCode],
     r: &mut Reader<'_>,
 ) -> Result<Vec<Value>, DecodeError> {

@@ -9,6 +9,12 @@ use std::collections::HashMap;
 
 /// Where a walk's parts go.
 pub(super) trait Sink {
+    /// Whether parts need not be told.
+    const IS_NOWHERE: bool = false;
+    /// Whether all that the reader has left is the same where it goes, and need not be walked over.
+    fn is_alike(&self, _: &Reader<'_>) -> bool {
+        false
+    }
     /// `octets` are values of `size` octets each, aligned to at most 8, in the byte order of `r`.
     fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError>;
     /// A value that is written as it is.
@@ -32,6 +38,8 @@ pub(super) trait Sink {
 pub(super) struct Nowhere;
 
 impl Sink for Nowhere {
+    const IS_NOWHERE: bool = true;
+
     fn numbers(&mut self, _: usize, _: &[u8], _: &Reader<'_>) -> Result<(), EncodeError> {
         Ok(())
     }
@@ -69,6 +77,8 @@ pub(super) struct Output<'w, 'b> {
     chunk: Option<usize>,
     /// Where the end tag stands that was written last.
     ended: usize,
+    /// Modulo what reader and writer have to be at the same place for the rest to be the same; none where it would not be.
+    alignment: Option<usize>,
 }
 
 /// What is so within one `any`.
@@ -99,6 +109,7 @@ impl<'w, 'b> Output<'w, 'b> {
             level: 0,
             chunk: None,
             ended: 0,
+            alignment: None,
         }
     }
 
@@ -108,6 +119,12 @@ impl<'w, 'b> Output<'w, 'b> {
             level: 1,
             ..Self::new(w, true)
         }
+    }
+
+    /// Up to where the rest of the value is the same in reader and writer, which is so where they are at places that are the same modulo `alignment`.
+    pub(super) const fn until_alike(mut self, alignment: Option<usize>) -> Self {
+        self.alignment = alignment;
+        self
     }
 
     /// Opens a chunk where there has to be one.
@@ -136,6 +153,11 @@ impl<'w, 'b> Output<'w, 'b> {
 }
 
 impl Sink for Output<'_, '_> {
+    fn is_alike(&self, r: &Reader<'_>) -> bool {
+        let is_alike = |alignment| self.w.is_alike(r, alignment);
+        self.alignment.is_some_and(is_alike) && self.w.stands_together(r.remaining())
+    }
+
     fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError> {
         if octets.is_empty() {
             return Ok(());

@@ -93,7 +93,9 @@ impl StateReader<'_> {
         match walk.whole(type_code, &mut r) {
             Ok(()) => {}
             Err(Fault::Decode(error)) => return Err(error),
-            Err(Fault::Encode(_)) => return Err(r.error(DecodeFact::ValueTooLarge)),
+            Err(Fault::Encode(_) | Fault::IsAlike) => {
+                return Err(r.error(DecodeFact::ValueTooLarge));
+            }
         }
         let chunks = walk.chunks;
         let position = r.position();

@@ -1,7 +1,6 @@
 //! One argument of a dynamic request.
 
-use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{Any, DecodeError, EncodeError, TypeCode};
+use deckwatch_cdr::{Any, EncodeError, TypeCode, Unwritten, Writer};
 
 /// Which way an argument goes: ARG_IN, ARG_OUT, ARG_INOUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +34,8 @@ pub struct NamedValue {
     pub name: String,
     /// What the operation declares.
     pub type_code: TypeCode,
-    /// Of that type; before an `out` argument has come back, whatever it was made with.
-    pub value: Value,
+    /// Of that type, or an equivalent one; where it has not come yet whatever was put there, at first an empty Any.
+    pub value: Any,
     /// Which way it goes.
     pub mode: ArgMode,
 }
@@ -44,45 +43,53 @@ pub struct NamedValue {
 impl NamedValue {
     /// An argument for an operation that does not change it.
     #[must_use]
-    pub fn of_in(name: &str, type_code: TypeCode, value: Value) -> Self {
-        Self::with(name, type_code, value, ArgMode::In)
+    pub fn of_in(name: &str, value: Any) -> Self {
+        Self::with(name, value, ArgMode::In)
     }
 
     /// An argument that the operation reads and changes.
     #[must_use]
-    pub fn of_inout(name: &str, type_code: TypeCode, value: Value) -> Self {
-        Self::with(name, type_code, value, ArgMode::InOut)
+    pub fn of_inout(name: &str, value: Any) -> Self {
+        Self::with(name, value, ArgMode::InOut)
     }
 
     /// An argument that the operation gives.
     #[must_use]
     pub fn of_out(name: &str, type_code: TypeCode) -> Self {
-        Self::with(name, type_code, Value::Nothing, ArgMode::Out)
+        Self::parameter(name, type_code, ArgMode::Out)
     }
 
-    /// An argument with the type and value of an Any.
-    ///
-    /// # Errors
-    /// What is wrong with the Any's octets.
-    pub fn of_any(name: &str, any: &Any, mode: ArgMode) -> Result<Self, DecodeError> {
-        let value = any.to_dynamic()?;
-        Ok(Self::with(name, any.type_code().clone(), value, mode))
-    }
-
-    fn with(name: &str, type_code: TypeCode, value: Value, mode: ArgMode) -> Self {
+    /// A parameter as its operation declares it, without a value.
+    #[must_use]
+    pub fn parameter(name: &str, type_code: TypeCode, mode: ArgMode) -> Self {
         Self {
             name: name.to_owned(),
             type_code,
+            value: Any::empty(),
+            mode,
+        }
+    }
+
+    fn with(name: &str, value: Any, mode: ArgMode) -> Self {
+        Self {
+            name: name.to_owned(),
+            type_code: value.type_code().clone(),
             value,
             mode,
         }
     }
 
-    /// Type and value as an Any.
-    ///
-    /// # Errors
-    /// [`EncodeError::TypeMismatch`] where the value is not of the type, as that of an `out` argument before the call.
-    pub fn to_any(&self) -> Result<Any, EncodeError> {
-        Any::from_dynamic(&self.type_code, &self.value)
+    /// Writes the value, which must be of the declared type; the last of its message.
+    pub(super) fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+        if !self.value.type_code().equivalent(&self.type_code) {
+            return Err(EncodeError::TypeMismatch);
+        }
+        self.value.write_value_last(w)
+    }
+
+    /// As [`NamedValue::write_last`], with more behind it.
+    pub(super) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        let rest = self.write_last(w)?;
+        w.write_octets(rest.octets())
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_cdr::value::{Value, read_values, write_value};
-use deckwatch_cdr::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Write, Writer};
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::{Any, DecodeError, EncodeError, Reader, TypeCode, Unwritten, Write, Writer};
 
 use super::NamedValue;
 use crate::client::{End, Outstanding, Road};
@@ -16,14 +16,15 @@ use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
 /// An operation about to be called, under way, or done. It is good for one call.
 ///
 /// ```
-/// # use deckwatch_cdr::{TypeCode, value::Value};
-/// # use deckwatch_orb::{NamedValue, ObjectRef, RequestError};
-/// # fn square(calculator: &ObjectRef) -> Result<Option<Value>, RequestError> {
+/// # use deckwatch_cdr::{Any, TypeCode};
+/// # use deckwatch_orb::{NamedValue, ObjectRef};
+/// # fn square(calculator: &ObjectRef) -> Result<f64, Box<dyn std::error::Error>> {
 /// let mut request = calculator.create_request("square");
-/// request.add_arg(NamedValue::of_in("x", TypeCode::double(), Value::Double(1.5)));
+/// request.add_arg(NamedValue::of_in("x", Any::from_value(&1.5)?));
 /// request.set_return_type(TypeCode::double());
 /// request.invoke()?;
-/// Ok(request.return_value().cloned())
+/// let result = request.return_value().ok_or("the operation returns nothing")?;
+/// Ok(result.extract()?)
 /// # }
 /// ```
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub struct Request {
     result: TypeCode,
     exceptions: Vec<TypeCode>,
     context: Option<Vec<(String, String)>>,
-    return_value: Option<Value>,
+    return_value: Option<Any>,
     state: State,
 }
 
@@ -137,7 +138,7 @@ impl Request {
 
     /// What the operation returned; none before that, and for `void`.
     #[must_use]
-    pub const fn return_value(&self) -> Option<&Value> {
+    pub const fn return_value(&self) -> Option<&Any> {
         self.return_value.as_ref()
     }
 
@@ -268,34 +269,35 @@ impl Request {
         }
     }
 
-    fn write_arguments(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    fn write_arguments(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         let sent = self.arguments.iter();
-        for argument in sent.filter(|argument| argument.mode.is_sent()) {
-            write_value(&argument.type_code, &argument.value, w)?;
+        let mut sent = sent.filter(|argument| argument.mode.is_sent());
+        let mut next = sent.next();
+        while let Some(argument) = next {
+            next = sent.next();
+            if next.is_none() && self.context.is_none() {
+                return argument.write_last(w);
+            }
+            argument.write(w)?;
         }
         let Some(properties) = &self.context else {
-            return Ok(());
+            return Ok(().into());
         };
         w.write_count(2 * properties.len())?;
         for (name, value) in properties {
             name.write(w)?;
             value.write(w)?;
         }
-        Ok(())
+        Ok(().into())
     }
 
     fn read_results(&self, r: &mut Reader<'_>) -> Result<Results, DecodeError> {
-        let result = self.result.unaliased();
-        let returns = result != TypeCode::void();
+        let returns = self.result.unaliased().kind() != Kind::Void;
         let returned = self.arguments.iter();
         let returned = returned.filter(|argument| argument.mode.is_returned());
         let types = returned.map(|argument| &argument.type_code);
-        let types: Vec<_> = returns
-            .then_some(&result)
-            .into_iter()
-            .chain(types)
-            .collect();
-        let mut values = read_values(&types, r)?.into_iter();
+        let result = returns.then_some(&self.result);
+        let mut values = Any::read_all(result.into_iter().chain(types), r)?.into_iter();
         Ok(Results {
             return_value: if returns { values.next() } else { None },
             arguments: values.collect(),
@@ -320,13 +322,7 @@ impl Request {
         let Some(code) = known.find(|code| code.id() == Some(id)) else {
             return Ok(None);
         };
-        // Its repository id has been read.
-        let members = (0..code.member_count()).filter_map(|index| code.member_type(index));
-        let members: Vec<_> = members.collect();
-        let members = read_values(&members.iter().collect::<Vec<_>>(), r)?;
-        let members = Value::Struct(members);
-        let exception = Any::from_dynamic(&code, &members)
-            .map_err(|_| DecodeError::new(DecodeFact::TypeMismatch, r.position()))?;
+        let exception = Any::read_members(code, r)?;
         let raised = UnknownUserException { exception };
         Ok(Some(RequestError::User(raised)))
     }
@@ -334,9 +330,9 @@ impl Request {
 
 /// What a reply has brought.
 struct Results {
-    return_value: Option<Value>,
+    return_value: Option<Any>,
     /// Those of `inout` and `out` arguments in order.
-    arguments: Vec<Value>,
+    arguments: Vec<Any>,
 }
 
 impl State {

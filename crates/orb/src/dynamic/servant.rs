@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::{Value, copy_value, read_values, write_value};
-use deckwatch_cdr::{Any, EncodeError, Parse, Reader, TypeCode, Writer};
+use deckwatch_cdr::{Any, EncodeError, Parse, Reader, Writer};
 
 use super::NamedValue;
 use crate::{
@@ -14,8 +13,8 @@ use crate::{
 /// An object's implementation that learns at run time what it is asked.
 ///
 /// ```
-/// # use deckwatch_cdr::{TypeCode, value::Value};
-/// # use deckwatch_orb::{DynamicRequest, DynamicServant, NamedValue, Poa, SystemException};
+/// # use deckwatch_cdr::{Any, TypeCode};
+/// # use deckwatch_orb::{ArgMode, DynamicRequest, DynamicServant, NamedValue, Poa, SystemException};
 /// struct Calculator;
 /// impl DynamicServant for Calculator {
 ///     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> String {
@@ -25,11 +24,9 @@ use crate::{
 ///         if request.operation() != "square" {
 ///             return Err(request.unknown_operation());
 ///         }
-///         let parameters = vec![NamedValue::of_in("x", TypeCode::double(), Value::Nothing)];
-///         if let [NamedValue { value: Value::Double(x), .. }] = *request.arguments(parameters)? {
-///             request.set_result(TypeCode::double(), Value::Double(x * x))?;
-///         }
-///         Ok(())
+///         let x = NamedValue::parameter("x", TypeCode::double(), ArgMode::In);
+///         let x: f64 = request.arguments(vec![x])?[0].value.extract()?;
+///         request.set_result(Any::from_value(&(x * x))?)
 ///     }
 /// }
 /// ```
@@ -121,7 +118,7 @@ pub struct DynamicRequest<'r> {
     unread: Reader<'r>,
     /// The parameters, from when they were asked for.
     list: Option<Vec<NamedValue>>,
-    result: Option<(TypeCode, Value)>,
+    result: Option<Any>,
     exception: Option<Any>,
 }
 
@@ -159,8 +156,8 @@ impl<'r> DynamicRequest<'r> {
             return Err(raise::bad_inv_order(minor, Completion::No));
         }
         let sent = parameters.iter().filter(|one| one.mode.is_sent());
-        let types: Vec<_> = sent.map(|one| &one.type_code).collect();
-        let values = read_values(&types, &mut self.unread)?;
+        let types = sent.map(|one| &one.type_code);
+        let values = Any::read_all(types, &mut self.unread)?;
         let sent = parameters.iter_mut().filter(|one| one.mode.is_sent());
         for (parameter, value) in sent.zip(values) {
             parameter.value = value;
@@ -178,12 +175,12 @@ impl<'r> DynamicRequest<'r> {
     /// # Errors
     /// BAD_INV_ORDER with the standard's minor code 9 where it is called again, before [`DynamicRequest::arguments`], or after an
     /// exception was set.
-    pub fn set_result(&mut self, type_code: TypeCode, value: Value) -> Result<(), SystemException> {
+    pub fn set_result(&mut self, result: Any) -> Result<(), SystemException> {
         if self.list.is_none() || self.result.is_some() || self.exception.is_some() {
             let minor = minor::RESULT_OUT_OF_ORDER;
             return Err(raise::bad_inv_order(minor, Completion::No));
         }
-        self.result = Some((type_code, value));
+        self.result = Some(result);
         Ok(())
     }
 
@@ -206,15 +203,17 @@ impl<'r> DynamicRequest<'r> {
             if SystemExceptionKind::from_repository_id(id).is_some() {
                 return Err(SystemException::parse(&mut exception.reader())?);
             }
-            return request.raise_with(|w| copy_value(&code, &mut exception.reader(), w));
+            return request.raise_with(|w| exception.write_value(w));
         }
-        let returned = self.list.unwrap_or_default().into_iter();
-        let returned = returned.filter(|parameter| parameter.mode.is_returned());
-        let returned = returned.map(|parameter| (parameter.type_code, parameter.value));
-        let results: Vec<_> = self.result.into_iter().chain(returned).collect();
+        let returned = self.list.unwrap_or_default();
         let write = |w: &mut Writer<'_>| -> Result<(), EncodeError> {
-            let mut results = results.iter();
-            results.try_for_each(|(type_code, value)| write_value(type_code, value, w))
+            if let Some(result) = &self.result {
+                result.write_value(w)?;
+            }
+            let mut returned = returned
+                .iter()
+                .filter(|parameter| parameter.mode.is_returned());
+            returned.try_for_each(|parameter| parameter.write(w))
         };
         request.reply_with(write)
     }

@@ -116,10 +116,7 @@ impl Codec {
     /// # Errors
     /// [`CodecError::InvalidTypeForEncoding`].
     pub fn encode_value(self, value: &Any) -> Result<Vec<u8>, CodecError> {
-        self.encapsulation(|w| {
-            let tree = value.to_dynamic().map_err(|_| EncodeError::TypeMismatch)?;
-            deckwatch_cdr::value::write_value(value.type_code(), &tree, w)
-        })
+        self.encapsulation(|w| value.write_value(w))
     }
 
     fn encapsulation(
@@ -150,8 +147,7 @@ impl Codec {
     /// [`CodecError::FormatMismatch`]; [`CodecError::TypeMismatch`] where the octets are of another type.
     pub fn decode_value(self, octets: &[u8], type_code: &TypeCode) -> Result<Any, CodecError> {
         let mut r = self.opened(octets)?;
-        let tree = deckwatch_cdr::value::read_value(type_code, &mut r).map_err(mismatch)?;
-        Any::from_dynamic(type_code, &tree).map_err(|_| CodecError::TypeMismatch)
+        Any::read(type_code.clone(), &mut r).map_err(mismatch)
     }
 
     fn opened(self, octets: &[u8]) -> Result<Reader<'_>, CodecError> {

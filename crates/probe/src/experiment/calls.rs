@@ -4,8 +4,7 @@
 //! subject to keep busy for A nanoseconds; `locks` counts the locks of our own kind from then on, and tells how many there were;
 //! `call/WAY/INVOCATION/WHAT/SERVANT/SPREAD` calls one of B subjects, or each in its turn, with A elements.
 
-use deckwatch_cdr::value::Value;
-use deckwatch_cdr::{Any, TypeCode, Typed as _};
+use deckwatch_cdr::Any;
 use deckwatch_orb::{NamedValue, Orb};
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 
@@ -13,7 +12,6 @@ use super::kind::{ElementKind, said};
 use crate::bench::BenchError;
 use crate::bench::case::element;
 use crate::bench::end::commands::{Command, Samples};
-use crate::bench::idl::deckwatch::ComplexStruct;
 use crate::bench::idl::experiment::{SubjectRef, SubjectsRef};
 
 /// The caller of one server's subjects.
@@ -189,24 +187,17 @@ fn one(manner: Manner, count: usize) -> Result<Any1, String> {
     })
 }
 
-/// By a request that is made anew for each call, with its argument copied into it.
+/// By a request that is made anew for each call, with its argument inserted into it from the sequence that a stub would be given.
 fn dynamic(manner: Manner, count: usize) -> Result<Any1, String> {
-    let argument = match manner.what {
+    let (octets, structs) = match manner.what {
+        What::Nothing => (Vec::new(), Vec::new()),
+        What::Octets => (vec![7_u8; count], Vec::new()),
+        What::Structs => (Vec::new(), vec![element(); count]),
+    };
+    let argument = move || match manner.what {
         What::Nothing => None,
-        What::Octets => Some(NamedValue::of_in(
-            "m",
-            TypeCode::sequence(&TypeCode::octet(), 0),
-            Value::Octets(vec![7; count]),
-        )),
-        What::Structs => {
-            let one = Any::from_value(&element()).map_err(|error| error.to_string())?;
-            let one = one.to_dynamic().map_err(|error| error.to_string())?;
-            Some(NamedValue::of_in(
-                "m",
-                TypeCode::sequence(&ComplexStruct::type_code(), 0),
-                Value::Elements(vec![one; count]),
-            ))
-        }
+        What::Octets => Some(Any::from_value(&octets[..])),
+        What::Structs => Some(Any::from_value(&structs[..])),
     };
     let is_oneway = manner.is_oneway;
     let operation = match (manner.what, is_oneway) {
@@ -219,8 +210,9 @@ fn dynamic(manner: Manner, count: usize) -> Result<Any1, String> {
     };
     Ok(Box::new(move |subject| {
         let mut request = subject.object().create_request(operation);
-        if let Some(argument) = &argument {
-            request.add_arg(argument.clone());
+        if let Some(argument) = argument() {
+            let argument = argument.map_err(|error| error.to_string())?;
+            request.add_arg(NamedValue::of_in("m", argument));
         }
         if is_oneway {
             return request.send_oneway().map_err(said);

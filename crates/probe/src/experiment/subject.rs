@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed as _};
 use deckwatch_orb::{
-    Completion, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectId,
-    ObjectRef, Poa, Priority, Servant, SystemException, SystemExceptionKind,
+    ArgMode, Completion, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue,
+    ObjectId, ObjectRef, Poa, Priority, Servant, SystemException, SystemExceptionKind,
 };
 use deckwatch_os::clock;
 use deckwatch_sync::PiMutex;
@@ -158,7 +157,7 @@ impl DynamicServant for Dynamic {
 
     fn invoke(&self, request: &mut DynamicRequest<'_>) -> Result<(), SystemException> {
         let taken =
-            |type_code: &TypeCode| vec![NamedValue::of_in("m", type_code.clone(), Value::Nothing)];
+            |type_code: &TypeCode| vec![NamedValue::parameter("m", type_code.clone(), ArgMode::In)];
         let is_oneway = match request.operation() {
             "nothing" => false,
             "tell_nothing" => true,
@@ -169,7 +168,7 @@ impl DynamicServant for Dynamic {
             "told" => {
                 request.arguments(Vec::new())?;
                 let told = self.shared.told.load(Ordering::Relaxed);
-                return request.set_result(TypeCode::ulonglong(), Value::ULongLong(told));
+                return request.set_result(Any::from_value(&told)?);
             }
             _ => return Err(request.unknown_operation()),
         };

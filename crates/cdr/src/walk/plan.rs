@@ -1,0 +1,228 @@
+//! Small values in a row, passed over by a plan that is made of their type once: numbers by a table of where they end, text by a look at its words.
+
+use super::number_size;
+use crate::Reader;
+use crate::limits::{PLAN_DEPTH_MAX, PLAN_STEPS_MAX};
+use crate::text::is_plain;
+use crate::typecode::{Arena, Kind, Node};
+
+/// How to pass over a value: numbers, and behind each run of them a part that has to be looked at.
+pub(super) struct Plan {
+    steps: [Step; PLAN_STEPS_MAX],
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Step {
+    /// Octets of the numbers and the padding before the part, for each place modulo 8 that they may begin at.
+    before: [u16; 8],
+    part: Part,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Nothing more: the value ends.
+    End,
+    Boolean,
+    /// One of so many.
+    Enumerator(u32),
+    /// A string of this bound.
+    Text(u32),
+    /// A sequence of numbers, of this size and bound.
+    Numbers(u8, u32),
+}
+
+impl Plan {
+    /// None where values of the type have other parts, or too many.
+    pub(super) fn of(arena: &Arena, node: u32) -> Option<Self> {
+        let mut plan = Self {
+            steps: [Step::new(); PLAN_STEPS_MAX],
+            len: 0,
+        };
+        plan.add(arena, node, PLAN_DEPTH_MAX)?;
+        plan.look_at(1, Part::End)?;
+        Some(plan)
+    }
+
+    fn add(&mut self, arena: &Arena, node: u32, depth_left: u8) -> Option<()> {
+        let depth_left = depth_left.checked_sub(1)?;
+        let number = |node| match arena.node(arena.unaliased(node)) {
+            Node::Simple(kind) => number_size(*kind),
+            _ => None,
+        };
+        match arena.node(node) {
+            Node::Simple(Kind::Boolean) => self.look_at(1, Part::Boolean),
+            Node::Simple(kind) => self.step()?.add(number_size(*kind)?, 1),
+            Node::Enum { enumerators, .. } => {
+                self.look_at(4, Part::Enumerator(enumerators.len() as u32))
+            }
+            Node::String { bound } => self.look_at(4, Part::Text(*bound)),
+            Node::Sequence { element, bound } => {
+                self.look_at(4, Part::Numbers(number(*element)? as u8, *bound))
+            }
+            Node::Array { element, len } => self.step()?.add(number(*element)?, *len as usize),
+            Node::Alias {
+                boxed: false,
+                content,
+                ..
+            } => self.add(arena, *content, depth_left),
+            Node::Struct {
+                exception: false,
+                members,
+                ..
+            } => {
+                let mut members = members.iter();
+                members.try_for_each(|member| self.add(arena, member.node, depth_left))
+            }
+            _ => None,
+        }
+    }
+
+    /// The step that is being made.
+    fn step(&mut self) -> Option<&mut Step> {
+        self.steps.get_mut(self.len)
+    }
+
+    fn look_at(&mut self, alignment: usize, part: Part) -> Option<()> {
+        let step = self.step()?;
+        step.align(alignment);
+        step.part = part;
+        self.len += 1;
+        Some(())
+    }
+
+    /// Passes over values, `count` at most, and stops before the first that has to be looked at otherwise; says how many there were.
+    pub(super) fn pass(&self, count: usize, r: &mut Reader<'_>) -> usize {
+        let row = Row {
+            octets: r.bytes(),
+            phase: r.phase().wrapping_sub(r.position()),
+            is_native: r.order().is_native(),
+        };
+        let steps = &self.steps[..self.len];
+        let (mut done, mut position) = (0, r.position());
+        while done < count {
+            let Some(end) = row.end(steps, position) else {
+                break;
+            };
+            done += 1;
+            let size = end - position;
+            position = end;
+            if self.len == 1 && size > 0 && size.is_multiple_of(8) {
+                // The others are as long, as they begin at the same place modulo 8.
+                let many = ((row.octets.len() - position) / size).min(count - done);
+                position += many * size;
+                done += many;
+            }
+        }
+        *r = r.at_position(position);
+        done
+    }
+}
+
+impl Step {
+    const fn new() -> Self {
+        Self {
+            before: [0; 8],
+            part: Part::End,
+        }
+    }
+
+    /// So many numbers of this size follow.
+    fn add(&mut self, size: usize, count: usize) -> Option<()> {
+        self.align(size.min(8));
+        for before in &mut self.before {
+            let end = size.checked_mul(count)?.checked_add(usize::from(*before))?;
+            // Room for padding behind it.
+            *before = u16::try_from(end).ok().filter(|end| *end < u16::MAX - 8)?;
+        }
+        Some(())
+    }
+
+    fn align(&mut self, alignment: usize) {
+        for (begin, before) in self.before.iter_mut().enumerate() {
+            let place = begin + usize::from(*before);
+            *before = (place.next_multiple_of(alignment) - begin) as u16;
+        }
+    }
+}
+
+/// The octets that values in a row stand in.
+struct Row<'a> {
+    octets: &'a [u8],
+    /// Added to a place before it is aligned.
+    phase: usize,
+    is_native: bool,
+}
+
+impl Row<'_> {
+    /// Where the value at `position` ends; none where something about it is odd.
+    #[inline]
+    fn end(&self, steps: &[Step], mut position: usize) -> Option<usize> {
+        for step in steps {
+            position += usize::from(step.before[position.wrapping_add(self.phase) & 7]);
+            match step.part {
+                Part::End => {}
+                Part::Boolean => {
+                    let is_valid = *self.octets.get(position)? < 2;
+                    position += is_valid.then_some(1)?;
+                }
+                Part::Enumerator(count) => {
+                    let is_valid = self.long(position)?.0 < count;
+                    position += is_valid.then_some(4)?;
+                }
+                Part::Text(bound) => {
+                    let (size, rest) = self.long(position)?;
+                    let is_within = bound == 0 || size <= bound.saturating_add(1);
+                    let is_text = is_within && is_text(rest, size as usize);
+                    position += is_text.then_some(4 + size as usize)?;
+                }
+                Part::Numbers(size, bound) => {
+                    let (count, _) = self.long(position)?;
+                    position += 4;
+                    if count > 0 {
+                        let size = usize::from(size);
+                        let aligned = position.wrapping_add(self.phase).wrapping_neg();
+                        position += aligned & (size.min(8) - 1);
+                        position = position.checked_add(size.checked_mul(count as usize)?)?;
+                    }
+                    let is_within = bound == 0 || count <= bound;
+                    (is_within && position <= self.octets.len()).then_some(())?;
+                }
+            }
+        }
+        (position <= self.octets.len()).then_some(position)
+    }
+
+    /// An `unsigned long`, and what follows it.
+    #[inline]
+    fn long(&self, position: usize) -> Option<(u32, &[u8])> {
+        let (octets, rest) = self.octets.get(position..)?.split_first_chunk()?;
+        let long = u32::from_ne_bytes(*octets);
+        let long = if self.is_native {
+            long
+        } else {
+            long.swap_bytes()
+        };
+        Some((long, rest))
+    }
+}
+
+/// Whether the first `size` octets are plain text (ASCII, none of it null) with its null.
+#[inline]
+fn is_text(octets: &[u8], size: usize) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let Some(len) = size.checked_sub(1) else {
+        return false;
+    };
+    if octets.get(len) != Some(&0) {
+        return false;
+    }
+    if let (1..=8, Some(word)) = (len, octets.first_chunk()) {
+        // An octet has its high bit, or gets it when one is taken away, where it is no ASCII or null: as in short bounded strings.
+        let word = u64::from_le_bytes(*word);
+        let odd = (word | word.wrapping_sub(ONES)) & (ONES << 7);
+        return odd << (64 - 8 * len) == 0;
+    }
+    is_plain(&octets[..len])
+}

@@ -1,0 +1,107 @@
+//! Many values in a row, which are passed over by a plan of their type, and values of an Any among others: the octets are those of one after the other.
+
+mod support;
+
+use deckwatch_cdr::value::{Value, read_value, skip_value, write_value};
+use deckwatch_cdr::{
+    Any, ByteOrder, CharSet, Codec, DecodeError, Reader, TypeCode, Version, Writer,
+};
+use proptest::prelude::*;
+use support::typed_values;
+
+const UTF8: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+
+fn order_of(is_little: bool) -> ByteOrder {
+    if is_little {
+        ByteOrder::Little
+    } else {
+        ByteOrder::Big
+    }
+}
+
+/// The octets of a value that begins at `phase`, behind as many others.
+fn written(code: &TypeCode, value: &Value, order: ByteOrder, phase: usize) -> Vec<u8> {
+    let mut octets = vec![0; phase];
+    let w = Writer::new(&mut octets).with_origin(0).with_order(order);
+    write_value(code, value, &mut w.with_codec(UTF8)).unwrap();
+    octets
+}
+
+/// Passes over the values of a sequence one by one.
+fn skip_each(element: &TypeCode, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+    let count = r.read_count(element.size_min())?;
+    (0..count).try_for_each(|_| r.nested(|r| skip_value(element, r)))
+}
+
+fn row_of(code: &TypeCode, value: &Value, count: usize) -> Value {
+    match (code.unaliased(), value) {
+        (_, Value::Octet(octet)) => Value::Octets(vec![*octet; count]),
+        (_, Value::Char(char)) => Value::Octets(vec![char.0; count]),
+        (_, value) => Value::Elements(vec![value.clone(); count]),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn values_in_a_row_are_passed_over_as_one_after_the_other(
+        (code, value) in typed_values(),
+        count in 5_usize..20,
+        phase in 0_usize..8,
+        is_little: bool,
+        damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        cut: bool,
+    ) {
+        let order = order_of(is_little);
+        let row = TypeCode::sequence(&code, 0);
+        let mut octets = written(&row, &row_of(&code, &value, count), order, phase);
+        if let Some((at, to)) = damage {
+            let at = phase + at.index(octets.len() - phase);
+            octets[at] = to;
+            if cut {
+                octets.truncate(at);
+            }
+        }
+        let r = Reader::new(&octets, order).with_codec(UTF8).at_position(phase);
+        let (mut whole, mut each) = (r, r);
+        let outcome = skip_value(&row, &mut whole);
+        let is_shared = matches!(value, Value::Valuetype(_));
+        if !is_shared || damage.is_none() {
+            prop_assert_eq!(outcome, skip_each(&code, &mut each));
+            prop_assert!(outcome.is_err() || whole.position() == each.position());
+        }
+        if damage.is_none() {
+            prop_assert_eq!(outcome, Ok(()));
+        }
+        prop_assert_eq!(outcome.is_ok(), read_value(&row, &mut r.clone()).is_ok());
+    }
+
+    #[test]
+    fn the_value_of_an_any_is_written_as_the_value_is(
+        (code, value) in typed_values(),
+        count in 1_usize..12,
+        from in (any::<bool>(), 0_usize..8),
+        to in (any::<bool>(), 0_usize..8),
+        is_of_1_0: bool,
+    ) {
+        let row = TypeCode::sequence(&code, 0);
+        let value = row_of(&code, &value, count);
+        let octets = written(&row, &value, order_of(from.0), from.1);
+        let mut r = Reader::new(&octets, order_of(from.0)).with_codec(UTF8).at_position(from.1);
+        let any = Any::read(row.clone(), &mut r).unwrap();
+        prop_assert_eq!(r.finish(), Ok(()));
+        prop_assert_eq!(&any.to_dynamic().unwrap(), &value);
+        let codec = if is_of_1_0 { UTF8.with_version(Version::V1_0) } else { UTF8 };
+        let form = |w: Writer<'_>, write: &dyn Fn(&mut Writer<'_>) -> Result<(), _>| {
+            write(&mut w.with_origin(0).with_order(order_of(to.0)).with_codec(codec))
+        };
+        let (mut expected, mut copied) = (vec![0; to.1], vec![0; to.1]);
+        let refused = form(Writer::new(&mut expected), &|w| write_value(&row, &value, w));
+        let outcome = form(Writer::new(&mut copied), &|w| any.write_value(w));
+        prop_assert_eq!(outcome, refused);
+        if outcome.is_ok() {
+            prop_assert_eq!(copied, expected);
+        }
+    }
+}

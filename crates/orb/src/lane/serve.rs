@@ -179,22 +179,7 @@ impl Lane {
     ) -> Result<Reading<'c>, Left> {
         let mut is_noted = false;
         loop {
-            if connection.parted.load(Ordering::Relaxed) {
-                std::hint::cold_path();
-                // It came behind the farewell: the client asks again elsewhere.
-                return Err(Left::Ended);
-            }
-            if let Some(room) = &self.room
-                && self.must_leave(room, connection, &mut reading)
-            {
-                connection.note_begun(&reading);
-                return Err(Left::Held);
-            }
-            // What is owed is taken first; who writes it serves on.
-            if connection.owes() || connection.has_full_line() {
-                std::hint::cold_path();
-                reading = self.hold_up(connection, reading)?;
-            }
+            reading = self.may_serve_on(connection, reading)?;
             let place = match reading.poll_message() {
                 Ok(Some(place)) => place,
                 Ok(None) => return Ok(reading),
@@ -248,6 +233,32 @@ impl Lane {
                 kind => self.serve_in_order(connection, &mut reading, place, kind)?,
             }
         }
+    }
+
+    /// Whether the next message may be taken: the right to read, or why it is not to be read now.
+    #[inline]
+    fn may_serve_on<'c>(
+        &self,
+        connection: &'c ServerConnection,
+        mut reading: Reading<'c>,
+    ) -> Result<Reading<'c>, Left> {
+        if connection.parted.load(Ordering::Relaxed) {
+            std::hint::cold_path();
+            // It came behind the farewell: the client asks again elsewhere.
+            return Err(Left::Ended);
+        }
+        if let Some(room) = &self.room
+            && self.must_leave(room, connection, &mut reading)
+        {
+            connection.note_begun(&reading);
+            return Err(Left::Held);
+        }
+        // What is owed is taken first; who writes it serves on.
+        if connection.owes() || connection.has_full_line() {
+            std::hint::cold_path();
+            return self.hold_up(connection, reading);
+        }
+        Ok(reading)
     }
 
     #[cold]

@@ -39,12 +39,13 @@ impl Any {
         Self::from_octets(TypeCode::null(), Vec::new(), Codec::DEFAULT)
     }
 
-    /// An Any with this value, in native byte order, GIOP 1.2 and UTF-8.
+    /// An Any with this value, in native byte order, GIOP 1.2 and UTF-8, unless it has a [form of its own](Write::sole_form).
     ///
     /// # Errors
-    /// Those of writing the value.
+    /// Those of writing the value. A struct with an opaque `any` in it is [`EncodeError::TypeUnsupported`] where that has another form.
     pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
-        Self::build(T::type_code(), None, size_of_val(value), |type_code, w| {
+        let (form, size) = (value.sole_form(), size_of_val(value));
+        Self::build(T::type_code(), form, size, |type_code, w| {
             if let (Kind::Except, Some(id)) = (type_code.kind(), type_code.id()) {
                 id.write(w)?;
             }
@@ -121,7 +122,7 @@ impl Any {
             (0..exception.member_count()).filter_map(|index| exception.member_type(index));
         let members: Vec<_> = members.collect();
         let members = Self::read_all(members.iter(), r)?;
-        let form = members.iter().find_map(Self::form);
+        let form = members.iter().find_map(Self::sole_form);
         let whole = Self::build(exception, form, 0, |exception, w| {
             exception.id().unwrap_or_default().write(w)?;
             let mut members = members.iter();
@@ -245,11 +246,6 @@ impl Any {
         self.is_opaque
     }
 
-    /// The byte order and codec that it can be written in only, if there are such.
-    pub(crate) fn form(&self) -> Option<(ByteOrder, Codec)> {
-        self.is_opaque.then_some((self.order, self.codec))
-    }
-
     /// Whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -269,7 +265,11 @@ impl Any {
         if self.type_code.unaliased().kind() == Kind::Except {
             r.read_string_octets()?;
         }
-        T::parse(&mut r)
+        let mut value = T::parse(&mut r)?;
+        if self.is_truncated {
+            value.note_truncated();
+        }
+        Ok(value)
     }
 
     /// Whether there may be values of value types, those of an `any` within left aside.
@@ -282,7 +282,11 @@ impl Any {
     /// # Errors
     /// As [`crate::value::read_value`].
     pub fn to_dynamic(&self) -> Result<Value, DecodeError> {
-        crate::value::read_kept(&self.type_code, &mut self.reader())
+        let mut value = crate::value::read_kept(&self.type_code, &mut self.reader())?;
+        if let Value::Any(within) = &mut value {
+            within.is_truncated |= self.is_truncated;
+        }
+        Ok(value)
     }
 
     /// A reader at the value.
@@ -310,6 +314,10 @@ impl Write for Any {
         self.type_code.write(w)?;
         self.write_value_last(w)
     }
+
+    fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
+        self.is_opaque.then_some((self.order, self.codec))
+    }
 }
 
 impl<'a> Parse<'a> for Any {
@@ -319,6 +327,10 @@ impl<'a> Parse<'a> for Any {
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
         r.nested(|r| Self::read(type_code, r))
+    }
+
+    fn note_truncated(&mut self) {
+        self.is_truncated = true;
     }
 }
 
@@ -333,7 +345,7 @@ impl PartialEq for Any {
     fn eq(&self, other: &Self) -> bool {
         let canonical = |any: &Self| {
             let mut octets = Vec::new();
-            let (order, codec) = self.form().unwrap_or(Self::FORM);
+            let (order, codec) = self.sole_form().unwrap_or(Self::FORM);
             let mut w = Writer::new(&mut octets).with_codec(codec).with_order(order);
             keep_value(&any.type_code, &mut any.reader(), &mut w)
                 .ok()

@@ -42,7 +42,7 @@ pub fn any(octets: &[u8]) {
     };
     // What only its own code can read keeps the form it came in.
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
-    let (other, codec) = any.form().unwrap_or((order.opposite(), utf8));
+    let (other, codec) = any.sole_form().unwrap_or((order.opposite(), utf8));
     let mut again = Vec::new();
     let w = Writer::new(&mut again).with_order(other);
     any.write(&mut w.with_codec(codec))
@@ -72,7 +72,9 @@ fn opaque(any: &Any) {
         return;
     };
     let tree = Any::from_dynamic(any.type_code(), &value).expect("a read value can be written");
-    let (order, codec) = any.form().unwrap_or((ByteOrder::NATIVE, Codec::DEFAULT));
+    let (order, codec) = any
+        .sole_form()
+        .unwrap_or((ByteOrder::NATIVE, Codec::DEFAULT));
     let mut octets = vec![0; 4];
     let w = Writer::new(&mut octets).with_origin(0).with_order(order);
     tree.write(&mut w.with_codec(codec))

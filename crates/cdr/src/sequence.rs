@@ -1,6 +1,6 @@
 //! Sequences: a count and the elements.
 
-use crate::{DecodeError, EncodeError, Parse, Reader, Unwritten, Write, Writer};
+use crate::{ByteOrder, Codec, DecodeError, EncodeError, Parse, Reader, Unwritten, Write, Writer};
 use std::borrow::Cow;
 
 impl<T: Write> Write for [T] {
@@ -15,6 +15,11 @@ impl<T: Write> Write for [T] {
         w.write_count(self.len())?;
         T::write_slice_last(self, w)
     }
+
+    #[inline]
+    fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
+        self.iter().find_map(T::sole_form)
+    }
 }
 
 impl<T: Write> Write for Vec<T> {
@@ -26,6 +31,11 @@ impl<T: Write> Write for Vec<T> {
     #[inline]
     fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         self.as_slice().write_last(w)
+    }
+
+    #[inline]
+    fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
+        self.as_slice().sole_form()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The traits that generated code stands on (`spec/mapping.md`).
 
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
-use crate::{DecodeError, EncodeError, ReadWindow, Reader, Unwritten, WriteWindow, Writer};
+use crate::{
+    ByteOrder, Codec, DecodeError, EncodeError, ReadWindow, Reader, Unwritten, WriteWindow, Writer,
+};
 use std::borrow::Cow;
 
 /// A value that can be written as CDR.
@@ -30,6 +32,13 @@ pub trait Write {
     #[inline]
     fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         self.write(w).map(Unwritten::from)
+    }
+
+    /// The byte order and codec that alone the value can be written in: that of an `any` which is [opaque](crate::Any::is_opaque), by itself or in a
+    /// sequence. A member of a struct is not looked at.
+    #[inline]
+    fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
+        None
     }
 
     /// The octets that a slice has in memory, where they are those it has in CDR behind the position that the writer is brought to.
@@ -99,6 +108,11 @@ pub trait Parse<'a>: Sized {
     /// # Errors
     /// When the octets are no such value: see [`crate::DecodeFact`].
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError>;
+
+    /// Takes down that the value was cut on its way, where it can be asked for that: an `any` alone
+    /// ([`Any::is_truncated`](crate::Any::is_truncated)).
+    #[inline]
+    fn note_truncated(&mut self) {}
 
     /// Reads `count` elements into one exactly sized block. The caller has checked `count` against what remains
     /// ([`Reader::read_count`]).
@@ -171,6 +185,11 @@ impl<T: Write + ?Sized> Write for &T {
     #[inline]
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         (**self).write(w)
+    }
+
+    #[inline]
+    fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
+        (**self).sole_form()
     }
 
     #[inline]

@@ -164,6 +164,20 @@ fn a_custom_value_passes_through_as_it_came_and_in_no_other_form() {
 }
 
 #[test]
+fn an_any_of_a_custom_value_is_inserted_into_another_in_its_form() {
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        let any = parsed(&octets(&custom(), order, a_custom), order).expect("an Any");
+        let within = Any::from_value(&any).expect("an Any of an Any");
+        assert!(within.is_opaque());
+        assert_eq!(within.extract::<Any>().as_ref(), Ok(&any));
+        assert!(written(&within, order).is_ok() && written(&within, order.opposite()).is_err());
+        let row = [Any::empty(), any];
+        let within = Any::from_value(&row[..]).expect("an Any of Anys");
+        assert_eq!(within.extract::<Vec<Any>>().as_deref(), Ok(&row[..]));
+    }
+}
+
+#[test]
 fn what_is_in_a_state_stays_aligned_wherever_the_value_goes() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for before in 0..8 {
@@ -271,6 +285,19 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
     });
     let any = parsed(&sent, order).expect("an Any");
     assert!(any.is_truncated() && !any.is_opaque());
+    // Within an any of an any it tells that still.
+    let sent = octets(&TypeCode::any(), order, |w| {
+        known.write(w).expect("a TypeCode");
+        derived(w);
+        w.write_u32(0).expect("room");
+    });
+    let outer = parsed(&sent, order).expect("an Any");
+    let within = outer.extract::<Any>().expect("an Any within");
+    assert!(within == any && within.is_truncated());
+    let Ok(Value::Any(within)) = outer.to_dynamic() else {
+        panic!("an Any within");
+    };
+    assert!(within.is_truncated());
     // Without chunks nobody knows where it ends.
     let sent = octets(&interface(), order, |w| {
         w.write_u8(0).expect("room");

@@ -149,7 +149,7 @@ impl Value {
             Self::Union(_, Some(part)) => part.form(),
             Self::Valuetype(Some(instance)) => instance.state.iter().find_map(Self::form),
             Self::Opaque(state) => Some(state.form()),
-            Self::Any(any) => any.form(),
+            Self::Any(any) => crate::Write::sole_form(any),
             _ => None,
         }
     }

@@ -75,7 +75,8 @@ impl Any {
         if met.values || r.bytes().len() != at_value.bytes().len() {
             return Self::joined(type_code, at_value, met);
         }
-        let octets = &r.bytes()[start..r.position().max(start)];
+        // What has no octets may stand in padding behind the last of the message.
+        let octets = r.bytes().get(start..r.position()).unwrap_or_default();
         Ok(Self {
             type_code,
             octets: Arc::new(octets.to_vec()),

@@ -421,3 +421,16 @@ fn a_union_with_more_cases_than_a_value_may_search_is_refused() {
         assert_eq!(parsed.err().map(|error| error.fact), fact);
     }
 }
+
+#[test]
+fn what_has_no_octets_may_begin_behind_the_last_of_the_message() {
+    let nothing = TypeCode::structure("IDL:S:1.0", "S", &[]);
+    for code in [TypeCode::null(), TypeCode::void(), nothing] {
+        // The body of a message begins at a multiple of eight, whether or not there is one.
+        let mut r = Reader::new(&[0; 33], ByteOrder::NATIVE).at_position(33);
+        r.align(8);
+        assert_eq!(r.position(), 40);
+        let any = Any::read(code, &mut r).unwrap();
+        assert_eq!((any.reader().remaining(), r.finish()), (0, Ok(())));
+    }
+}

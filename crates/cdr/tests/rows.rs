@@ -2,6 +2,7 @@
 
 mod support;
 
+use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Value, read_value, skip_value, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, CharSet, Codec, DecodeError, Reader, TypeCode, Version, Writer,
@@ -68,7 +69,14 @@ proptest! {
         let outcome = skip_value(&row, &mut whole);
         let is_shared = matches!(value, Value::Valuetype(_));
         if !is_shared || damage.is_none() {
-            prop_assert_eq!(outcome, skip_each(&code, &mut each));
+            let one_by_one = skip_each(&code, &mut each);
+            // Numbers are passed over as one: where the padding before them leaves too little, that is said of the first.
+            let is_padded = matches!(code.unaliased().kind(), Kind::LongLong | Kind::Double | Kind::LongDouble);
+            if is_padded {
+                prop_assert_eq!(outcome.is_ok(), one_by_one.is_ok());
+            } else {
+                prop_assert_eq!(outcome, one_by_one);
+            }
             prop_assert!(outcome.is_err() || whole.position() == each.position());
         }
         if damage.is_none() {
@@ -83,7 +91,7 @@ proptest! {
         count in 1_usize..12,
         from in (any::<bool>(), 0_usize..8),
         to in (any::<bool>(), 0_usize..8),
-        is_of_1_0: bool,
+        version in prop::sample::select(vec![Version::V1_0, Version::V1_1, Version::V1_2]),
     ) {
         let row = TypeCode::sequence(&code, 0);
         let value = row_of(&code, &value, count);
@@ -92,7 +100,7 @@ proptest! {
         let any = Any::read(row.clone(), &mut r).unwrap();
         prop_assert_eq!(r.finish(), Ok(()));
         prop_assert_eq!(&any.to_dynamic().unwrap(), &value);
-        let codec = if is_of_1_0 { UTF8.with_version(Version::V1_0) } else { UTF8 };
+        let codec = UTF8.with_version(version);
         let form = |w: Writer<'_>, write: &dyn Fn(&mut Writer<'_>) -> Result<(), _>| {
             write(&mut w.with_origin(0).with_order(order_of(to.0)).with_codec(codec))
         };

@@ -202,11 +202,11 @@ impl Node {
         )
     }
 
-    /// Whether its values have wide characters.
+    /// Whether its values have wide characters: in them, or in what describes them, as the labels of a union.
     pub(crate) const fn is_of_wide_text(&self) -> bool {
         matches!(
             self,
-            Self::Simple(Kind::Any | Kind::WChar) | Self::WString { .. }
+            Self::Simple(Kind::Any | Kind::TypeCode | Kind::WChar) | Self::WString { .. }
         )
     }
 

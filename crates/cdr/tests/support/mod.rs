@@ -33,6 +33,7 @@ pub(crate) fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
             TypeCode::array(&TypeCode::char(), 3),
             Value::Octets(v.to_vec())
         )),
+        any::<char>().prop_map(|label| (TypeCode::meta(), Value::TypeCode(of_wide_labels(label)))),
         any::<Vec<u8>>().prop_map(|v| {
             let reference = Reference {
                 type_id: "IDL:X:1.0".to_owned(),
@@ -77,6 +78,16 @@ pub(crate) fn typed_values() -> impl Strategy<Value = (TypeCode, Value)> {
             }),
         ]
     })
+}
+
+/// `union W switch (wchar) { case ...: short one; };`
+fn of_wide_labels(label: char) -> TypeCode {
+    let case = Case {
+        label: Some(u32::from(label).into()),
+        name: "one",
+        type_code: &TypeCode::short(),
+    };
+    TypeCode::union("IDL:W:1.0", "W", &TypeCode::wchar(), &[case])
 }
 
 /// A value type with the first half of the members in its base; null, truncatable, in place of an abstract interface, as the bits of `form` say.

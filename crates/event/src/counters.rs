@@ -22,7 +22,7 @@ pub struct ChannelCounts {
     pub delivered: u64,
     /// Events that gave way in a full queue.
     pub displaced: u64,
-    /// Pushes to a consumer that failed.
+    /// Pushes to a consumer that failed, or of events that could not be written for it.
     pub failed: u64,
     /// Consumers that were let go because they were gone or failed too often.
     pub consumers_lost: u64,

@@ -1,13 +1,14 @@
 //! The way out to one consumer: a bounded queue and the thread that empties it.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use deckwatch_cdr::Any;
+use deckwatch_cdr::{Any, Parse as _, UserException as _, Write as _, Writer};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use deckwatch_sync::{BoundedQueue, Popped};
 
-use crate::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
+use crate::cos_event_comm::{Disconnected, PushConsumerPushError, PushConsumerRef};
 use crate::counters::Counters;
 use crate::limits;
 
@@ -85,16 +86,14 @@ impl Outlet {
                 return Ended::Closed;
             };
             self.held.fetch_sub(event.size(), Relaxed);
-            match consumer.push(&event) {
+            match push(consumer, &event) {
                 Ok(()) => {
                     counters.delivered.fetch_add(1, Relaxed);
                     failures = 0;
                 }
-                Err(error) => {
+                Err(Unpushed::Unwritten) => _ = counters.failed.fetch_add(1, Relaxed),
+                Err(Unpushed::Refused(error)) => {
                     counters.failed.fetch_add(1, Relaxed);
-                    if is_of_the_event(&event, &error) {
-                        continue;
-                    }
                     failures += 1;
                     if is_final(&error) || failures == limits::FAILURES_MAX {
                         return Ended::ConsumerGone;
@@ -105,13 +104,35 @@ impl Outlet {
     }
 }
 
-/// Whether an event cannot be written for this consumer, as a custom value that came in another byte order: it has taken nothing amiss.
-fn is_of_the_event(event: &Any, error: &PushConsumerPushError) -> bool {
-    let kind = match error {
-        PushConsumerPushError::System(exception) => exception.kind,
-        PushConsumerPushError::Disconnected(_) => return false,
+/// Why a consumer has not taken an event.
+enum Unpushed {
+    /// It cannot be written for this consumer, as wide text for one without a wide code set: nothing was sent, and nobody is to blame.
+    Unwritten,
+    /// The consumer or the way to it has failed.
+    Refused(PushConsumerPushError),
+}
+
+/// [`PushConsumerRef::push`], which tells whether the event could be written.
+fn push(consumer: &PushConsumerRef, event: &Any) -> Result<(), Unpushed> {
+    let is_unwritten = Cell::new(false);
+    let write = |w: &mut Writer<'_>| {
+        let written = event.write_last(w);
+        is_unwritten.set(written.is_err());
+        written
     };
-    event.is_opaque() && kind == Kind::NoImplement
+    let pushed = consumer.object().invoke(
+        "push",
+        write,
+        |_| Ok(()),
+        |id, r| match id {
+            Disconnected::REPOSITORY_ID => Ok(Some(Disconnected::parse(r)?.into())),
+            _ => Ok(None),
+        },
+    );
+    pushed.map_err(|error| match is_unwritten.get() {
+        true => Unpushed::Unwritten,
+        false => Unpushed::Refused(error),
+    })
 }
 
 /// Whether a consumer that answers so will never take an event again.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deckwatch_cdr::typecode::ValueModifier;
-use deckwatch_cdr::{Any, ByteOrder, Reader, TypeCode, Write as _, Writer};
+use deckwatch_cdr::{Any, ByteOrder, Reader, TypeCode, WString, Write as _, Writer};
 use deckwatch_event::cos_event_channel_admin::{
     EventChannelRef, ProxyPushConsumerConnectPushSupplierError, ProxyPushConsumerRef,
     ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef,
@@ -16,6 +16,9 @@ use deckwatch_event::cos_event_comm::{
     PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplierRef,
 };
 use deckwatch_event::{ChannelOptions, EventChannel, limits};
+use deckwatch_giop::Ior;
+use deckwatch_giop::ior::IiopProfile;
+use deckwatch_giop::ior::code_sets::{CodeSetComponent, CodeSetInfo, ISO_8859_1};
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind};
 
@@ -349,6 +352,66 @@ fn events_that_cannot_be_written_for_a_consumer_are_not_held_against_it() {
     supplier.push(&number(1)).unwrap();
     assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
     assert_eq!(served.counts().failed, u64::from(limits::FAILURES_MAX) + 1);
+    channel.destroy().unwrap();
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+}
+
+/// The object as a server of this minor version of GIOP and these code sets would publish it.
+fn published_by(minor: u8, sets: Option<&CodeSetInfo>, object: &ObjectRef, orb: &Orb) -> ObjectRef {
+    let Endpoint::Tcp { host, port } = &orb.endpoints()[0] else {
+        panic!("it listens by TCP");
+    };
+    let key = object.object_key().expect("an IIOP profile");
+    let component = sets.map(|sets| sets.to_component().expect("a few octets"));
+    let profile = IiopProfile {
+        minor,
+        components: component.into_iter().collect(),
+        ..IiopProfile::new(host, *port, key)
+    };
+    let ior = Ior::with_iiop(object.type_id(), &profile).expect("a reference");
+    let object = orb.string_to_object(&ior.to_string()).expect("an IOR");
+    object.expect("not nil")
+}
+
+#[test]
+fn texts_that_a_consumer_has_no_code_set_for_are_not_held_against_it() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let narrow = CodeSetInfo {
+        chars: CodeSetComponent {
+            native: ISO_8859_1,
+            conversion: Vec::new(),
+        },
+        wide: CodeSetComponent::default(),
+    };
+    let takers = [(0, None), (2, Some(&narrow))].map(|(minor, sets)| {
+        let (reference, events) = activate(&user, None);
+        connect(&channel, published_by(minor, sets, &reference, &user));
+        events
+    });
+    let supplier = supplier_of(&channel);
+    let texts = [
+        Any::from_value(&WString("a".to_owned())).unwrap(),
+        Any::from_value(&'a').unwrap(),
+        Any::from_value("\u{20ac}").unwrap(),
+    ];
+    for text in &texts {
+        for _ in 0..=limits::FAILURES_MAX {
+            supplier.push(text).unwrap();
+        }
+        supplier.push(&number(1)).unwrap();
+        for events in &takers {
+            assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)), "after {text:?}");
+        }
+    }
+    let counts = served.counts();
+    let unwritten = takers.len() * texts.len() * (limits::FAILURES_MAX as usize + 1);
+    assert_eq!(
+        (counts.failed, counts.consumers_lost),
+        (unwritten as u64, 0)
+    );
     channel.destroy().unwrap();
     server.shutdown(true).expect("it ends");
     user.shutdown(true).expect("it ends");

@@ -179,3 +179,22 @@ fn a_callback_that_the_end_of_the_connection_finds_waiting_fails() {
         );
     }
 }
+
+#[test]
+fn a_servant_whose_peer_ends_its_side_instead_of_answering_it_hears_of_that_and_still_answers() {
+    let server = Acceptor::new(&both());
+    let mut wire = Wire::to(&server.orb);
+    server.keep(&mut wire, &[NOWHERE]);
+    // Without a timeout: nothing but the end of the connection can end its call.
+    let without_end = server.caller.kept().with_round_trip_timeout(None);
+    *server.caller.kept.lock().unwrap() = Some(without_end);
+    wire.say(&server.request(4, "call").bare());
+    assert_eq!(wire.hear().expect("its callback").kind(), REQUEST);
+    wire.end();
+    let answer = wire.hear().expect("the answer to what was asked");
+    assert_eq!(answer.reply().id, 4);
+    let (lost, _, completed) = answer.reply().exception();
+    assert_eq!(lost, "IDL:omg.org/CORBA/COMM_FAILURE:1.0");
+    assert_eq!(completed, Completion::Maybe as u32);
+    wire.expect_end();
+}

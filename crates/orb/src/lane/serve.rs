@@ -148,9 +148,11 @@ impl Lane {
         Left::Ended
     }
 
-    /// The peer has ended its side. It may wait for replies still: who answers the last of its requests closes.
+    /// The peer has ended its side, and replies to us come no more. It may wait for ours still: who answers the last of its requests
+    /// closes.
     pub(super) fn read_out(&self, connection: &ServerConnection, reading: Reading<'_>) -> Left {
         let ended = self.end_of(&reading);
+        self.end_two_way(connection, false);
         drop(reading);
         connection.read_out.store(true, Ordering::SeqCst);
         if connection.answers() {

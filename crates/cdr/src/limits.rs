@@ -35,7 +35,8 @@ pub const TYPE_CODE_PATH_MAX: usize = 256;
 /// memory: a million parts are some 40 MB.
 pub const VALUE_PARTS_MAX: usize = 1 << 20;
 
-/// Octets of a repository id that count as one of these parts: on the wire values share it, in a tree each has its own.
+/// Octets of a repository id that count as one of these parts: on the wire values share it, in a tree each has its own. Each id of a base that a
+/// value may be read as is a part besides.
 pub const PART_ID_SIZE: usize = 64;
 
 /// Most octets, padding included, of a value that is written and read within a window: structs of a dozen numbers and a short name. The window is

@@ -4,7 +4,7 @@
 mod valuetypes;
 
 use deckwatch_cdr::dyn_any::DynAny;
-use deckwatch_cdr::limits::VALUE_ID_SIZE_MAX;
+use deckwatch_cdr::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX, VALUE_PARTS_MAX};
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::{Opaque, Value, read_value, write_value};
 use deckwatch_cdr::{
@@ -482,6 +482,40 @@ fn states_cost_no_more_than_their_octets() {
     assert!(written(&any, order).expect("it can be written").len() < 2 * sent.len());
     let longer = many(&"x".repeat(VALUE_ID_SIZE_MAX + 1));
     assert_eq!(parsed(&longer, order), Err(DecodeFact::TypeUnsupported));
+}
+
+#[test]
+fn ids_of_bases_that_values_share_are_parts_of_a_tree_each() {
+    let order = ByteOrder::NATIVE;
+    let count = VALUE_PARTS_MAX / (VALUE_IDS_MAX - 2);
+    let many = |count: usize| {
+        octets(&TypeCode::sequence(&interface(), 0), order, |w| {
+            w.write_u32(count as u32).expect("room");
+            let mut list = None;
+            for _ in 0..count {
+                w.write_u8(0).expect("room");
+                w.write_u32(ID_LIST | CHUNKED).expect("room");
+                if let Some(list) = list {
+                    w.write_u32(u32::MAX).expect("room");
+                    let back: usize = w.position() - list;
+                    w.write_u32((back as u32).wrapping_neg()).expect("room");
+                } else {
+                    w.write_u32(VALUE_IDS_MAX as u32 - 1).expect("room");
+                    list = Some(w.position() - 4);
+                    for letter in (b'A'..).take(VALUE_IDS_MAX - 1) {
+                        let id = char::from(letter).to_string();
+                        id.write(w).expect("room");
+                    }
+                }
+                w.write_u32(u32::MAX).expect("room");
+            }
+        })
+    };
+    let few = parsed(&many(8), order).expect("an Any");
+    assert!(few.to_dynamic().is_ok());
+    let any = parsed(&many(count), order).expect("an Any");
+    let tree = any.to_dynamic().map_err(|error| error.fact);
+    assert!(tree == Err(DecodeFact::ValueTooLarge));
 }
 
 #[test]

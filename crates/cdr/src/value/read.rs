@@ -254,7 +254,7 @@ impl Reading<'_> {
                 self.ends.insert(start, None);
                 let (type_id, state) = kept_opaque(tag, r)?;
                 let ids = type_id.len() + state.bases().map(str::len).sum::<usize>();
-                self.take_parts(ids / PART_ID_SIZE, r)?;
+                self.take_parts(state.bases().count() + ids / PART_ID_SIZE, r)?;
                 self.ends.insert(start, Some(r.position()));
                 let state = vec![Value::Opaque(Box::new(state))];
                 Ok(Some(Box::new(Instance { type_id, state })))

@@ -1,7 +1,8 @@
 //! Walking a value by its TypeCode, without building it: to find where it ends, or to write it in another form.
 //!
 //! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`); a union looks for its case
-//! among at most `UNION_CASES_MAX`.
+//! among at most `UNION_CASES_MAX`, and a value of a value type for its type among at most `VALUE_IDS_MAX` ids, for the declared one among at
+//! most `VALUE_BASES_MAX` bases of each. What an id means that values share is searched for once, not once a value.
 
 mod opaque;
 mod plan;

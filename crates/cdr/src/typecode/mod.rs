@@ -16,10 +16,10 @@ pub use kind::Kind;
 pub use node::{Case, Member};
 pub(crate) use node::{Node, UnionCase};
 pub(crate) use valuetype::VALUE_BASE_ID;
+use valuetype::ValueIds;
 pub use valuetype::{ValueMember, ValueModifier};
 
 use crate::Codec;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -48,7 +48,7 @@ pub(crate) struct Arena {
     /// Octets of memory that the nodes take; 0 of those that the program has anyway.
     held: usize,
     /// Value types and boxed values by their repository ids, made when first asked for: many values of a peer may look there.
-    value_ids: OnceLock<HashMap<Box<str>, u32>>,
+    value_ids: OnceLock<ValueIds>,
 }
 
 impl TypeCode {

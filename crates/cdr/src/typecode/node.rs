@@ -149,7 +149,7 @@ impl Node {
         } else {
             0
         };
-        size_of::<Self>() + names + parts + index
+        size_of::<Self>() + size_of::<u32>() + names + parts + index
     }
 
     pub(crate) fn id(&self) -> Option<&str> {

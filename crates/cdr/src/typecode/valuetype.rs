@@ -3,6 +3,8 @@
 use super::build::Builder;
 use super::node::Field;
 use super::{Arena, Kind, Node, TypeCode};
+use crate::value::searched_for;
+use std::collections::HashMap;
 
 /// What a value type's declaration says of it. The number is the one on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,32 +211,90 @@ impl Arena {
                 true
             }
             Node::Value { id, .. } => {
-                let chain = other.chain(actual);
-                let is_it = |at: &u32| {
-                    is_formal(*at) || (!id.is_empty() && other.node(*at).id() == Some(id))
-                };
-                chain.iter().any(is_it)
+                let is_it =
+                    |at| is_formal(at) || (!id.is_empty() && self.has_id_of(formal, other, at));
+                let mut chain = std::iter::successors(Some(actual), |at| other.base(*at));
+                chain.any(is_it)
             }
-            _ => is_formal(actual) || other.node(actual).id() == self.node(formal).id(),
+            _ => is_formal(actual) || self.has_id_of(formal, other, actual),
+        }
+    }
+
+    /// Whether a value type or boxed value of `other` has the id of one here. Those of one arena are not compared: they may be long.
+    fn has_id_of(&self, here: u32, other: &Self, there: u32) -> bool {
+        if std::ptr::eq(self, other) {
+            let firsts = &self.value_ids().firsts;
+            firsts[here as usize] == firsts[there as usize]
+        } else {
+            self.node(here).id() == other.node(there).id()
         }
     }
 
     /// The value type or boxed value of this id: `first` where it is that, else the first in the arena.
     pub(crate) fn find_value(&self, first: u32, id: &str) -> Option<u32> {
-        let is_value = |index: &u32| {
-            let node = self.node(*index);
-            matches!(node, Node::Value { .. } | Node::Alias { boxed: true, .. })
-        };
-        if self.node(first).id() == Some(id) && is_value(&first) {
+        let node = self.node(first);
+        if node.id() == Some(id) && is_value(node) {
             return Some(first);
         }
-        let ids = self.value_ids.get_or_init(|| {
-            let values = (0..self.nodes.len() as u32).rev().filter(is_value);
-            let named = values.filter_map(|index| Some((self.node(index).id()?.into(), index)));
-            named.collect()
-        });
-        ids.get(id).copied()
+        let ids = self.value_ids();
+        if id.len() > ids.size_max {
+            return None;
+        }
+        searched_for(id);
+        ids.by_id.get(id).copied()
     }
+
+    /// What [`Arena::find_value`] finds from `first` of the id by which it found `found` from another.
+    pub(crate) fn found_from(&self, first: u32, found: u32) -> u32 {
+        if first == found {
+            return first;
+        }
+        let firsts = &self.value_ids().firsts;
+        let of_id = firsts[found as usize];
+        if firsts[first as usize] == of_id {
+            first
+        } else {
+            of_id
+        }
+    }
+
+    fn value_ids(&self) -> &ValueIds {
+        self.value_ids.get_or_init(|| ValueIds::of(&self.nodes))
+    }
+}
+
+/// The value types and boxed values of an arena by their repository ids.
+pub(super) struct ValueIds {
+    /// The first of each id.
+    by_id: HashMap<Box<str>, u32>,
+    /// Of each node the first that has its id; of what is no such type the node itself.
+    firsts: Box<[u32]>,
+    /// Octets of the longest id.
+    size_max: usize,
+}
+
+impl ValueIds {
+    fn of(nodes: &[Node]) -> Self {
+        let mut by_id: HashMap<Box<str>, u32> = HashMap::new();
+        let mut first = |(index, node): (u32, &Node)| match node.id() {
+            Some(id) if is_value(node) => match by_id.get(id) {
+                Some(first) => *first,
+                None => *by_id.entry(id.into()).or_insert(index),
+            },
+            _ => index,
+        };
+        let firsts = (0..).zip(nodes).map(&mut first).collect();
+        let size_max = by_id.keys().map(|id| id.len()).max().unwrap_or_default();
+        Self {
+            by_id,
+            firsts,
+            size_max,
+        }
+    }
+}
+
+const fn is_value(node: &Node) -> bool {
+    matches!(node, Node::Value { .. } | Node::Alias { boxed: true, .. })
 }
 
 /// The repository id of the base of all value types.

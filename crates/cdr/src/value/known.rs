@@ -10,6 +10,8 @@ use crate::typecode::{Arena, Kind};
 /// Found without a lock, whatever thread asks: types come and never go.
 static KNOWN: [OnceLock<Box<Entry>>; 256] = [const { OnceLock::new() }; 256];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Octets of the longest id among them: what a peer sends that is longer is not searched for.
+static ID_SIZE_MAX: AtomicUsize = AtomicUsize::new(0);
 
 struct Entry {
     type_code: TypeCode,
@@ -48,6 +50,7 @@ pub fn make_type_known(type_code: &TypeCode) -> bool {
             COUNT.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
+        ID_SIZE_MAX.fetch_max(id.len(), Ordering::Relaxed);
         let made = entry.take().unwrap_or_else(|| {
             Box::new(Entry {
                 type_code: type_code.clone(),
@@ -65,6 +68,11 @@ pub fn make_type_known(type_code: &TypeCode) -> bool {
 /// The value type of this repository id that was made known.
 #[must_use]
 pub fn known_type(id: &str) -> Option<&'static TypeCode> {
+    // Who has learnt that a type is known has learnt this before.
+    if id.len() > ID_SIZE_MAX.load(Ordering::Relaxed) {
+        return None;
+    }
+    searched_for(id);
     let mut place = place_of(id);
     while let Some(there) = place.get() {
         if there.id() == id {
@@ -73,6 +81,28 @@ pub fn known_type(id: &str) -> Option<&'static TypeCode> {
         place = &there.next;
     }
     None
+}
+
+/// Is told of each id whose octets are searched for; only tests count them.
+#[cfg(not(test))]
+pub(crate) const fn searched_for(_: &str) {}
+
+#[cfg(test)]
+pub(crate) use counted::searched_for;
+#[cfg(test)]
+pub(crate) mod counted {
+    use std::cell::Cell;
+
+    thread_local!(static SEARCHED: Cell<usize> = const { Cell::new(0) });
+
+    pub(crate) fn searched_for(id: &str) {
+        SEARCHED.set(SEARCHED.get() + id.len());
+    }
+
+    /// Octets of the ids that this thread has searched for.
+    pub(crate) fn octets_searched() -> usize {
+        SEARCHED.get()
+    }
 }
 
 fn place_of(id: &str) -> &'static OnceLock<Box<Entry>> {
@@ -92,21 +122,33 @@ pub(crate) struct Described<'t> {
 impl<'t> Described<'t> {
     /// The type of this id that a value declared as `formal` may have: of the same TypeCode, else one that was made known.
     pub(crate) fn find(arena: &'t Arena, formal: u32, id: &str) -> Option<Self> {
+        let actual = Self::search(arena, formal, id)?;
         let formal = Self {
             arena,
             node: formal,
         };
-        let actual = match arena.find_value(formal.node, id) {
-            Some(node) => Self { arena, node },
-            None => {
-                let known = known_type(id)?;
-                Self {
-                    arena: known.arena(),
-                    node: known.root(),
-                }
-            }
-        };
         formal.takes(actual).then_some(actual)
+    }
+
+    /// As [`Described::find`], whether or not values of it may stand there.
+    pub(crate) fn search(arena: &'t Arena, formal: u32, id: &str) -> Option<Self> {
+        if let Some(node) = arena.find_value(formal, id) {
+            return Some(Self { arena, node });
+        }
+        let known = known_type(id)?;
+        Some(Self {
+            arena: known.arena(),
+            node: known.root(),
+        })
+    }
+
+    /// What [`Described::search`] finds from `formal` of the id by which it found this from another of the same arena.
+    pub(crate) fn found_from(self, arena: &Arena, formal: u32) -> Self {
+        if !std::ptr::eq(self.arena, arena) {
+            return self;
+        }
+        let node = arena.found_from(formal, self.node);
+        Self { node, ..self }
     }
 
     /// Whether values of `actual` may stand where this is declared.

@@ -7,6 +7,9 @@ mod write;
 
 pub use crate::walk::{Opaque, StateReader, StateWriter, copy_value, skip_value};
 pub(crate) use known::Described;
+#[cfg(test)]
+pub(crate) use known::counted::octets_searched;
+pub(crate) use known::searched_for;
 pub use known::{known_type, make_type_known};
 pub use path::{MemberPath, PathError};
 pub(crate) use read::{read_kept, read_values};

@@ -29,19 +29,37 @@ pub(crate) const CHUNKED: u32 = 8;
 /// The types that are described where the walk is, and the values that came so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
+    /// The description that came with what is walked over.
+    sent: &'t Arena,
     /// Where each value began, where it was written, and its type where that is known; ascending.
     seen: Vec<(usize, usize, Option<Described<'t>>)>,
-    /// What a list of ids that indirections lead to has told of a declared type; it is not searched again for each of them.
-    resolved: HashMap<((usize, u32), usize), Actual<'t>>,
+    /// What ids mean, in `sent` or by themselves, that stand where indirections lead: however many values share one, it is searched for once.
+    meanings: HashMap<usize, Option<Described<'t>>>,
 }
 
 impl<'t> Scope<'t> {
     pub(super) fn new(arena: &'t Arena) -> Self {
         Self {
             arena,
+            sent: arena,
             seen: Vec::new(),
-            resolved: HashMap::new(),
+            meanings: HashMap::new(),
         }
+    }
+
+    /// The type of an id, whether or not values of it may stand where `formal` is declared.
+    fn find(&mut self, formal: u32, id: &IdText<'_>, r: &Reader<'_>) -> Option<Described<'t>> {
+        let arena = self.arena;
+        let search = || {
+            let octets = (id.octets.len() < VALUE_ID_SIZE_MAX).then_some(id.octets)?;
+            Described::search(arena, formal, &decode_text(r, octets).ok()?)
+        };
+        // In descriptions that the program made known no id is longer than it chose.
+        if !id.is_elsewhere || !std::ptr::eq(arena, self.sent) {
+            return search();
+        }
+        let meaning = *self.meanings.entry(id.start()).or_insert_with(search);
+        meaning.map(|found| found.found_from(arena, formal))
     }
 
     /// Where the value that began there was written, and its type.
@@ -211,8 +229,10 @@ impl Chunks {
 
 /// What stands between a value's tag and its state.
 pub(crate) struct Header<'a> {
-    /// How many repository ids there are, the value's own first, and where they stand.
-    ids: (usize, Reader<'a>),
+    /// How many repository ids there are, the value's own first.
+    count: usize,
+    /// Where they stand.
+    ids: Reader<'a>,
     /// Whether an indirection leads to their list.
     is_elsewhere: bool,
 }
@@ -222,24 +242,38 @@ impl<'a> Header<'a> {
         if tag & CODE_BASE != 0 {
             id_text(r)?;
         }
-        let before = r.position();
-        let ids = match tag & ID_LIST {
-            0 => (0, *r),
+        let here = |count, ids| Self {
+            count,
+            ids,
+            is_elsewhere: false,
+        };
+        Ok(match tag & ID_LIST {
+            0 => here(0, *r),
             ONE_ID => {
                 let there = *r;
                 id_text(r)?;
-                (1, there)
+                here(1, there)
             }
-            ID_LIST => id_list(r)?,
+            ID_LIST => match direct(r)? {
+                Some(mut ids) => Self {
+                    count: id_count(&mut ids)?,
+                    ids,
+                    is_elsewhere: true,
+                },
+                None => {
+                    let count = id_count(r)?;
+                    let there = *r;
+                    (0..count).try_for_each(|_| id_text(r).map(|_| ()))?;
+                    here(count, there)
+                }
+            },
             _ => return Err(r.error(DecodeFact::ValueTagUnknown)),
-        };
-        let is_elsewhere = ids.1.position() < before;
-        Ok(Self { ids, is_elsewhere })
+        })
     }
 
     /// The value's type: the first that is known and may stand where `formal` is declared.
     fn resolve<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
-        let (count, mut there) = self.ids;
+        let (count, mut there) = (self.count, self.ids);
         let arena = scope.arena;
         let declared = Described {
             arena,
@@ -249,48 +283,34 @@ impl<'a> Header<'a> {
         if count == 0 && !stateless {
             return Ok(Actual::Known(declared, false));
         }
-        let place = (declared.key(), there.position());
-        if self.is_elsewhere
-            && let Some(known) = scope.resolved.get(&place)
-        {
-            return Ok(*known);
-        }
-        let is_opaque = stateless && (count > 0 || is_custom(arena.node(formal)));
-        let mut actual = is_opaque.then(|| {
-            let own = (count == 0).then_some(declared);
-            Actual::Opaque(own)
-        });
         for index in 0..count {
-            let id = id_text(&mut there)?;
-            let id = id.get(..VALUE_ID_SIZE_MAX).map_or(id, |_| b"");
-            let id = decode_text(&there, id).unwrap_or_default();
-            let Some(found) = Described::find(arena, formal, &id) else {
+            let mut id = IdText::read(&mut there)?;
+            id.is_elsewhere |= self.is_elsewhere;
+            let found = scope.find(formal, &id, &there);
+            let Some(found) = found.filter(|found| declared.takes(*found)) else {
                 continue;
             };
             let node = found.arena.node(found.node);
             if has_state(node) {
-                actual = Some(Actual::Known(found, index > 0));
-                break;
+                return Ok(Actual::Known(found, index > 0));
             }
             // A custom value is read as no other.
             if index == 0 && is_custom(node) {
-                actual = Some(Actual::Opaque(Some(found)));
-                break;
+                return Ok(Actual::Opaque(Some(found)));
             }
         }
-        let actual = actual.ok_or_else(|| there.error(DecodeFact::TypeUnsupported))?;
-        if self.is_elsewhere {
-            scope.resolved.insert(place, actual);
+        if stateless && (count > 0 || is_custom(arena.node(formal))) {
+            return Ok(Actual::Opaque((count == 0).then_some(declared)));
         }
-        Ok(actual)
+        Err(there.error(DecodeFact::TypeUnsupported))
     }
 
     /// The ids, each once, but for that of all values behind others.
     pub(super) fn texts(&self, r: &Reader<'_>) -> Result<Vec<String>, DecodeError> {
-        let (count, mut there) = self.ids;
+        let mut there = self.ids;
         let mut texts: Vec<String> = Vec::new();
         let mut left = VALUE_ID_SIZE_MAX;
-        for _ in 0..count {
+        for _ in 0..self.count {
             let id = id_text(&mut there)?;
             let rest = left.checked_sub(id.len()).filter(|_| is_kept(id));
             left = rest.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
@@ -336,29 +356,45 @@ fn direct<'a>(r: &mut Reader<'a>) -> Result<Option<Reader<'a>>, DecodeError> {
     Ok(Some(there.with_origin(target).at_position(target)))
 }
 
-/// A repository id or URL, or the one that an indirection leads to.
-pub(crate) fn id_text<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-    match direct(r)? {
-        Some(mut there) => there.read_string_octets(),
-        None => r.read_string_octets(),
+/// A repository id, and where it stands.
+struct IdText<'a> {
+    octets: &'a [u8],
+    /// Behind the null at its end.
+    end: usize,
+    /// Whether an indirection led there.
+    is_elsewhere: bool,
+}
+
+impl<'a> IdText<'a> {
+    fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let mut there = direct(r)?;
+        let is_elsewhere = there.is_some();
+        let r = there.as_mut().unwrap_or(r);
+        Ok(Self {
+            octets: r.read_string_octets()?,
+            end: r.position(),
+            is_elsewhere,
+        })
+    }
+
+    /// Where its first octet stands: behind its length, so that no other begins there.
+    const fn start(&self) -> usize {
+        self.end - 1 - self.octets.len()
     }
 }
 
-fn id_list<'a>(r: &mut Reader<'a>) -> Result<(usize, Reader<'a>), DecodeError> {
-    let count = |r: &mut Reader<'a>| {
-        let count = r.read_count(5)?;
-        if count == 0 || count > VALUE_IDS_MAX {
-            return Err(r.error(DecodeFact::ValueTagUnknown));
-        }
-        Ok(count)
-    };
-    if let Some(mut there) = direct(r)? {
-        return Ok((count(&mut there)?, there));
+/// A repository id or URL, or the one that an indirection leads to.
+pub(crate) fn id_text<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    IdText::read(r).map(|id| id.octets)
+}
+
+/// How many repository ids a list has.
+fn id_count(r: &mut Reader<'_>) -> Result<usize, DecodeError> {
+    let count = r.read_count(5)?;
+    if count == 0 || count > VALUE_IDS_MAX {
+        return Err(r.error(DecodeFact::ValueTagUnknown));
     }
-    let count = count(r)?;
-    let there = *r;
-    (0..count).try_for_each(|_| id_text(r).map(|_| ()))?;
-    Ok((count, there))
+    Ok(count)
 }
 
 impl<S: Sink> Walk<S> {
@@ -470,3 +506,6 @@ impl<S: Sink> Walk<S> {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What telling the types of values may cost.
+
+use super::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, write_indirection};
+use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use crate::typecode::{Member, ValueModifier};
+use crate::value::{known_type, make_type_known, octets_searched};
+use crate::walk::survey_value;
+use crate::{ByteOrder, Reader, TypeCode, Write, Writer};
+
+/// Types of the members that values are declared as, and lists of ids, in the tests.
+const FORMALS: usize = 16;
+const LISTS: usize = 16;
+const ID: &str = "V";
+
+fn value(id: &str) -> TypeCode {
+    TypeCode::value(id, "V", ValueModifier::None, None, &[])
+}
+
+/// `struct { octets lists; sequence<Row> rows; };`, where a row has a value of each of many types of one id, and one of a type with a long id.
+fn rows() -> TypeCode {
+    let long_id = "K".repeat(VALUE_ID_SIZE_MAX - 1);
+    let (short, long) = (value(ID), value(&long_id));
+    let member = |type_code| Member {
+        name: "m",
+        type_code,
+    };
+    let mut members = vec![member(&short); FORMALS];
+    members.push(member(&long));
+    let row = TypeCode::structure("IDL:Row:1.0", "Row", &members);
+    let octets = TypeCode::sequence(&TypeCode::octet(), 0);
+    let rows = TypeCode::sequence(&row, 0);
+    TypeCode::structure("IDL:Rows:1.0", "Rows", &[member(&octets), member(&rows)])
+}
+
+fn put_indirection(there: usize, w: &mut Writer<'_>) {
+    write_indirection(there, w).expect("room");
+}
+
+/// A list of ids that are not known, each led to, and at its end one that is.
+fn put_list(unknown: usize, w: &mut Writer<'_>) {
+    w.write_u32(VALUE_IDS_MAX as u32).expect("room");
+    (1..VALUE_IDS_MAX).for_each(|_| put_indirection(unknown, w));
+    ID.write(w).expect("room");
+}
+
+/// Octets of ids that were searched for in passing over rows whose values have headers of this form, and octets of the rows. `put` is told where an
+/// unknown id stands, the known one, and a list of both.
+fn searched(put: impl Fn([usize; 3], &mut Writer<'_>)) -> (usize, usize) {
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets);
+    w.write_u32(0).expect("room");
+    let unknown = w.position();
+    "U".repeat(VALUE_ID_SIZE_MAX - 1)
+        .write(&mut w)
+        .expect("room");
+    w.align(4).expect("room");
+    let known = w.position();
+    ID.write(&mut w).expect("room");
+    let mut lists = Vec::new();
+    for _ in 0..LISTS {
+        w.align(4).expect("room");
+        lists.push(w.position());
+        put_list(unknown, &mut w);
+    }
+    let size = w.position() - 4;
+    w.patch_u32(0, size as u32);
+    w.write_u32(LISTS as u32).expect("room");
+    for list in lists {
+        (0..FORMALS).for_each(|_| put([unknown, known, list], &mut w));
+        w.write_u32(0).expect("room");
+    }
+    let code = rows();
+    let mut r = Reader::new(&octets, ByteOrder::NATIVE);
+    let before = octets_searched();
+    let met = survey_value(&code, &mut r).expect("it is a value");
+    assert!(met.values && r.remaining() == 0);
+    (octets_searched() - before, octets.len())
+}
+
+#[test]
+fn an_id_that_values_share_is_searched_for_once() {
+    let of_lists = |[_, _, list]: [usize; 3], w: &mut Writer<'_>| {
+        w.write_u32(FIRST_TAG | ID_LIST | CHUNKED).expect("room");
+        put_indirection(list, w);
+        w.write_u32(u32::MAX).expect("room");
+    };
+    let each_led_to = |[unknown, known, _]: [usize; 3], w: &mut Writer<'_>| {
+        w.write_u32(FIRST_TAG | ID_LIST | CHUNKED).expect("room");
+        w.write_u32(VALUE_IDS_MAX as u32).expect("room");
+        (1..VALUE_IDS_MAX).for_each(|_| put_indirection(unknown, w));
+        put_indirection(known, w);
+        w.write_u32(u32::MAX).expect("room");
+    };
+    let alone = |[_, known, _]: [usize; 3], w: &mut Writer<'_>| {
+        w.write_u32(FIRST_TAG | ONE_ID).expect("room");
+        put_indirection(known, w);
+    };
+    for (octets, sent) in [searched(of_lists), searched(each_led_to)] {
+        let once = VALUE_ID_SIZE_MAX + LISTS;
+        assert!(octets <= once, "{octets} of {sent}");
+    }
+    assert!(searched(alone).0 <= 1);
+}
+
+#[test]
+fn an_id_longer_than_all_that_are_known_is_not_searched_for() {
+    let outer = value("IDL:Outer:1.0");
+    assert!(make_type_known(&outer));
+    let before = octets_searched();
+    let id = "U".repeat(VALUE_ID_SIZE_MAX - 1);
+    assert!(known_type(&id).is_none() && outer.find_value(&id).is_none());
+    assert_eq!(octets_searched(), before);
+}

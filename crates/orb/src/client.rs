@@ -117,7 +117,7 @@ pub(crate) struct Binding {
 pub(crate) struct ClientConnection {
     stream: Arc<dyn Stream>,
     request_id: u32,
-    /// When a call last took it, or one-ways went over it: [`Transport::now_coarse`].
+    /// When a call last gave it back, or one-ways went over it: [`Transport::now_coarse`].
     last_used: Instant64,
     /// The server knows our code sets.
     code_sets_said: bool,
@@ -308,7 +308,6 @@ impl Client {
                 let now = self.transport.now_coarse();
                 if !connection.is_under_way && self.is_fresh(&connection, now) {
                     connection.is_under_way = true;
-                    connection.last_used = now;
                     self.close_idle_at(now);
                     return Some(connection);
                 }
@@ -429,6 +428,13 @@ impl ClientConnection {
     /// The bare stream, for a lane to read.
     fn into_stream(self) -> Arc<dyn Stream> {
         self.stream
+    }
+
+    /// A call is done with it, and the next one may have it: it is idle from now on.
+    #[inline]
+    fn note_use(&mut self, transport: &dyn Transport) {
+        self.last_used = transport.now_coarse();
+        self.is_under_way = false;
     }
 
     fn next_request_id(&mut self) -> u32 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use deckwatch_cdr::{ByteOrder, Write, Writer};
 use deckwatch_orb::transport::{StreamOptions, Transport};
 use deckwatch_orb::{
-    Completion, Counter, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
+    Completion, Counter, ObjectRef, Orb, Policy, RebindMode, Servant, SetOverrideType, SyncScope,
     SystemExceptionKind as Kind,
 };
 use support::world::World;
@@ -253,6 +253,26 @@ fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again()
     call(&reference, "ping").unwrap();
     assert_eq!(count(&client, Counter::ConnectionsMade), 2);
     assert_eq!(count(&server, Counter::Requests), 3);
+    world.end();
+}
+
+#[test]
+fn calls_that_last_longer_than_a_connection_may_idle_go_over_one_connection() {
+    let limit = Duration::from_secs(60);
+    let latency = limit.as_nanos() as u64;
+    let world = World::new(1, (latency, latency));
+    let server = world.orb_with("server", |builder| builder.idle_timeout(limit * 10));
+    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
+    let text = serve(&server).1.to_string();
+    let reference = client.string_to_object(&text).unwrap().unwrap();
+    let own = [Policy::Rebind(RebindMode::NoReconnect)];
+    let fixed = reference.set_policy_overrides(&own, SetOverrideType::AddOverride);
+    let fixed = fixed.unwrap();
+    for _ in 0..4 {
+        assert_eq!(call(&fixed, "ping"), Ok(()));
+    }
+    assert_eq!(count(&server, Counter::ConnectionsAccepted), 1);
+    assert_eq!(count(&client, Counter::ClientConnectionsIdle), 0);
     world.end();
 }
 

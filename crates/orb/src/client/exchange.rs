@@ -242,7 +242,7 @@ impl Client {
         self.counters.count(Counter::RequestsSent);
         match self.ask(&mut connection, target, call, deadlines) {
             Ok((reply, true)) => {
-                connection.is_under_way = false;
+                connection.note_use(&*self.transport);
                 drop(connection);
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }
@@ -347,9 +347,9 @@ impl Client {
         match asked {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    connection.is_under_way = false;
+                    connection.note_use(&*self.transport);
                     let _enough_idle = target.binding.idle.put(connection);
-                }
+                    }
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }
             Err(failure) => {

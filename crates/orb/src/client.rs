@@ -308,7 +308,6 @@ impl Client {
                 let now = self.transport.now_coarse();
                 if !connection.is_under_way && self.is_fresh(&connection, now) {
                     connection.is_under_way = true;
-                    self.close_idle_at(now);
                     return Some(connection);
                 }
                 std::hint::cold_path();
@@ -432,9 +431,10 @@ impl ClientConnection {
 
     /// A call is done with it, and the next one may have it: it is idle from now on.
     #[inline]
-    fn note_use(&mut self, transport: &dyn Transport) {
+    fn note_use(&mut self, transport: &dyn Transport) -> Instant64 {
         self.last_used = transport.now_coarse();
         self.is_under_way = false;
+        self.last_used
     }
 
     fn next_request_id(&mut self) -> u32 {

@@ -277,6 +277,32 @@ fn calls_that_last_longer_than_a_connection_may_idle_go_over_one_connection() {
 }
 
 #[test]
+fn idle_connections_are_looked_for_behind_a_reply_and_not_before_a_request() {
+    let limit = Duration::from_secs(60);
+    let world = World::new(1, (LATENCY_NS, LATENCY_NS));
+    let servers = ["one", "other"].map(|host| world.orb(host));
+    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
+    let [one, other] = servers.each_ref().map(|server| {
+        let text = serve(server).1.to_string();
+        client.string_to_object(&text).unwrap().unwrap()
+    });
+    call(&one, "ping").unwrap();
+    for _ in 0..2 {
+        call(&other, "ping").unwrap();
+    }
+    world.pass(limit / 2);
+    call(&other, "ping").unwrap();
+    world.pass(limit / 2);
+    call(&other, "ping").unwrap();
+    assert_eq!(count(&client, Counter::ClientConnectionsIdle), 1);
+    // What went before the request would have arrived with it.
+    assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 0);
+    world.settle();
+    assert_eq!(count(&servers[0], Counter::ConnectionsClosed), 1);
+    world.end();
+}
+
+#[test]
 fn a_connection_that_was_set_aside_for_a_late_reply_is_not_kept_for_ever() {
     let limit = Duration::from_secs(60);
     let world = World::new(1, (LATENCY_NS, LATENCY_NS));

@@ -242,8 +242,9 @@ impl Client {
         self.counters.count(Counter::RequestsSent);
         match self.ask(&mut connection, target, call, deadlines) {
             Ok((reply, true)) => {
-                connection.note_use(&*self.transport);
+                let now = connection.note_use(&*self.transport);
                 drop(connection);
+                self.close_idle_at(now);
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }
             asked => {
@@ -347,9 +348,10 @@ impl Client {
         match asked {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    connection.note_use(&*self.transport);
+                    let now = connection.note_use(&*self.transport);
                     let _enough_idle = target.binding.idle.put(connection);
-                    }
+                    self.close_idle_at(now);
+                }
                 self.interpret(reply, call.flow).map_err(Failure::last)
             }
             Err(failure) => {

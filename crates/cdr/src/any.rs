@@ -92,7 +92,8 @@ impl Any {
     /// a value of a value type, which each of them then has.
     ///
     /// # Errors
-    /// What is wrong with their octets; of those that share a value as [`crate::value::read_value`].
+    /// What is wrong with their octets; of those that share a value as [`crate::value::read_value`]; [`DecodeFact::TypeMismatch`] where what each
+    /// then has cannot be kept.
     pub fn read_all<'t>(
         type_codes: impl Iterator<Item = &'t TypeCode> + Clone,
         r: &mut Reader<'_>,
@@ -108,9 +109,16 @@ impl Any {
         }
         r.go_to(start);
         let type_codes: Vec<_> = type_codes.collect();
-        let values = read_values(&type_codes, r)?.into_iter().zip(type_codes);
-        let any = |(value, code): (Value, &TypeCode)| Self::from_dynamic(code, &value);
-        let values = values.map(any).collect::<Result<_, _>>();
+        let (values, met) = read_values(&type_codes, r)?;
+        let any = |(value, code): (Value, &TypeCode)| {
+            let any = Self::from_dynamic(code, &value)?;
+            Ok(Self {
+                is_truncated: met.cut && code.may_hold_values(),
+                ..any
+            })
+        };
+        let values = values.into_iter().zip(type_codes).map(any);
+        let values = values.collect::<Result<_, EncodeError>>();
         values.map_err(|_| r.error(DecodeFact::TypeMismatch))
     }
 
@@ -234,7 +242,8 @@ impl Any {
         self.octets.len().saturating_add(self.type_code.held())
     }
 
-    /// Whether it came with a value of a derived type that its TypeCode does not describe, which was cut down to its base.
+    /// Whether it came with a value of a derived type that its TypeCode does not describe, which was cut down to its base. Of several that share
+    /// values ([`Any::read_all`]) all that may have such a value are said to, where one has.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.is_truncated

@@ -188,3 +188,26 @@ fn what_is_shared_as_another_type_of_its_id_is_read_but_a_few_times() {
     let fact = any.to_dynamic().map(drop).map_err(|error| error.fact);
     assert_eq!(fact, Err(DecodeFact::ValueTooLarge));
 }
+
+#[test]
+fn a_value_that_arguments_share_is_known_to_have_been_cut() {
+    let base = code("IDL:B:1.0", None, &[&TypeCode::long()]);
+    let mut sent = Vec::new();
+    let mut w = Writer::new(&mut sent);
+    // In chunks, of a type that is not known or else of its base.
+    w.write_u32(0x7fff_ff0e).expect("room");
+    w.write_u32(2).expect("room");
+    "IDL:D:1.0".write(&mut w).expect("room");
+    "IDL:B:1.0".write(&mut w).expect("room");
+    for number in [4, 7, u32::MAX] {
+        w.write_u32(number).expect("room");
+    }
+    back_to(0, &mut w);
+    w.write_u32(9).expect("room");
+    let types = [&base, &base, &TypeCode::long()];
+    let mut r = Reader::new(&sent, ByteOrder::NATIVE);
+    let all = Any::read_all(types.into_iter(), &mut r).expect("values");
+    assert!(r.finish().is_ok() && all[0] == all[1]);
+    let truncated: Vec<_> = all.iter().map(Any::is_truncated).collect();
+    assert_eq!(truncated, [true, true, false]);
+}

@@ -178,6 +178,14 @@ impl TypeCode {
         self.arena.held
     }
 
+    /// Whether values of it may hold values of value types, be it in an `any`.
+    pub(crate) fn may_hold_values(&self) -> bool {
+        match self.node() {
+            node @ Node::Simple(_) => node.is_any(),
+            _ => self.arena.may_hold_values(),
+        }
+    }
+
     pub(crate) fn node(&self) -> &Node {
         self.arena.node(self.root)
     }

@@ -6,7 +6,7 @@ use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Member, Node};
 use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, id_text, kept_opaque};
-use crate::walk::{check_bound, keep_value, read_selector, select, survey_value};
+use crate::walk::{Met, check_bound, keep_value, read_selector, select, survey_value};
 use crate::{
     Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,
     TypeCode, WString, Writer,
@@ -33,6 +33,15 @@ pub fn read_value_into(
     value: &mut Value,
     r: &mut Reader<'_>,
 ) -> Result<(), DecodeError> {
+    read_met(type_code, value, r).map(|_| ())
+}
+
+/// As [`read_value_into`], and tells what it met, within an `any` only where values of value types may stand beside it.
+fn read_met(
+    type_code: &TypeCode,
+    value: &mut Value,
+    r: &mut Reader<'_>,
+) -> Result<Met, DecodeError> {
     if type_code.arena().holds_values() {
         // What is wrong with the octets is found here.
         let met = survey_value(type_code, &mut r.clone())?;
@@ -46,31 +55,31 @@ pub fn read_value_into(
         let mut w = Writer::new(&mut octets).with_order(order).with_codec(codec);
         keep_value(type_code, r, &mut w).map_err(|_| r.error(DecodeFact::ValueTooLarge))?;
         let mut kept = Reader::new(&octets, order).with_codec(codec);
-        return Reading::of(type_code).read(type_code.root(), value, &mut kept);
+        Reading::of(type_code).read(type_code.root(), value, &mut kept)?;
+        return Ok(met);
     }
-    Reading::of(type_code).read(type_code.root(), value, r)
+    Reading::of(type_code).read(type_code.root(), value, r)?;
+    Ok(Met::default())
 }
 
 /// Reads values of these types, one behind the other, as the arguments of a request or the results of a reply stand: several of them may share a
-/// value of a value type, which then stands in each.
+/// value of a value type, which then stands in each. Tells what was met in any of them.
 ///
 /// # Errors
 /// As [`read_value`].
 pub(crate) fn read_values(
     type_codes: &[&TypeCode],
     r: &mut Reader<'_>,
-) -> Result<Vec<Value>, DecodeError> {
-    let of_values = type_codes.iter().filter(|code| code.arena().holds_values());
-    if of_values.count() < 2 {
-        return type_codes.iter().map(|code| read_value(code, r)).collect();
-    }
+) -> Result<(Vec<Value>, Met), DecodeError> {
     let members = type_codes.iter().map(|type_code| Member {
         name: "",
         type_code,
     });
     let all = TypeCode::structure(ALL_ID, "", &members.collect::<Vec<_>>());
-    match read_value(&all, r)? {
-        Value::Struct(values) => Ok(values),
+    let mut value = Value::Nothing;
+    let met = read_met(&all, &mut value, r)?;
+    match value {
+        Value::Struct(values) => Ok((values, met)),
         _ => unreachable!("the type is that of a struct"),
     }
 }

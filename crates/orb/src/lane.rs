@@ -163,8 +163,10 @@ struct ServerConnection {
     writing: Claim<()>,
     /// What could not be written at once.
     outbound: PiMutex<Outbound>,
-    /// Its requests are not read because something is owed.
+    /// Its requests are not read because something is owed, or its line is full.
     held_up: AtomicBool,
+    /// A thread has been told of what has been read of it and not looked at, and none has come to read it since.
+    handed_over: AtomicBool,
     /// Since when the peer has taken none of what waits for it; 0: nothing waits.
     owed_since: AtomicU64,
     /// Two-way requests that are being served.

@@ -106,6 +106,7 @@ impl Lane {
             chars: AtomicU8::new(0),
             writing: Claim::new(()),
             held_up: AtomicBool::new(false),
+            handed_over: AtomicBool::new(false),
             outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
             owed_since: AtomicU64::new(0),
             serving: AtomicUsize::new(0),

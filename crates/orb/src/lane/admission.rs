@@ -11,7 +11,6 @@ use super::{Lane, ServerConnection, key_of};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::rt::Priority;
-use crate::transport::Interest;
 use crate::wire;
 use crate::{Completion, raise, raise::own};
 
@@ -30,9 +29,7 @@ impl Lane {
             reading.excuse();
         }
         if is_hopeless && !is_parked {
-            let token = connection.token.load(Ordering::Relaxed);
-            self.poller
-                .rewatch(connection.stream.source(), token, Interest::Handover);
+            self.tell_of_rest(connection);
         }
         is_parked || is_hopeless
     }

@@ -64,6 +64,12 @@ impl Lane {
         };
         let has_begun = reading.is_within_message() || reading.begun().is_some();
         if has_begun || !connection.looks_quiet() || connection.stream.is_readable() {
+            drop(reading);
+            // SYNC: as in `serve`: who found us with the right to read has left the signal, and we see it.
+            fence(Ordering::SeqCst);
+            if connection.signalled.load(Ordering::SeqCst) {
+                self.tell_of_rest(connection);
+            }
             return false;
         }
         connection.parted.store(true, Ordering::Relaxed);

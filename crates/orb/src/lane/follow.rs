@@ -99,10 +99,9 @@ impl Lane {
         if connection.read_out.load(Ordering::Relaxed) {
             return;
         }
-        self.poller
-            .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
-        // Who has ended what held it up may have told so before we watched for less.
-        if left == Left::Held && !connection.is_held() {
+        self.watch_again(connection);
+        // SYNC: as in `serve`: who found us reading has left the signal, and we see it.
+        if connection.signalled.load(Ordering::SeqCst) {
             self.tell_of_rest(connection);
         }
     }
@@ -111,6 +110,10 @@ impl Lane {
         let Some(mut reading) = connection.inbound.try_claim() else {
             return Left::ToAnother;
         };
+        if connection.handed_over.load(Ordering::SeqCst) {
+            // We have watched for less than who told of what is to be looked at.
+            return Left::ToAnother;
+        }
         // Once it has been needed it is not spared again: to change the wait is a system call.
         let mut is_spared = true;
         while self.may_stay_away() && connection.adopted.load(Ordering::Acquire) {
@@ -188,8 +191,7 @@ impl Lane {
                 && connection.adopted.swap(false, Ordering::AcqRel)
             {
                 self.counters.count(Counter::AdoptionsRevoked);
-                self.poller
-                    .rewatch(connection.stream.source(), token, Interest::Arrival);
+                self.watch_again(&connection);
             }
         }
     }

@@ -151,9 +151,10 @@ impl Lane {
         connection.inbound.try_claim().ok_or(Left::ToAnother)
     }
 
-    /// Somebody waits for a reply over a connection: it is read on.
+    /// A connection is read on where nothing keeps it from that any more: its line has room, or somebody waits for a reply over it.
     pub(super) fn let_read(&self, connection: &ServerConnection) {
         if connection.held_up.load(Ordering::SeqCst)
+            && !connection.is_held()
             && connection.held_up.swap(false, Ordering::SeqCst)
         {
             self.tell_of_rest(connection);
@@ -163,9 +164,22 @@ impl Lane {
     /// Tells a thread of what has been read of a connection and not been looked at, and of what has come.
     pub(super) fn tell_of_rest(&self, connection: &ServerConnection) {
         let token = connection.token.load(Ordering::Relaxed);
+        connection.handed_over.store(true, Ordering::SeqCst);
         connection.adopted.store(false, Ordering::Release);
         self.poller
             .rewatch(connection.stream.source(), token, Interest::Handover);
+    }
+
+    /// Watches a connection that nobody has adopted any more. What another has told of meanwhile stays told.
+    pub(super) fn watch_again(&self, connection: &ServerConnection) {
+        let token = connection.token.load(Ordering::Relaxed);
+        let source = connection.stream.source();
+        self.poller.rewatch(source, token, Interest::Arrival);
+        // SYNC: pairs with the store in `tell_of_rest`: it watches after us, or we see that we have watched for less than it.
+        fence(Ordering::SeqCst);
+        if connection.handed_over.load(Ordering::SeqCst) {
+            self.poller.rewatch(source, token, Interest::Handover);
+        }
     }
 
     /// Serves a request over a connection of both sides, or lets it wait behind others. `arrived` gives the message a buffer of its own:
@@ -204,7 +218,7 @@ impl Lane {
             self.admit_request(room, connection, first);
             return Ok(reading);
         }
-        self.leave_reading(key, connection, reading, unread);
+        self.leave_reading(connection, reading, unread);
         let busy = self.note_busy();
         let served = self.serve_line(connection, first);
         drop(busy);

@@ -249,10 +249,9 @@ impl Lane {
         }
         self.counters.count(Counter::RepliesQueued);
         self.unfinished.store(true, Ordering::SeqCst);
-        let token = connection.token.load(Ordering::Relaxed);
         // Who has adopted it would wait for requests that are not read now.
         if connection.adopted.swap(false, Ordering::AcqRel) {
-            self.watch_again(connection, token);
+            self.watch_again(connection);
         }
         self.tell_of_room(connection, queue);
     }
@@ -363,15 +362,6 @@ impl Lane {
         }
         drop(right);
         written.is_ok()
-    }
-
-    /// Watches a connection that nobody has adopted any more.
-    pub(super) fn watch_again(&self, connection: &ServerConnection, token: u64) {
-        self.poller.rewatch(
-            connection.stream.source(),
-            token,
-            crate::transport::Interest::Arrival,
-        );
     }
 
     pub(super) fn write_with(

@@ -8,12 +8,12 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{ProtocolError, Version};
 use deckwatch_sync::{Claimed, SlotKey};
 
-use super::{Lane, ServerConnection, token_of};
+use super::{Lane, ServerConnection};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
 use crate::trace::{CallNumber, Direction};
-use crate::transport::{Instant64, Interest};
+use crate::transport::Instant64;
 use crate::wire::{self, Kind};
 
 /// How a connection is left.
@@ -74,6 +74,9 @@ impl Lane {
                 return;
             };
             connection.signalled.store(false, Ordering::SeqCst);
+            if connection.handed_over.load(Ordering::SeqCst) {
+                connection.handed_over.store(false, Ordering::SeqCst);
+            }
             match self.read_and_serve(key, &connection, reading) {
                 Left::Open => is_held = false,
                 Left::Held => is_held = true,
@@ -127,8 +130,7 @@ impl Lane {
             }
         }
         // Others wait too: be told again of what is left.
-        self.poller
-            .rewatch(connection.stream.source(), token_of(key), Interest::Arrival);
+        self.watch_again(connection);
         Left::Open
     }
 
@@ -318,7 +320,7 @@ impl Lane {
     ) -> Result<Reading<'c>, Left> {
         // Counted before others may read: who finds nothing to be served may say farewell.
         connection.serving.fetch_add(1, Ordering::SeqCst);
-        self.leave_reading(key, connection, reading, unread);
+        self.leave_reading(connection, reading, unread);
         if let Some(room) = self.room_kept_here() {
             self.admit_two_way(room, key, connection, arrived);
             let again = connection.inbound.try_claim();
@@ -348,7 +350,6 @@ impl Lane {
     #[inline]
     pub(super) fn leave_reading(
         &self,
-        key: SlotKey,
         connection: &ServerConnection,
         reading: Reading<'_>,
         unread: bool,
@@ -357,16 +358,13 @@ impl Lane {
         // Nobody leaves word with a reader, but the signal.
         let _never_told = reading.let_go();
         // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
-        if has_more || unread || connection.signalled.load(Ordering::SeqCst) {
+        if has_more {
+            std::hint::cold_path();
+            self.tell_of_rest(connection);
+        } else if unread || connection.signalled.load(Ordering::SeqCst) {
             std::hint::cold_path();
             connection.adopted.store(false, Ordering::Release);
-            let interest = if has_more {
-                Interest::Handover
-            } else {
-                Interest::Arrival
-            };
-            self.poller
-                .rewatch(connection.stream.source(), token_of(key), interest);
+            self.watch_again(connection);
         }
     }
 

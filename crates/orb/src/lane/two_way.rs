@@ -39,8 +39,7 @@ impl Lane {
         // The thread that has adopted it may be the one that asks: somebody else must see the reply.
         let is_served_here = self.is_served_here();
         if is_served_here && connection.adopted.swap(false, Ordering::AcqRel) {
-            let token = connection.token.load(Ordering::Relaxed);
-            self.watch_again(&connection, token);
+            self.watch_again(&connection);
         }
         true
     }

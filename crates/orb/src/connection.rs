@@ -129,13 +129,11 @@ impl Budget {
         }
     }
 
+    /// False: so much does not fit; who asks in vain keeps nobody from what fits meanwhile.
     pub(crate) fn take(&self, octets: usize) -> bool {
-        let held = self.held.fetch_add(octets, Ordering::Relaxed);
-        let fits = held.saturating_add(octets) <= self.max;
-        if !fits {
-            self.give(octets);
-        }
-        fits
+        let more = |held: usize| held.checked_add(octets).filter(|held| *held <= self.max);
+        let order = Ordering::Relaxed;
+        self.held.fetch_update(order, order, more).is_ok()
     }
 
     pub(crate) fn give(&self, octets: usize) {
@@ -477,6 +475,8 @@ impl Drop for Inbound {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     const SIZE_MAX: usize = 1 << 20;
@@ -515,6 +515,32 @@ mod tests {
             assert_eq!(lens, [15, 12, 40_012]);
             assert!(!inbound.is_within_message());
         }
+    }
+
+    #[test]
+    fn who_asks_a_budget_for_too_much_keeps_nobody_from_what_fits() {
+        let budget = Budget::new(100);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(!budget.take(101));
+                }
+            });
+            let fits = || {
+                budget.take(100) && {
+                    budget.give(100);
+                    true
+                }
+            };
+            let always = (0..100_000).all(|_| fits());
+            is_over.store(true, Ordering::Relaxed);
+            assert!(always, "it fits");
+        });
+        assert!(budget.take(60) && budget.take(40) && !budget.take(1));
+        assert!(!budget.take(usize::MAX));
+        budget.give(60);
+        assert!(!budget.take(61) && budget.take(60));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::cos_event_channel_admin::{
     ProxyPullSupplierRef, ProxyPushConsumer, ProxyPushConsumerConnectPushSupplierError,
     ProxyPushConsumerRef, ProxyPushConsumerSkeleton, ProxyPushSupplier,
     ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef, ProxyPushSupplierSkeleton,
-    SupplierAdmin, SupplierAdminRef,
+    SupplierAdmin, SupplierAdminRef, TypeError,
 };
 use crate::cos_event_comm::{
     Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
@@ -176,6 +176,8 @@ impl ProxyPushSupplier for SupplierProxy {
         let consumer = push_consumer.ok_or_else(|| raise(Kind::BadParam))?;
         let mut state = self.state.lock("event.proxy");
         match *state {
+            // A push of the channel to itself would go round for ever (Event Service 1.2, clause 2.5.7).
+            State::Waiting if self.shared.is_own(consumer.object()) => Err(TypeError {}.into()),
             State::Waiting => {
                 *state = State::Connected(self.shared.connect_consumer(self.number, consumer)?);
                 Ok(())

@@ -286,6 +286,15 @@ impl Shared {
         self.retire(proxy);
     }
 
+    /// Whether this is an object of the channel itself.
+    pub(crate) fn is_own(&self, reference: &ObjectRef) -> bool {
+        let Ok(id) = self.poa.reference_to_id(reference) else {
+            return false;
+        };
+        let proxies = self.proxies.lock("event.proxies");
+        proxies.active.values().any(|own| *own == id)
+    }
+
     /// Gives a consumer its queue and its thread.
     pub(crate) fn connect_consumer(
         &self,

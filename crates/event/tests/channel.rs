@@ -442,6 +442,32 @@ fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
 }
 
 #[test]
+fn a_channel_is_no_consumer_of_itself() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let supplier = supplier_of(&channel);
+    let admin = channel.for_consumers().unwrap().expect("an administration");
+    let proxy = admin.obtain_push_supplier().unwrap().expect("a proxy");
+    let itself = PushConsumerRef::unchecked_narrow(supplier.object().clone());
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&itself)),
+        Err(ProxyPushSupplierConnectPushConsumerError::TypeError(_))
+    ));
+    let (taker, events) = activate(&user, None);
+    let other = PushConsumerRef::unchecked_narrow(taker);
+    proxy.connect_push_consumer(Some(&other)).unwrap();
+    supplier.push(&number(1)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+    assert_eq!(
+        (served.counts().received, events.try_iter().count()),
+        (1, 0)
+    );
+}
+
+#[test]
 fn what_is_disconnected_is_no_object_any_more() {
     let (server, user) = (serving_orb(), serving_orb());
     let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();

@@ -63,12 +63,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .serve(&orb, channel.reference().object(), || channel.has_ended())?;
     let counts = channel.counts();
     anstream::eprintln!(
-        "events received {}, delivered {}, displaced {}; failed pushes {}, consumers lost {}",
+        "events received {}, delivered {}, displaced {}; failed pushes {}, consumers lost {}, suppliers lost {}",
         counts.received,
         counts.delivered,
         counts.displaced,
         counts.failed,
-        counts.consumers_lost
+        counts.consumers_lost,
+        counts.suppliers_lost
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -21,6 +21,7 @@ use crate::cos_event_comm::{
     Disconnected, PushConsumer, PushConsumerPushError, PushConsumerRef, PushSupplier,
     PushSupplierRef,
 };
+use crate::suppliers::Activity;
 
 /// Numbers of proxies and administrations, unique in the process.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -114,13 +115,14 @@ enum State<C> {
 struct ConsumerProxy {
     shared: Arc<Shared>,
     number: u64,
-    state: PiMutex<State<()>>,
+    state: PiMutex<State<Activity>>,
 }
 
 impl PushConsumer for ConsumerProxy {
     fn push<'a>(&'a self, data: &'a Any) -> Result<(), PushConsumerPushError> {
-        if !matches!(*self.state.lock("event.proxy"), State::Connected(())) {
-            return Err(Disconnected {}.into());
+        match &*self.state.lock("event.proxy") {
+            State::Connected(has_pushed) => has_pushed.store(true, Ordering::Relaxed),
+            State::Waiting | State::Disconnected => return Err(Disconnected {}.into()),
         }
         Ok(self.shared.push(data)?)
     }
@@ -137,14 +139,15 @@ impl ProxyPushConsumer for ConsumerProxy {
         &'a self,
         push_supplier: Option<&'a PushSupplierRef>,
     ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
+        self.shared.make_room_for_supplier();
         let mut state = self.state.lock("event.proxy");
         match *state {
             State::Waiting => {
-                self.shared.connect_supplier(self.number, push_supplier)?;
-                *state = State::Connected(());
+                let connected = self.shared.connect_supplier(self.number, push_supplier)?;
+                *state = State::Connected(connected);
                 Ok(())
             }
-            State::Connected(()) => Err(AlreadyConnected {}.into()),
+            State::Connected(_) => Err(AlreadyConnected {}.into()),
             State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
         }
     }

@@ -22,6 +22,7 @@ use crate::cos_event_comm::{PushConsumerRef, PushSupplierRef};
 use crate::counters::{ChannelCounts, Counters};
 use crate::limits;
 use crate::outlet::{Ended, Outlet};
+use crate::suppliers::{Activity, SupplierList};
 
 /// What may be chosen about a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl EventChannel {
             prepare: Arc::new(prepare),
             outlets: SlotTable::new(),
             proxies: PiMutex::default(),
-            suppliers: PiMutex::new(Vec::new()),
+            suppliers: SupplierList::default(),
             consumers: PiMutex::new(0),
             counters: Arc::default(),
             destroyed: AtomicBool::new(false),
@@ -130,8 +131,7 @@ pub(crate) struct Shared {
     outlets: SlotTable<Arc<Outlet>>,
     /// What is active. Like the next two not on the road of an event.
     proxies: PiMutex<Proxies>,
-    /// Who is connected, by the number of the proxy, and told at the end where it gave a reference.
-    suppliers: PiMutex<Vec<(u64, Option<PushSupplierRef>)>>,
+    suppliers: SupplierList,
     /// Threads of consumers; also held while one is connected or the channel ends.
     consumers: PiMutex<usize>,
     pub(crate) counters: Arc<Counters>,
@@ -268,22 +268,24 @@ impl Shared {
         &self,
         proxy: u64,
         reference: Option<&PushSupplierRef>,
-    ) -> Result<(), SystemException> {
-        let mut suppliers = self.suppliers.lock("event.suppliers");
-        self.check_alive()?;
-        if suppliers.len() >= limits::SUPPLIERS_MAX {
-            return Err(raise(Kind::NoResources));
-        }
-        self.settle(proxy)?;
-        suppliers.push((proxy, reference.cloned()));
-        Ok(())
+    ) -> Result<Activity, SystemException> {
+        self.suppliers.connect(proxy, reference, || {
+            self.check_alive()?;
+            self.settle(proxy)
+        })
     }
 
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
-        self.suppliers
-            .lock("event.suppliers")
-            .retain(|(connected, _)| *connected != proxy);
+        self.suppliers.disconnect(proxy);
         self.retire(proxy);
+    }
+
+    /// Lets go of a supplier that is gone, where there is room for no other. May ask some, and waits for their answers.
+    pub(crate) fn make_room_for_supplier(&self) {
+        if let Some(gone) = self.suppliers.one_to_let_go() {
+            self.counters.suppliers_lost.fetch_add(1, Relaxed);
+            self.disconnect_supplier(gone);
+        }
     }
 
     /// Whether this is an object of the channel itself.
@@ -358,7 +360,7 @@ impl Shared {
             let _nobody_connects = self.consumers.lock("event.consumers");
             self.outlets.for_each(|_, outlet| outlet.close());
         }
-        let suppliers = std::mem::take(&mut *self.suppliers.lock("event.suppliers"));
+        let suppliers = self.suppliers.take();
         let active: Vec<u64> = {
             let mut proxies = self.proxies.lock("event.proxies");
             proxies.waiting.clear();
@@ -369,7 +371,7 @@ impl Shared {
         }
         let shared = self.own();
         let farewell = move || {
-            for reference in suppliers.iter().filter_map(|(_, told)| told.as_ref()) {
+            for reference in suppliers {
                 let hurried = reference
                     .object()
                     .with_round_trip_timeout(Some(limits::FAREWELL_TIMEOUT));

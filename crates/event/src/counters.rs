@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     pub(crate) displaced: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) consumers_lost: AtomicU64,
+    pub(crate) suppliers_lost: AtomicU64,
 }
 
 /// The counts at one moment.
@@ -26,6 +27,8 @@ pub struct ChannelCounts {
     pub failed: u64,
     /// Consumers that were let go because they were gone or failed too often.
     pub consumers_lost: u64,
+    /// Suppliers that were let go for others: they were gone, or had given no reference and pushed nothing for long.
+    pub suppliers_lost: u64,
 }
 
 impl Counters {
@@ -36,6 +39,7 @@ impl Counters {
             displaced: self.displaced.load(Relaxed),
             failed: self.failed.load(Relaxed),
             consumers_lost: self.consumers_lost.load(Relaxed),
+            suppliers_lost: self.suppliers_lost.load(Relaxed),
         }
     }
 }

@@ -9,6 +9,7 @@ mod channel;
 mod counters;
 pub mod limits;
 mod outlet;
+mod suppliers;
 
 pub use channel::{ChannelOptions, EventChannel};
 pub use counters::ChannelCounts;

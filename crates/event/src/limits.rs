@@ -5,8 +5,15 @@ use std::time::Duration;
 /// Consumers of one channel; each has a thread and a queue.
 pub const CONSUMERS_MAX: usize = 512;
 
-/// Suppliers of one channel; each is an active object of some hundred octets.
+/// Suppliers of one channel; each is an active object of some hundred octets. Where there is room for no other, one that is gone gives way.
 pub const SUPPLIERS_MAX: usize = 4_096;
+
+/// Suppliers that are asked whether they are there before another one is refused. Each that does not answer takes [`SUPPLIER_ASK_TIMEOUT`]
+/// of a thread that serves: a second in all.
+pub const SUPPLIERS_ASKED_MAX: usize = 4;
+
+/// How long a supplier may take to answer that it is there.
+pub const SUPPLIER_ASK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Proxies of one channel that were obtained and have nobody connected; beyond it the oldest gives way, so that a client
 /// that obtains and forgets them fills nothing. More clients than this do not connect at the same moment.
@@ -26,7 +33,7 @@ pub const QUEUE_LEN_DEFAULT: usize = 256;
 /// The longest queue that may be asked for.
 pub const QUEUE_LEN_MAX: usize = 65_536;
 
-/// Events in a row that a consumer may fail to take before it is let go.
+/// Events in a row that a consumer may fail to take before it is let go, and questions that a supplier may leave unanswered where others want its place.
 /// Three outlive one lost connection and the refusal that follows it, and end a dead consumer within a few periods.
 pub const FAILURES_MAX: u32 = 3;
 

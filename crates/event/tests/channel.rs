@@ -13,7 +13,8 @@ use deckwatch_event::cos_event_channel_admin::{
     ProxyPushSupplierConnectPushConsumerError, ProxyPushSupplierRef,
 };
 use deckwatch_event::cos_event_comm::{
-    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplierRef,
+    PushConsumer, PushConsumerPushError, PushConsumerRef, PushConsumerSkeleton, PushSupplier,
+    PushSupplierRef, PushSupplierSkeleton,
 };
 use deckwatch_event::{ChannelOptions, EventChannel, limits};
 use deckwatch_giop::Ior;
@@ -437,6 +438,90 @@ fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
     kept.push(&number(1)).unwrap();
     assert_eq!(served.counts().received, 1, "who is connected stays");
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+}
+
+/// A supplier that is there.
+struct Present;
+
+impl PushSupplier for Present {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+fn connect_supplier(
+    channel: &EventChannelRef,
+    reference: Option<&ObjectRef>,
+) -> Result<ProxyPushConsumerRef, ProxyPushConsumerConnectPushSupplierError> {
+    let admin = channel.for_suppliers().unwrap().expect("an administration");
+    let proxy = admin.obtain_push_consumer().unwrap().expect("a proxy");
+    let supplier = reference.map(|object| PushSupplierRef::unchecked_narrow(object.clone()));
+    proxy.connect_push_supplier(supplier.as_ref())?;
+    Ok(proxy)
+}
+
+#[test]
+fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let poa = user.root_poa().unwrap();
+    let servant = PushSupplierSkeleton::new(Present);
+    let id = poa.activate_object(Arc::new(servant)).unwrap();
+    let present = poa.id_to_reference(&id).unwrap();
+    let quiet = connect_supplier(&channel, Some(&present)).unwrap();
+    let pushing = connect_supplier(&channel, None).unwrap();
+    pushing.push(&number(1)).unwrap();
+    let dead = user
+        .string_to_object("corbaloc::127.0.0.1:9/nobody")
+        .unwrap()
+        .expect("not nil");
+    let dead: Vec<_> = (2..limits::SUPPLIERS_MAX)
+        .map(|_| connect_supplier(&channel, Some(&dead)).unwrap())
+        .collect();
+    assert_eq!(served.counts().suppliers_lost, 0);
+    for _ in 0..limits::SUPPLIERS_ASKED_MAX {
+        let newcomer = connect_supplier(&channel, None).unwrap();
+        newcomer.push(&number(2)).unwrap();
+    }
+    let Err(PushConsumerPushError::System(gone)) = dead[0].push(&number(3)) else {
+        panic!("a dead supplier has kept its place");
+    };
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
+    quiet.push(&number(4)).unwrap();
+    pushing.push(&number(5)).unwrap();
+    let lost = limits::SUPPLIERS_ASKED_MAX as u64;
+    assert_eq!(served.counts().suppliers_lost, lost);
+    server.shutdown(true).expect("it ends");
+    user.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
+    let (server, user) = (serving_orb(), serving_orb());
+    let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
+    let channel = remote(&served, &server, &user);
+    let all: Vec<_> = (0..limits::SUPPLIERS_MAX)
+        .map(|_| connect_supplier(&channel, None).unwrap())
+        .collect();
+    for supplier in &all {
+        supplier.push(&number(1)).unwrap();
+    }
+    let Err(ProxyPushConsumerConnectPushSupplierError::System(full)) =
+        connect_supplier(&channel, None)
+    else {
+        panic!("connected in the place of one that pushes");
+    };
+    assert_eq!(full.kind, SystemExceptionKind::NoResources);
+    all[0].push(&number(2)).unwrap();
+    connect_supplier(&channel, None).unwrap();
+    all[0].push(&number(3)).unwrap();
+    let Err(PushConsumerPushError::System(gone)) = all[1].push(&number(3)) else {
+        panic!("the one that has been quiet for the longest has kept its place");
+    };
+    assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
     server.shutdown(true).expect("it ends");
     user.shutdown(true).expect("it ends");
 }

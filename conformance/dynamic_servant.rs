@@ -165,6 +165,16 @@ impl DynamicServant for Anything {
                 self.out_of_order(request);
                 Ok(())
             }
+            "arguments_amiss" => {
+                let parameter = || vec![NamedValue::parameter("x", TypeCode::long(), ArgMode::In)];
+                let parameters = [parameter(), Vec::new(), parameter()];
+                let met = parameters.map(|list| request.arguments(list).map(drop));
+                let met = met.map(|outcome| outcome.expect_err("there is no argument"));
+                let met = met.into_iter().chain(request.set_result(any(&1_u8)).err());
+                let mut all = self.met.lock().unwrap();
+                all.extend(met.map(|met| (met.kind, met.minor)));
+                Ok(())
+            }
             _ => Err(request.unknown_operation()),
         }
     }
@@ -309,6 +319,17 @@ over_each! {
         let order = |minor| (Kind::BadInvOrder, OMG | minor);
         let not_one = (Kind::BadParam, OMG | 21);
         assert_eq!(met, [order(9), order(7), order(9), not_one, order(9), order(7)]);
+    }
+
+    fn arguments_that_were_amiss_are_not_asked_for_again(over) {
+        let shapes = Shapes::new(over);
+        let mut wire = Wire::to(&shapes.orb);
+        let request = common::Request::new((2, Order::Big), &shapes.key("Circle"), "arguments_amiss");
+        wire.ask(&request.bare()).reply();
+        let met = shapes.servant.servant().met.lock().unwrap().clone();
+        let order = |minor| (Kind::BadInvOrder, OMG | minor);
+        assert_eq!(met[0].0, Kind::Marshal);
+        assert_eq!(met[1..], [order(7), order(7), order(9)]);
     }
 
     fn a_dynamic_servant_says_of_each_object_what_it_is(over) {

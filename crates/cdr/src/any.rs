@@ -11,10 +11,10 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order and code sets, from where its
-/// parts are aligned as they are kept, and through its TypeCode to any other. Cheap to clone.
+/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order, code sets and, where it may hold
+/// wide characters, GIOP version, from where its parts are aligned as they are kept, and through its TypeCode to any other. Cheap to clone.
 ///
-/// Values of value types are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
+/// Values of value types are not: each time they are written anew, part by part. They are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
 /// shared, or contain themselves, as they were. The state of a custom value, and of one in chunks of a type that is not known, is kept as it
 /// came ([`Opaque`](crate::value::Opaque)), and the whole `any` with it in the byte order and code sets it came in.
 #[derive(Clone)]
@@ -125,8 +125,11 @@ impl Any {
     /// Reads an exception whose repository id has been read.
     ///
     /// # Errors
-    /// What is wrong with the octets of its members.
+    /// [`DecodeFact::TypeMismatch`] where the type is no exception, be it another name of one; what is wrong with the octets of its members.
     pub fn read_members(exception: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        if exception.kind() != Kind::Except {
+            return Err(r.error(DecodeFact::TypeMismatch));
+        }
         let members =
             (0..exception.member_count()).filter_map(|index| exception.member_type(index));
         let members: Vec<_> = members.collect();

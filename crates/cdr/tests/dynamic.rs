@@ -434,3 +434,30 @@ fn what_has_no_octets_may_begin_behind_the_last_of_the_message() {
         assert_eq!((any.reader().remaining(), r.finish()), (0, Ok(())));
     }
 }
+
+#[test]
+fn members_are_read_of_exceptions_alone() {
+    let long = TypeCode::long();
+    let members = [Member {
+        name: "code",
+        type_code: &long,
+    }];
+    let raised = TypeCode::exception("IDL:X:1.0", "X", &members);
+    let read = |code: &TypeCode| {
+        let mut r = Reader::new(&[0, 0, 0, 7], ByteOrder::Big);
+        Any::read_members(code.clone(), &mut r).map_err(|error| error.fact)
+    };
+    let exception = read(&raised).unwrap();
+    assert_eq!(
+        exception.to_dynamic(),
+        Ok(Value::Struct(vec![Value::Long(7)]))
+    );
+    let others = [
+        TypeCode::alias("IDL:A:1.0", "A", &raised),
+        TypeCode::structure("IDL:S:1.0", "S", &members),
+        long.clone(),
+    ];
+    for code in others {
+        assert_eq!(read(&code), Err(DecodeFact::TypeMismatch));
+    }
+}

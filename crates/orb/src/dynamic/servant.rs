@@ -100,7 +100,7 @@ impl<S: DynamicServant> Servant for DynamicImplementation<S> {
         let mut dynamic = DynamicRequest {
             operation,
             object_id: request.object_id(),
-            unread: request.arguments(),
+            unread: Some(request.arguments()),
             list: None,
             result: None,
             exception: None,
@@ -115,8 +115,9 @@ impl<S: DynamicServant> Servant for DynamicImplementation<S> {
 pub struct DynamicRequest<'r> {
     operation: &'r str,
     object_id: &'r [u8],
-    unread: Reader<'r>,
-    /// The parameters, from when they were asked for.
+    /// Where the arguments stand, until they are asked for.
+    unread: Option<Reader<'r>>,
+    /// The parameters, from when they were read.
     list: Option<Vec<NamedValue>>,
     result: Option<Any>,
     exception: Option<Any>,
@@ -145,19 +146,21 @@ impl<'r> DynamicRequest<'r> {
     /// were. The servant writes the values of `inout` and `out` parameters here or by [`DynamicRequest::parameters`].
     ///
     /// # Errors
-    /// MARSHAL where the arguments are of other types; BAD_INV_ORDER with the standard's minor code 7 where it is called again, or after an
-    /// exception was set.
+    /// What is wrong with the arguments: mostly MARSHAL where they are of other types, IMP_LIMIT where they nest too deep or share too much, NO_IMPLEMENT
+    /// for values that contain themselves and are shared between arguments, and BAD_PARAM for such as cannot be kept apart. BAD_INV_ORDER with the
+    /// standard's minor code 7 where it is called again, be it after one that failed, or after an exception was set.
     pub fn arguments(
         &mut self,
         mut parameters: Vec<NamedValue>,
     ) -> Result<&mut [NamedValue], SystemException> {
-        if self.list.is_some() || self.exception.is_some() {
+        let unread = self.unread.take();
+        let Some(mut unread) = unread.filter(|_| self.exception.is_none()) else {
             let minor = minor::ARGUMENTS_OUT_OF_ORDER;
             return Err(raise::bad_inv_order(minor, Completion::No));
-        }
+        };
         let sent = parameters.iter().filter(|one| one.mode.is_sent());
         let types = sent.map(|one| &one.type_code);
-        let values = Any::read_all(types, &mut self.unread)?;
+        let values = Any::read_all(types, &mut unread)?;
         let sent = parameters.iter_mut().filter(|one| one.mode.is_sent());
         for (parameter, value) in sent.zip(values) {
             parameter.value = value;
@@ -173,7 +176,7 @@ impl<'r> DynamicRequest<'r> {
     /// Says what the operation returns. It is not called where that is `void`.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 9 where it is called again, before [`DynamicRequest::arguments`], or after an
+    /// BAD_INV_ORDER with the standard's minor code 9 where it is called again, before [`DynamicRequest::arguments`] has given any, or after an
     /// exception was set.
     pub fn set_result(&mut self, result: Any) -> Result<(), SystemException> {
         if self.list.is_none() || self.result.is_some() || self.exception.is_some() {

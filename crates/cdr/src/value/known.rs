@@ -1,7 +1,7 @@
 //! Value types that the program makes known: what register_value_factory is where a value is a tree (CORBA 3.3 part 1, clause 8.2.5.2).
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::TypeCode;
 use crate::limits::KNOWN_TYPES_MAX;
@@ -9,7 +9,8 @@ use crate::typecode::{Arena, Kind};
 
 /// Found without a lock, whatever thread asks: types come and never go.
 static KNOWN: [OnceLock<Box<Entry>>; 256] = [const { OnceLock::new() }; 256];
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// How many there are; held by who makes one known, so that what was counted has come.
+static COUNT: Mutex<usize> = Mutex::new(0);
 /// Octets of the longest id among them: what a peer sends that is longer is not searched for.
 static ID_SIZE_MAX: AtomicUsize = AtomicUsize::new(0);
 
@@ -36,33 +37,21 @@ pub fn make_type_known(type_code: &TypeCode) -> bool {
     if !is_value || id.is_empty() {
         return false;
     }
+    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut place = place_of(&id);
-    let mut entry = None;
-    loop {
-        if let Some(there) = place.get() {
-            if there.id() == id {
-                return there.type_code == type_code;
-            }
-            place = &there.next;
-            continue;
+    while let Some(there) = place.get() {
+        if there.id() == id {
+            return there.type_code == type_code;
         }
-        if entry.is_none() && COUNT.fetch_add(1, Ordering::Relaxed) >= KNOWN_TYPES_MAX {
-            COUNT.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
-        ID_SIZE_MAX.fetch_max(id.len(), Ordering::Relaxed);
-        let made = entry.take().unwrap_or_else(|| {
-            Box::new(Entry {
-                type_code: type_code.clone(),
-                next: OnceLock::new(),
-            })
-        });
-        match place.set(made) {
-            Ok(()) => return true,
-            // Another thread was first, with this type or another.
-            Err(made) => entry = Some(made),
-        }
+        place = &there.next;
     }
+    if *count >= KNOWN_TYPES_MAX {
+        return false;
+    }
+    *count += 1;
+    ID_SIZE_MAX.fetch_max(id.len(), Ordering::Relaxed);
+    let next = OnceLock::new();
+    place.set(Box::new(Entry { type_code, next })).is_ok()
 }
 
 /// The value type of this repository id that was made known.
@@ -159,5 +148,39 @@ impl<'t> Described<'t> {
     /// What tells it from others.
     pub(crate) fn key(self) -> (usize, u32) {
         (std::ptr::from_ref(self.arena).addr(), self.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typecode::ValueModifier;
+    use std::sync::Barrier;
+
+    #[test]
+    fn types_that_several_threads_make_known_at_once_count_once() {
+        let codes: Vec<_> = (0..2000)
+            .map(|number| {
+                let id = format!("IDL:Race/{number}:1.0");
+                TypeCode::value(&id, "V", ValueModifier::None, None, &[])
+            })
+            .collect();
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    assert!(codes.iter().all(make_type_known));
+                });
+            }
+        });
+        let count = COUNT.lock().expect("no maker panics");
+        let mut there = 0;
+        for place in &KNOWN {
+            let entries = std::iter::successors(place.get(), |entry| entry.next.get());
+            there += entries.count();
+        }
+        assert!((codes.len()..codes.len() + 10).contains(&there));
+        assert_eq!(*count, there);
     }
 }

@@ -191,7 +191,7 @@ impl Lane {
         mut reading: Reading<'c>,
         kind: Kind,
         arrived: impl FnOnce(&mut Reading<'c>, bool) -> Arrived,
-        unread: bool,
+        unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
         let key = key_of(connection.token.load(Ordering::Relaxed));
         let requests = &two_way.requests;

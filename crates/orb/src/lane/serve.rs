@@ -212,7 +212,7 @@ impl Lane {
                     true => reading.detach(place, &self.slab),
                     false => Arrived::whole(reading.message(place).to_vec()),
                 };
-                let unread = std::mem::take(&mut unread);
+                let unread = &mut unread;
                 reading =
                     self.serve_both_ways(connection, two_way, reading, kind, arrived, unread)?;
                 continue;
@@ -220,8 +220,7 @@ impl Lane {
             match kind {
                 Kind::TwoWay => {
                     let arrived = reading.detach(place, &self.slab);
-                    let unread = std::mem::take(&mut unread);
-                    reading = self.serve_two_way(key, connection, reading, arrived, unread)?;
+                    reading = self.serve_two_way(key, connection, reading, arrived, &mut unread)?;
                 }
                 Kind::Fragmented => {
                     std::hint::cold_path();
@@ -230,8 +229,7 @@ impl Lane {
                         joined.map_err(|fault| self.refuse_connection(connection, fault))?
                     {
                         connection.note_begun(&reading);
-                        let unread = std::mem::take(&mut unread);
-                        reading = self.serve_joined(key, connection, reading, whole, unread)?;
+                        reading = self.serve_joined(key, connection, reading, whole, &mut unread)?;
                     }
                 }
                 kind => self.serve_in_order(connection, &mut reading, place, kind)?,
@@ -272,7 +270,7 @@ impl Lane {
         connection: &'c ServerConnection,
         reading: Reading<'c>,
         whole: Arrived,
-        unread: bool,
+        unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
         if let Some(two_way) = connection.two_way.get()
             && wire::is_answer(&whole.message())
@@ -316,7 +314,7 @@ impl Lane {
         connection: &'c ServerConnection,
         reading: Reading<'c>,
         arrived: Arrived,
-        unread: bool,
+        unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
         // Counted before others may read: who finds nothing to be served may say farewell.
         connection.serving.fetch_add(1, Ordering::SeqCst);
@@ -352,16 +350,17 @@ impl Lane {
         &self,
         connection: &ServerConnection,
         reading: Reading<'_>,
-        unread: bool,
+        unread: &mut bool,
     ) {
         let has_more = reading.has_more();
+        let is_unread = std::mem::take(unread);
         // Nobody leaves word with a reader, but the signal.
         let _never_told = reading.let_go();
         // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
         if has_more {
             std::hint::cold_path();
             self.tell_of_rest(connection);
-        } else if unread || connection.signalled.load(Ordering::SeqCst) {
+        } else if is_unread || connection.signalled.load(Ordering::SeqCst) {
             std::hint::cold_path();
             connection.adopted.store(false, Ordering::Release);
             self.watch_again(connection);

@@ -177,6 +177,21 @@ impl Arrived {
     pub(crate) fn message(&self) -> Divided<'_> {
         Divided::new(&self.buffer[self.place.clone()], &self.ends)
     }
+
+    /// The same in a buffer that is no longer than it has to be; the other is given back.
+    pub(crate) fn into_exact(self, slab: &Slab) -> Self {
+        let exact = Self {
+            ends: self.ends,
+            ..Self::whole(self.buffer[self.place].to_vec())
+        };
+        slab.take_back(self.buffer);
+        exact
+    }
+
+    /// Octets that it holds where its buffer is exact.
+    pub(crate) fn size(&self) -> usize {
+        self.place.len() + size_of_val(&self.ends[..])
+    }
 }
 
 /// Octets between the socket and the parser.
@@ -541,6 +556,23 @@ mod tests {
         assert!(!budget.take(usize::MAX));
         budget.give(60);
         assert!(!budget.take(61) && budget.take(60));
+    }
+
+    #[test]
+    fn a_joined_message_that_waits_holds_no_more_than_it_counts() {
+        let slab = Slab::new(BUFFER_SIZE, 0);
+        let mut joined = slab.lend_empty();
+        joined.extend_from_slice(&[7; 60]);
+        let joined = Arrived {
+            ends: vec![40],
+            ..Arrived::at_start(joined, 60)
+        };
+        let waits = joined.into_exact(&slab);
+        assert_eq!(waits.message().octets(), [7; 60]);
+        assert_eq!(waits.message().ends(), [40]);
+        assert_eq!(waits.buffer.capacity(), 60);
+        assert_eq!(waits.size(), 64);
+        assert!(slab.write.take().is_some());
     }
 
     #[test]

@@ -233,7 +233,7 @@ impl Lane {
         requests: &Requests,
         arrived: Arrived,
     ) -> Result<Option<Arrived>, Left> {
-        let octets = arrived.place.len();
+        let octets = arrived.size();
         let is_full = requests.is_full();
         if is_full || !self.take_for_line(octets) {
             if !is_full && self.waiting_room().is_none() {
@@ -273,7 +273,7 @@ impl Lane {
     pub(super) fn leave_line(&self, connection: &ServerConnection) -> Option<Waiting> {
         let requests = connection.requests()?;
         let arrived = requests.line.leave()?;
-        self.give_of_line(requests, arrived.place.len());
+        self.give_of_line(requests, arrived.size());
         if connection.held_up.load(Ordering::SeqCst) && requests.has_much_room() {
             self.let_read(connection);
         }
@@ -389,7 +389,7 @@ impl Lane {
         let mut count = 0;
         while let Some(arrived) = requests.line.take_first() {
             self.counters.count(Counter::RequestsDiscarded);
-            self.give_of_line(requests, arrived.place.len());
+            self.give_of_line(requests, arrived.size());
             self.slab.take_back(arrived.buffer);
             count += 1;
         }

@@ -280,7 +280,10 @@ impl Lane {
         }
         let kind = wire::kind_of_joined(&whole.message());
         if let Some(two_way) = self.both_ways(connection, kind, &whole.message()) {
-            let arrived = |_: &mut Reading<'_>, _| whole;
+            let arrived = |_: &mut Reading<'_>, is_first| match is_first {
+                true => whole,
+                false => whole.into_exact(&self.slab),
+            };
             return self.serve_both_ways(connection, two_way, reading, kind, arrived, unread);
         }
         if kind == Kind::TwoWay {

@@ -78,8 +78,9 @@ impl Lane {
         while let Some(waiting) = refused {
             self.refuse_waiting(connection, &waiting.arrived);
             refused = self.finish(connection, waiting);
-            if refused.is_none() {
-                return;
+            match &refused {
+                Some(next) => self.give_for_line(next.arrived.size()),
+                None => return,
             }
         }
         self.counters.count(Counter::RequestsBuffered);

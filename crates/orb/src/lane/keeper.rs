@@ -158,7 +158,7 @@ impl WaitingRoom {
 
     /// Takes a request in; given back where there is no room.
     pub(super) fn push(&self, order: u64, waiting: Waiting) -> Result<(), Waiting> {
-        let octets = waiting.arrived.place.len();
+        let octets = waiting.arrived.size();
         if !self.buffers.take(octets) {
             return Err(waiting);
         }
@@ -168,7 +168,7 @@ impl WaitingRoom {
 
     pub(super) fn pop(&self) -> Option<Waiting> {
         let waiting = self.queue.pop()?;
-        self.buffers.give(waiting.arrived.place.len());
+        self.buffers.give(waiting.arrived.size());
         Some(waiting)
     }
 }
@@ -400,7 +400,7 @@ impl Lane {
         }
     }
 
-    /// A request that has waited is done. The next of its line, where it was in one.
+    /// A request that has waited is done. The next of its line, where it was in one, as [`Lane::leave_line`] gives it.
     pub(super) fn finish(
         &self,
         connection: &ServerConnection,
@@ -426,7 +426,7 @@ impl Lane {
     pub(super) fn discard_waiting(&self) {
         let room = self.room.as_deref();
         let in_room = || room.and_then(WaitingRoom::pop);
-        while let Some(waiting) = in_room().or_else(|| self.firsts.pop()) {
+        while let Some(waiting) = in_room().or_else(|| self.take_first()) {
             if let Some(connection) = self.connections.pin(waiting.key) {
                 let next = self.finish(&connection, waiting);
                 self.discard_line(&connection, next);

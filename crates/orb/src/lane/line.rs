@@ -74,7 +74,7 @@ impl Firsts {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
-    pub(super) fn pop(&self) -> Option<Waiting> {
+    fn pop(&self) -> Option<Waiting> {
         if self.is_empty() {
             return None;
         }
@@ -248,7 +248,10 @@ impl Lane {
         requests.size.fetch_add(octets, Ordering::SeqCst);
         let first = requests.line.join(arrived);
         match first {
-            Some(_) => self.give_of_line(requests, octets),
+            Some(_) => {
+                requests.size.fetch_sub(octets, Ordering::SeqCst);
+                self.give_for_line(octets);
+            }
             None => self.counters.count(Counter::RequestsBuffered),
         }
         Ok(first)
@@ -261,19 +264,20 @@ impl Lane {
         }
     }
 
-    fn give_of_line(&self, requests: &Requests, octets: usize) {
-        requests.size.fetch_sub(octets, Ordering::SeqCst);
+    /// What has been in a line, or was the first of one that waited for a thread, waits no more.
+    pub(super) fn give_for_line(&self, octets: usize) {
         match self.waiting_room() {
             Some(room) => room.give(octets),
             None => self.inbound_budget.give(octets),
         }
     }
 
-    /// Who is in the line of a connection leaves it; the next, which is in from here on.
+    /// Who is in the line of a connection leaves it; the next, which is in from here on. What it holds counts until it waits no more:
+    /// [`Lane::give_for_line`].
     pub(super) fn leave_line(&self, connection: &ServerConnection) -> Option<Waiting> {
         let requests = connection.requests()?;
         let arrived = requests.line.leave()?;
-        self.give_of_line(requests, arrived.size());
+        requests.size.fetch_sub(arrived.size(), Ordering::SeqCst);
         if connection.held_up.load(Ordering::SeqCst) && requests.has_much_room() {
             self.let_read(connection);
         }
@@ -315,14 +319,25 @@ impl Lane {
             if let Some(behind) = next.take_if(|_| turns == LINE_TURN || is_wanted) {
                 self.enlist(connection, behind);
             }
+            if let Some(next) = &next {
+                self.give_for_line(next.arrived.size());
+            }
         }
         Ok(())
     }
 
-    /// Has the first of a line wait for a thread.
+    /// Has the first of a line wait for a thread. It counts as it did in the line.
     fn enlist(&self, connection: &ServerConnection, mut first: Waiting) {
         if let Some(room) = &self.room {
-            match room.push(self.order_of(&first.arrived), first) {
+            let octets = first.arrived.size();
+            let order = self.order_of(&first.arrived);
+            let pushed = match self.waiting_room() {
+                Some(_) => room.queue.push(order, first),
+                None => room
+                    .push(order, first)
+                    .inspect(|()| self.give_for_line(octets)),
+            };
+            match pushed {
                 Ok(()) => return self.note_enlisted(),
                 Err(back) => first = back,
             }
@@ -340,10 +355,17 @@ impl Lane {
         self.tell_of_waiting();
     }
 
+    /// The first of a line that waits for a thread, and does no more.
+    pub(super) fn take_first(&self) -> Option<Waiting> {
+        let first = self.firsts.pop()?;
+        self.give_for_line(first.arrived.size());
+        Some(first)
+    }
+
     /// Serves the first of a line that waits for a thread. False: none does.
     #[inline]
     pub(super) fn serve_first(self: &Arc<Self>) -> bool {
-        let Some(first) = self.firsts.pop() else {
+        let Some(first) = self.take_first() else {
             return false;
         };
         self.keep_watch();
@@ -356,6 +378,7 @@ impl Lane {
     pub(super) fn discard_line(&self, connection: &ServerConnection, mut first: Option<Waiting>) {
         while let Some(waiting) = first {
             self.counters.count(Counter::RequestsDiscarded);
+            self.give_for_line(waiting.arrived.size());
             first = self.finish(connection, waiting);
         }
     }
@@ -389,7 +412,8 @@ impl Lane {
         let mut count = 0;
         while let Some(arrived) = requests.line.take_first() {
             self.counters.count(Counter::RequestsDiscarded);
-            self.give_of_line(requests, arrived.size());
+            requests.size.fetch_sub(arrived.size(), Ordering::SeqCst);
+            self.give_for_line(arrived.size());
             self.slab.take_back(arrived.buffer);
             count += 1;
         }

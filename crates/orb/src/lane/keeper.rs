@@ -357,7 +357,18 @@ impl Lane {
                 return true;
             }
         }
-        let Some(waiting) = self.room.as_ref().and_then(|room| room.pop()) else {
+        let Some(room) = &self.room else {
+            return false;
+        };
+        // Under load the room is never empty: lines that found no place in it take turns with those who did.
+        if !self.firsts.is_empty()
+            && !room.queue.is_empty()
+            && self.is_turn_of_lines.fetch_xor(true, Ordering::Relaxed)
+            && self.serve_first()
+        {
+            return true;
+        }
+        let Some(waiting) = room.pop() else {
             return false;
         };
         self.keep_watch();

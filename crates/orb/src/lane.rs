@@ -171,7 +171,7 @@ struct ServerConnection {
     handed_over: AtomicBool,
     /// Since when the peer has taken none of what waits for it; 0: nothing waits.
     owed_since: AtomicU64,
-    /// Two-way requests that are being served.
+    /// Requests of it that are being served or wait for that: two-way ones, and what is in its line, parked, or put aside until its start.
     serving: AtomicUsize,
     /// The client has been told that nothing more is served; set by who may read.
     parted: AtomicBool,

@@ -300,7 +300,7 @@ impl Lane {
             return self.await_room(connection, queue);
         }
         self.settle(connection, queue);
-        // SYNC: pairs with the fence in `serve_messages`: either it sees that nothing is owed, or we see that it has gone.
+        // SYNC: pairs with the fence in `hold_up`: either it sees that nothing is owed, or we see that it has gone.
         fence(Ordering::SeqCst);
         if connection.held_up.swap(false, Ordering::SeqCst) {
             // Its requests are read on by whoever is told of room; there is some.
@@ -339,7 +339,7 @@ impl Lane {
         self.settle(&connection, &mut queue);
         drop(queue);
         connection.held_up.store(false, Ordering::SeqCst);
-        // SYNC: pairs with the fence in `serve_messages`: either it sees that nothing is owed, or we find it gone.
+        // SYNC: pairs with the fence in `hold_up`: either it sees that nothing is owed, or we find it gone.
         fence(Ordering::SeqCst);
         self.serve(key, false, seat);
     }

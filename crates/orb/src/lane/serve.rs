@@ -229,7 +229,8 @@ impl Lane {
                         joined.map_err(|fault| self.refuse_connection(connection, fault))?
                     {
                         connection.note_begun(&reading);
-                        reading = self.serve_joined(key, connection, reading, whole, &mut unread)?;
+                        reading =
+                            self.serve_joined(key, connection, reading, whole, &mut unread)?;
                     }
                 }
                 kind => self.serve_in_order(connection, &mut reading, place, kind)?,

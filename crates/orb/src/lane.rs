@@ -132,8 +132,6 @@ pub(crate) struct Lane {
     kin: OnceLock<Kin>,
     /// Firsts of lines that wait for a thread.
     firsts: Firsts,
-    /// One of them goes next, before who waits in the room.
-    is_turn_of_lines: AtomicBool,
     /// How the connections are that it takes in, where an adapter has said so.
     protocols: PiMutex<Option<Protocols>>,
     /// Itself, once it is started.
@@ -270,7 +268,6 @@ impl Lane {
             room,
             kin: OnceLock::new(),
             firsts: Firsts::new(),
-            is_turn_of_lines: AtomicBool::new(true),
             protocols: PiMutex::new(None),
             this: OnceLock::new(),
             threads: Mutex::default(),

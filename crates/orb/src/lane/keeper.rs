@@ -361,11 +361,7 @@ impl Lane {
             return false;
         };
         // Under load the room is never empty: lines that found no place in it take turns with those who did.
-        if !self.firsts.is_empty()
-            && !room.queue.is_empty()
-            && self.is_turn_of_lines.fetch_xor(true, Ordering::Relaxed)
-            && self.serve_first()
-        {
+        if !room.queue.is_empty() && self.firsts.take_turn() && self.serve_first() {
             return true;
         }
         let Some(waiting) = room.pop() else {

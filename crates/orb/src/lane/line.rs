@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::Message;
@@ -52,6 +52,8 @@ pub(super) struct Firsts {
     list: PiMutex<VecDeque<Waiting>>,
     /// Read without the lock.
     count: AtomicUsize,
+    /// One of them goes next, before who waits in the room.
+    is_next: AtomicBool,
 }
 
 impl Firsts {
@@ -59,6 +61,7 @@ impl Firsts {
         Self {
             list: PiMutex::new(VecDeque::new()),
             count: AtomicUsize::new(0),
+            is_next: AtomicBool::new(true),
         }
     }
 
@@ -66,6 +69,11 @@ impl Firsts {
     pub(super) fn is_empty(&self) -> bool {
         // SYNC: pairs with the addition in `push`: who is about to wait has been counted before it looks here.
         self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether one of them goes now, where others wait too: every other time.
+    pub(super) fn take_turn(&self) -> bool {
+        !self.is_empty() && self.is_next.fetch_xor(true, Ordering::Relaxed)
     }
 
     fn push(&self, first: Waiting) {

@@ -3,46 +3,14 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
-use common::octets::{complex, named};
-use common::{ORDERS, Octets, Order, World, in_each_world};
+use common::anys::{
+    ALIAS, ANY, ARRAY, BOOLEAN, CHAR, DOUBLE, ENUM, EXCEPT, FIXED, FLOAT, Form, LONG, LONGDOUBLE,
+    LONGLONG, NULL, OBJREF, OCTET, PRINCIPAL, SEQUENCE, SHORT, STRING, STRUCT, TYPE_CODE, ULONG,
+    ULONGLONG, UNION, USHORT, VOID, WCHAR, WSTRING, comes_back_in, complex, is_refused, named,
+};
+use common::{Octets, Order, World, in_each_world};
 
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
-const MARSHAL: &str = "IDL:omg.org/CORBA/MARSHAL:1.0";
-
-// TypeCodes: kinds of table 9.2.
-const NULL: u32 = 0;
-const VOID: u32 = 1;
-const SHORT: u32 = 2;
-const LONG: u32 = 3;
-const USHORT: u32 = 4;
-const ULONG: u32 = 5;
-const FLOAT: u32 = 6;
-const DOUBLE: u32 = 7;
-const BOOLEAN: u32 = 8;
-const CHAR: u32 = 9;
-const OCTET: u32 = 10;
-const ANY: u32 = 11;
-const TYPE_CODE: u32 = 12;
-const PRINCIPAL: u32 = 13;
-const OBJREF: u32 = 14;
-const STRUCT: u32 = 15;
-const UNION: u32 = 16;
-const ENUM: u32 = 17;
-const STRING: u32 = 18;
-const SEQUENCE: u32 = 19;
-const ARRAY: u32 = 20;
-const ALIAS: u32 = 21;
-const EXCEPT: u32 = 22;
-const LONGLONG: u32 = 23;
-const ULONGLONG: u32 = 24;
-const LONGDOUBLE: u32 = 25;
-const WCHAR: u32 = 26;
-const WSTRING: u32 = 27;
-const FIXED: u32 = 28;
-
-/// An Any: the type, then the value.
-type Form = fn(&mut Octets);
 
 /// Types without parameters, and a value of each.
 const SIMPLE: &[(&str, Form)] = &[
@@ -291,49 +259,29 @@ fn p_offset() -> u32 {
     8 + u32::try_from(inside.octets.len()).expect("short")
 }
 
-/// Each Any comes back in the byte order of the reply, octet for octet.
+/// Each Any comes back as it was sent.
 #[track_caller]
-fn come_back(world: &World, cases: &[(&str, Form)], versions: std::ops::Range<u8>) {
+fn come_back(world: &World, cases: &[(&str, Form)], minors: &[u8]) {
     for (name, form) in cases {
-        for minor in versions.clone() {
-            for order in ORDERS {
-                let request = world.request((minor, order), "any").with(form);
-                let answer = world.dial().ask(&request);
-                let reply = answer.reply();
-                assert_eq!(
-                    reply.status,
-                    NO_EXCEPTION,
-                    "{name} in 1.{minor} {order:?}: {:02x?}",
-                    reply.body.rest()
-                );
-                let mut expected = Octets::new(answer.order());
-                // Before 1.2 the reply's body begins behind 12 octets of header and 12 of reply header: a multiple of 8 too.
-                form(&mut expected);
-                assert_eq!(
-                    reply.body.rest(),
-                    expected.octets,
-                    "{name} in 1.{minor} {order:?}"
-                );
-            }
-        }
+        comes_back_in(world, minors, name, *form, *form);
     }
 }
 
 in_each_world! {
     fn every_simple_type_code_comes_back_with_its_value(world) {
-        come_back(world, SIMPLE, 0..3);
+        come_back(world, SIMPLE, &[0, 1, 2]);
     }
 
     fn type_codes_with_parameters_beside_them_come_back(world) {
-        come_back(world, BESIDE, 0..3);
+        come_back(world, BESIDE, &[0, 1, 2]);
     }
 
     fn type_codes_with_encapsulated_parameters_come_back(world) {
-        come_back(world, ENCAPSULATED, 0..3);
+        come_back(world, ENCAPSULATED, &[0, 1, 2]);
     }
 
     fn recursive_type_codes_come_back_as_indirections(world) {
-        come_back(world, RECURSIVE, 0..3);
+        come_back(world, RECURSIVE, &[0, 1, 2]);
     }
 
     fn wide_types_come_back_in_the_form_of_their_version(world) {
@@ -342,12 +290,12 @@ in_each_world! {
             ("wstring", |o| { o.u32(WSTRING).u32(0).sequence(b"\0a\x26\x93"); }),
             ("wstring<2>", |o| { o.u32(WSTRING).u32(2).sequence(b"\0a\0b"); }),
         ];
-        come_back(world, cases, 2..3);
+        come_back(world, cases, &[2]);
         let cases: &[(&str, Form)] = &[
             ("wchar", |o| { o.u32(WCHAR).u16(0x2693); }),
             ("wstring", |o| { o.u32(WSTRING).u32(0).u32(3).u16(0x61).u16(0x2693).u16(0); }),
         ];
-        come_back(world, cases, 1..2);
+        come_back(world, cases, &[1]);
     }
 
     fn an_encapsulated_type_code_may_have_another_byte_order_than_its_message(world) {
@@ -379,14 +327,7 @@ in_each_world! {
             ("a boolean of 2", |o| { o.u32(BOOLEAN).u8(2); }),
         ];
         for (name, form) in cases {
-            for order in ORDERS {
-                let reply = world.dial().ask(&world.request((2, order), "any").with(form)).reply();
-                assert_eq!(reply.status, SYSTEM_EXCEPTION, "{name}");
-                let (id, _, completed) = reply.exception();
-                assert!(id == MARSHAL || id.contains("BAD_TYPECODE") || id.contains("BAD_PARAM"), "{name}: {id}");
-                assert_eq!(completed, 1, "{name}");
-            }
+            is_refused(world, name, *form, &["MARSHAL", "BAD_TYPECODE", "BAD_PARAM"]);
         }
-        assert_eq!(world.dial().ask(&world.request((2, Order::Big), "ping").bare()).reply().status, NO_EXCEPTION);
     }
 }

@@ -11,6 +11,7 @@
     reason = "each test file uses its own part"
 )]
 
+pub(crate) mod anys;
 #[path = "../../crates/orb/tests/support/around.rs"]
 pub(crate) mod around;
 pub(crate) mod both;
@@ -24,6 +25,7 @@ pub(crate) mod octets;
 pub(crate) mod poa;
 pub(crate) mod rt;
 pub(crate) mod servant;
+pub(crate) mod values;
 pub(crate) mod wire;
 
 use std::sync::Arc;

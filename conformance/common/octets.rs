@@ -91,18 +91,6 @@ impl Octets {
     }
 }
 
-/// A TypeCode of this kind whose parameters stand in an encapsulation.
-pub(crate) fn complex(o: &mut Octets, kind: u32, parameters: impl FnOnce(&mut Octets)) {
-    let mut inside = Octets::encapsulation(o.order);
-    parameters(&mut inside);
-    o.u32(kind).sequence(&inside.octets);
-}
-
-/// The repository id and name that such parameters begin with.
-pub(crate) fn named<'o>(o: &'o mut Octets, name: &str) -> &'o mut Octets {
-    o.string(&format!("IDL:{name}:1.0")).string(name)
-}
-
 fn len(octets: &[u8]) -> u32 {
     u32::try_from(octets.len()).expect("tests are short")
 }

@@ -123,6 +123,21 @@ in_each_world! {
         assert_eq!(world.dial().ask(&ask(world.request(form, "characters"))).reply().body.u32(), 3);
     }
 
+    fn what_the_first_request_says_holds_for_those_right_behind_it(world) {
+        let ask = |request: common::Request| request.with(|o| { o.sequence("\u{2693}\0".as_bytes()); });
+        let said = context(Order::Big, UTF_8, UTF_16);
+        for _ in 0..50 {
+            let mut wire = common::Wire::to(&world.orb);
+            let first = ask(world.request((2, Order::Big), "characters").id(7).context(CODE_SETS, &said));
+            let second = ask(world.request((2, Order::Big), "characters").id(8));
+            wire.say(&[first, second].concat());
+            for _ in 0..2 {
+                let mut counted = wire.hear().expect("a reply").reply();
+                assert_eq!(counted.body.u32(), 1, "of request {}", counted.id);
+            }
+        }
+    }
+
     fn another_choice_on_one_connection_is_marshal_with_minor_code_9(world) {
         let mut wire = world.dial();
         let ask = |id, chars| {

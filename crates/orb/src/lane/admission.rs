@@ -118,13 +118,10 @@ impl Lane {
         self.counters.count(Counter::RequestsRefused);
         match Message::parse_joined(&arrived.message()) {
             Ok(Message::Request(mut request)) => {
-                // The connection's first request says code sets and where its caller listens, refused or not.
+                // The connection's first request says code sets, refused or not.
                 let full = raise::transient(own::LANE_FULL, Completion::No);
                 let agreed = self.agree_on_code_sets(connection, &mut request);
                 let exception = agreed.err().unwrap_or(full);
-                if self.adapter.is_bidirectional() {
-                    self.note_listen_points(connection, &request);
-                }
                 if !request.response.is_expected() {
                     return;
                 }

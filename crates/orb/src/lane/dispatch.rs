@@ -155,11 +155,6 @@ impl Lane {
     ) {
         let agreed = self.agree_on_code_sets(connection, request);
         let request = &*request;
-        // Said once, with the first request: those behind it may be served before it.
-        if self.adapter.is_bidirectional() {
-            std::hint::cold_path();
-            self.note_listen_points(connection, request);
-        }
         let is_awaited = request.response.is_expected();
         let ready = match agreed.and_then(|()| self.start_of(request)) {
             Ok(None) => Ok(()),

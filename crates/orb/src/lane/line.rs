@@ -122,18 +122,28 @@ impl Lane {
     pub(super) fn both_ways<'c>(
         &self,
         connection: &'c ServerConnection,
-        kind: Kind,
         message: &Divided<'_>,
     ) -> Option<&'c Arc<TwoWay>> {
-        if kind == Kind::InOrder
-            && connection.two_way.get().is_none()
-            && self.adapter.is_bidirectional()
-            && let Ok(Message::Request(request)) = Message::parse_joined(message)
-        {
-            // Its own servant may call back over the connection.
-            self.note_listen_points(connection, &request);
+        if self.adapter.is_bidirectional() || !connection.has_asked.load(Ordering::Relaxed) {
+            self.note_what_is_said(connection, message);
         }
         connection.two_way.get()
+    }
+
+    /// What a request says of its connection holds for those behind it, which others may read and serve before it: noted while nobody
+    /// else may read. Code sets are said with the first of them.
+    #[cold]
+    fn note_what_is_said(&self, connection: &ServerConnection, message: &Divided<'_>) {
+        let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
+            return;
+        };
+        if !connection.has_asked.swap(true, Ordering::Relaxed) {
+            // What is wrong with them is said where it is served.
+            let _again_there = self.agree_on_code_sets(connection, &mut request);
+        }
+        if self.adapter.is_bidirectional() {
+            self.note_listen_points(connection, &request);
+        }
     }
 
     /// Peer and we may both owe each other so much that neither reads, or requests wait in a full line; nobody here waits for a reply.

@@ -205,7 +205,7 @@ impl Lane {
                 continue;
             }
             if let Kind::TwoWay | Kind::InOrder = kind
-                && let Some(two_way) = self.both_ways(connection, kind, &Divided::new(octets, &[]))
+                && let Some(two_way) = self.both_ways(connection, &Divided::new(octets, &[]))
             {
                 std::hint::cold_path();
                 let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
@@ -280,7 +280,7 @@ impl Lane {
             return Ok(reading);
         }
         let kind = wire::kind_of_joined(&whole.message());
-        if let Some(two_way) = self.both_ways(connection, kind, &whole.message()) {
+        if let Some(two_way) = self.both_ways(connection, &whole.message()) {
             let arrived = |_: &mut Reading<'_>, is_first| match is_first {
                 true => whole,
                 false => whole.into_exact(&self.slab),

@@ -4,8 +4,10 @@
 //! those whose time has passed, another one calls the application back and sends requests again that must go elsewhere. An ORB
 //! that is turned by hand has neither: [`Replies::turn`] does both, and so does whoever waits.
 
+mod due;
 mod outstanding;
 mod shared;
+mod wait;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -14,20 +16,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
+use deckwatch_sync::{Bell, PiMutex};
 
 use super::exchange::Call;
 use super::exchange::Failure;
 use super::{Binding, Client};
-use crate::adapter::{Patience, permit};
 use crate::connection::Arrived;
-use crate::lane::Lane;
-use crate::limits::{DRAIN_TIMEOUT, ENDED_CALLS_FEW};
+use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::OrbCore;
 use crate::reference::Target;
-use crate::transport::{Instant64, Interest, Poller, monotonic_after};
+use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
+use due::Due;
 pub(crate) use outstanding::{End, Handler, Outstanding, Road};
 pub(crate) use shared::SharedConnection;
 
@@ -62,41 +63,6 @@ struct Jobs {
     arrived: VecDeque<(Arc<Outstanding>, Result<Arrived, SystemException>)>,
     /// Calls that have ended, counted: who waits looks again.
     ended: u64,
-}
-
-/// A call that is to end at a time, if it has not by then; or whose reply may be given then.
-struct Due {
-    at: Instant64,
-    call: Weak<Outstanding>,
-    /// Its reply has come, and waits for its start: nobody else need know of it.
-    replied: Option<Arc<Outstanding>>,
-}
-
-impl Due {
-    /// Whether its call has not been ended by something else.
-    fn is_wanted(&self) -> bool {
-        self.replied.is_some() || self.call.strong_count() != 0
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.at.cmp(&other.at)
-    }
 }
 
 impl Replies {
@@ -190,46 +156,6 @@ impl Replies {
         }
     }
 
-    /// Ends a call at its deadline.
-    fn note_deadline(&self, call: &Arc<Outstanding>) {
-        let Some(at) = call.deadlines().reply else {
-            return;
-        };
-        let mut deadlines = self.deadlines.lock("replies.deadlines");
-        // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
-        let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
-        if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
-            deadlines.retain(|Reverse(due)| due.is_wanted());
-        }
-        self.note_due(
-            deadlines,
-            Due {
-                at,
-                call: Arc::downgrade(call),
-                replied: None,
-            },
-        );
-    }
-
-    /// Gives the reply to a call at its start.
-    fn note_start(&self, call: &Arc<Outstanding>, at: Instant64) {
-        let due = Due {
-            at,
-            call: Weak::new(),
-            replied: Some(Arc::clone(call)),
-        };
-        self.note_due(self.deadlines.lock("replies.deadlines"), due);
-    }
-
-    fn note_due(&self, mut deadlines: PiMutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
-        let is_first = deadlines.peek().is_none_or(|first| due.at < first.0.at);
-        deadlines.push(Reverse(due));
-        drop(deadlines);
-        if is_first {
-            self.poller.wake();
-        }
-    }
-
     /// A call has ended, or must be sent again, or is to be told to its handler.
     fn queue(&self, put: impl FnOnce(&mut Jobs)) {
         put(&mut self.jobs.lock("replies.jobs"));
@@ -316,33 +242,6 @@ impl Replies {
         }
     }
 
-    /// Ends calls whose time has passed, and connections that nobody has used for long. Until when there is nothing of that to do.
-    fn expire(&self, client: &Client) -> Option<Duration> {
-        let now = client.transport.now();
-        let mut next = None;
-        loop {
-            let mut deadlines = self.deadlines.lock("replies.deadlines");
-            match deadlines.peek() {
-                Some(Reverse(due)) if due.at <= now => {}
-                Some(Reverse(due)) => {
-                    next = Some(due.at.since(now));
-                    break;
-                }
-                None => break,
-            }
-            let due = deadlines.pop();
-            drop(deadlines);
-            let Some(Reverse(due)) = due else { continue };
-            if let Some(call) = due.replied {
-                call.begin_reply(self);
-            } else if let Some(call) = due.call.upgrade() {
-                call.expire(client, self);
-            }
-        }
-        let idle = self.end_idle(client, now);
-        next.into_iter().chain(idle).min()
-    }
-
     /// Ends connections that nobody has used for long; how long until one may have to be ended.
     fn end_idle(&self, client: &Client, now: Instant64) -> Option<Duration> {
         let due = Instant64(self.idle_due.load(Ordering::Relaxed));
@@ -369,128 +268,6 @@ impl Replies {
         self.idle_due.store(next.0, Ordering::Relaxed);
         drop(connections);
         (next != NEVER).then(|| next.since(now))
-    }
-
-    /// Does what there is to do in an ORB that is turned by hand; false: nothing.
-    pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
-        let before = self.jobs.lock("replies.jobs").ended;
-        let event = self
-            .poller
-            .is_pending()
-            .then(|| self.poller.wait(Some(Duration::ZERO)));
-        let event = event.flatten();
-        if let Some(event) = event {
-            self.handle(&orb.client, event.token);
-        }
-        let has_arrived = self.take_arrived();
-        self.expire(&orb.client);
-        let job = self.jobs.lock("replies.jobs").take();
-        let has_job = job.is_some();
-        if let Some(job) = job {
-            job(orb, self);
-        }
-        has_job || has_arrived || event.is_some() || self.jobs.lock("replies.jobs").ended != before
-    }
-
-    /// Whether [`Replies::turn`] would find something to do, where it is for somebody else to call it.
-    pub(crate) fn is_pending(&self, client: &Client) -> bool {
-        let has_jobs = || !self.jobs.lock("replies.jobs").is_empty();
-        self.is_by_hand && (self.poller.is_pending() || has_jobs() || self.has_due(client))
-    }
-
-    /// Whether the time of a call has passed, or the start of a reply that has come.
-    fn has_due(&self, client: &Client) -> bool {
-        let deadlines = self.deadlines.lock("replies.due");
-        let first = deadlines.peek();
-        first.is_some_and(|first| first.0.at <= client.transport.now())
-    }
-
-    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: what one of them waits on, to be read
-    /// where nobody else does.
-    ///
-    /// # Errors
-    /// TRANSIENT where the calling thread is the last that could read the reply.
-    pub(crate) fn wait(
-        &self,
-        orb: &Arc<OrbCore>,
-        until: Option<Instant64>,
-        is_over: impl Fn() -> bool,
-        reads: impl Fn() -> Option<Road>,
-    ) -> Result<bool, SystemException> {
-        let client = &orb.client;
-        // Where nobody else reads, what has come is read even by who does not wait.
-        while self.is_by_hand && !is_over() && self.turn(orb) {}
-        let is_late = || until.is_some_and(|until| until <= client.transport.now());
-        let waits = !is_over() && !self.is_closed() && !is_late();
-        let lane = waits.then(&reads).flatten().and_then(|road| road.lane());
-        let patience = lane.as_ref().map(|lane| self.patience_at(lane));
-        let _hold = permit(patience.flatten())?;
-        loop {
-            // Whoever ends a call rings after that.
-            let turn = self.changed.turn();
-            if is_over() {
-                return Ok(true);
-            }
-            let now = client.transport.now();
-            if self.is_closed() || until.is_some_and(|until| until <= now) {
-                return Ok(false);
-            }
-            if self.is_by_hand {
-                self.wait_by_hand(orb, until, &reads);
-            } else {
-                self.wait_for_change(orb, turn, until.map(|until| until.since(now)));
-            }
-        }
-    }
-
-    /// How the calling thread may wait for what a lane reads; where that is turned by hand, whoever waits turns it, but for its servants.
-    fn patience_at<'l>(&self, lane: &'l Lane) -> Patience<'l> {
-        match self.is_by_hand && !lane.is_served_here() {
-            true => None,
-            false => lane.patience_for_replies(),
-        }
-    }
-
-    fn wait_for_change(&self, orb: &Arc<OrbCore>, turn: u32, left: Option<Duration>) {
-        // Requests that must go elsewhere are sent by whoever waits, who may be the thread that would.
-        let moved = self.jobs.lock("replies.moves").moves.pop_front();
-        match moved {
-            Some(call) => call.go_elsewhere(orb, self),
-            None => drop(
-                self.changed
-                    .wait_until(turn, left.and_then(monotonic_after)),
-            ),
-        }
-    }
-
-    fn wait_by_hand(
-        &self,
-        orb: &Arc<OrbCore>,
-        until: Option<Instant64>,
-        reads: &impl Fn() -> Option<Road>,
-    ) {
-        if self.turn(orb) {
-            return;
-        }
-        let due = self
-            .deadlines
-            .lock("replies.deadlines")
-            .peek()
-            .map(|due| due.0.at);
-        let until = [until, due].into_iter().flatten().min();
-        match (reads(), until) {
-            (Some(road), until) => {
-                road.read_until(orb, self, until);
-                if let Road::Shared(connection) = road
-                    && connection.has_ended()
-                {
-                    self.forget(&connection);
-                }
-            }
-            // A reply that has come waits for its start.
-            (None, Some(until)) => orb.client.transport.sleep_until(until),
-            (None, None) => {}
-        }
     }
 
     fn is_closed(&self) -> bool {
@@ -591,34 +368,5 @@ impl Binding {
     /// Lets go of the connection for asynchronous calls.
     pub(super) fn close_shared(&self) {
         *self.shared.lock("client.close") = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Orb;
-
-    #[test]
-    fn deadlines_of_calls_that_have_ended_are_not_kept() {
-        let server = Orb::builder().listen("127.0.0.1:0").unwrap().build();
-        let server = server.unwrap();
-        let client = Orb::builder().build().unwrap();
-        let url = format!("corbaloc:{}/nobody", server.endpoints()[0].url_address());
-        let object = client.string_to_object(&url).unwrap().unwrap();
-        let object = object.with_round_trip_timeout(Some(Duration::from_secs(3_600)));
-        for _ in 0..3 * ENDED_CALLS_FEW {
-            let poller = object.send_poller("ask", |_| Ok(())).unwrap();
-            assert_eq!(poller.is_ready(u32::MAX), Ok(true));
-        }
-        let noted = client
-            .0
-            .client
-            .replies_made()
-            .unwrap()
-            .deadlines
-            .lock("test")
-            .len();
-        assert!(noted <= ENDED_CALLS_FEW + 4, "{noted}");
     }
 }

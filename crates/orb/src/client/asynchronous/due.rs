@@ -1,0 +1,154 @@
+//! The times of asynchronous calls: when they end by their deadlines, and when replies that came early may be given.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use deckwatch_sync::PiMutexGuard;
+
+use super::super::Client;
+use super::{Outstanding, Replies};
+use crate::limits::ENDED_CALLS_FEW;
+use crate::transport::Instant64;
+
+/// A call that is to end at a time, if it has not by then; or whose reply may be given then.
+pub(super) struct Due {
+    pub(super) at: Instant64,
+    call: Weak<Outstanding>,
+    /// Its reply has come, and waits for its start: nobody else need know of it.
+    pub(super) replied: Option<Arc<Outstanding>>,
+}
+
+impl Due {
+    /// Whether its call has not been ended by something else.
+    fn is_wanted(&self) -> bool {
+        self.replied.is_some() || self.call.strong_count() != 0
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+impl Replies {
+    /// Ends a call at its deadline.
+    pub(super) fn note_deadline(&self, call: &Arc<Outstanding>) {
+        let Some(at) = call.deadlines().reply else {
+            return;
+        };
+        let mut deadlines = self.deadlines.lock("replies.deadlines");
+        // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
+        let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
+        if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
+            deadlines.retain(|Reverse(due)| due.is_wanted());
+        }
+        self.note_due(
+            deadlines,
+            Due {
+                at,
+                call: Arc::downgrade(call),
+                replied: None,
+            },
+        );
+    }
+
+    /// Gives the reply to a call at its start.
+    pub(super) fn note_start(&self, call: &Arc<Outstanding>, at: Instant64) {
+        let due = Due {
+            at,
+            call: Weak::new(),
+            replied: Some(Arc::clone(call)),
+        };
+        self.note_due(self.deadlines.lock("replies.deadlines"), due);
+    }
+
+    fn note_due(&self, mut deadlines: PiMutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
+        let is_first = deadlines.peek().is_none_or(|first| due.at < first.0.at);
+        deadlines.push(Reverse(due));
+        drop(deadlines);
+        if is_first {
+            self.poller.wake();
+        }
+    }
+
+    /// Ends calls whose time has passed, and connections that nobody has used for long. Until when there is nothing of that to do.
+    pub(super) fn expire(&self, client: &Client) -> Option<Duration> {
+        let now = client.transport.now();
+        let mut next = None;
+        loop {
+            let mut deadlines = self.deadlines.lock("replies.deadlines");
+            match deadlines.peek() {
+                Some(Reverse(due)) if due.at <= now => {}
+                Some(Reverse(due)) => {
+                    next = Some(due.at.since(now));
+                    break;
+                }
+                None => break,
+            }
+            let due = deadlines.pop();
+            drop(deadlines);
+            let Some(Reverse(due)) = due else { continue };
+            if let Some(call) = due.replied {
+                call.begin_reply(self);
+            } else if let Some(call) = due.call.upgrade() {
+                call.expire(client, self);
+            }
+        }
+        let idle = self.end_idle(client, now);
+        next.into_iter().chain(idle).min()
+    }
+
+    /// Whether the time of a call has passed, or the start of a reply that has come.
+    pub(super) fn has_due(&self, client: &Client) -> bool {
+        let deadlines = self.deadlines.lock("replies.due");
+        let first = deadlines.peek();
+        first.is_some_and(|first| first.0.at <= client.transport.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Orb;
+
+    #[test]
+    fn deadlines_of_calls_that_have_ended_are_not_kept() {
+        let server = Orb::builder().listen("127.0.0.1:0").unwrap().build();
+        let server = server.unwrap();
+        let client = Orb::builder().build().unwrap();
+        let url = format!("corbaloc:{}/nobody", server.endpoints()[0].url_address());
+        let object = client.string_to_object(&url).unwrap().unwrap();
+        let object = object.with_round_trip_timeout(Some(Duration::from_secs(3_600)));
+        for _ in 0..3 * ENDED_CALLS_FEW {
+            let poller = object.send_poller("ask", |_| Ok(())).unwrap();
+            assert_eq!(poller.is_ready(u32::MAX), Ok(true));
+        }
+        let noted = client
+            .0
+            .client
+            .replies_made()
+            .unwrap()
+            .deadlines
+            .lock("test")
+            .len();
+        assert!(noted <= ENDED_CALLS_FEW + 4, "{noted}");
+    }
+}

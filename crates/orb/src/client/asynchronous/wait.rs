@@ -1,0 +1,129 @@
+//! How threads wait for asynchronous calls to end; where nobody else does, whoever waits reads what comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::Client;
+use super::{Replies, Road};
+use crate::SystemException;
+use crate::adapter::{Patience, permit};
+use crate::lane::Lane;
+use crate::orb::OrbCore;
+use crate::transport::{Instant64, monotonic_after};
+
+impl Replies {
+    /// Does what there is to do in an ORB that is turned by hand; false: nothing.
+    pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
+        let before = self.jobs.lock("replies.jobs").ended;
+        let event = self
+            .poller
+            .is_pending()
+            .then(|| self.poller.wait(Some(Duration::ZERO)));
+        let event = event.flatten();
+        if let Some(event) = event {
+            self.handle(&orb.client, event.token);
+        }
+        let has_arrived = self.take_arrived();
+        self.expire(&orb.client);
+        let job = self.jobs.lock("replies.jobs").take();
+        let has_job = job.is_some();
+        if let Some(job) = job {
+            job(orb, self);
+        }
+        has_job || has_arrived || event.is_some() || self.jobs.lock("replies.jobs").ended != before
+    }
+
+    /// Whether [`Replies::turn`] would find something to do, where it is for somebody else to call it.
+    pub(crate) fn is_pending(&self, client: &Client) -> bool {
+        let has_jobs = || !self.jobs.lock("replies.jobs").is_empty();
+        self.is_by_hand && (self.poller.is_pending() || has_jobs() || self.has_due(client))
+    }
+
+    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: what one of them waits on, to be read
+    /// where nobody else does.
+    ///
+    /// # Errors
+    /// TRANSIENT where the calling thread is the last that could read the reply.
+    pub(crate) fn wait(
+        &self,
+        orb: &Arc<OrbCore>,
+        until: Option<Instant64>,
+        is_over: impl Fn() -> bool,
+        reads: impl Fn() -> Option<Road>,
+    ) -> Result<bool, SystemException> {
+        let client = &orb.client;
+        // Where nobody else reads, what has come is read even by who does not wait.
+        while self.is_by_hand && !is_over() && self.turn(orb) {}
+        let is_late = || until.is_some_and(|until| until <= client.transport.now());
+        let waits = !is_over() && !self.is_closed() && !is_late();
+        let lane = waits.then(&reads).flatten().and_then(|road| road.lane());
+        let patience = lane.as_ref().map(|lane| self.patience_at(lane));
+        let _hold = permit(patience.flatten())?;
+        loop {
+            // Whoever ends a call rings after that.
+            let turn = self.changed.turn();
+            if is_over() {
+                return Ok(true);
+            }
+            let now = client.transport.now();
+            if self.is_closed() || until.is_some_and(|until| until <= now) {
+                return Ok(false);
+            }
+            if self.is_by_hand {
+                self.wait_by_hand(orb, until, &reads);
+            } else {
+                self.wait_for_change(orb, turn, until.map(|until| until.since(now)));
+            }
+        }
+    }
+
+    /// How the calling thread may wait for what a lane reads; where that is turned by hand, whoever waits turns it, but for its servants.
+    fn patience_at<'l>(&self, lane: &'l Lane) -> Patience<'l> {
+        match self.is_by_hand && !lane.is_served_here() {
+            true => None,
+            false => lane.patience_for_replies(),
+        }
+    }
+
+    fn wait_for_change(&self, orb: &Arc<OrbCore>, turn: u32, left: Option<Duration>) {
+        // Requests that must go elsewhere are sent by whoever waits, who may be the thread that would.
+        let moved = self.jobs.lock("replies.moves").moves.pop_front();
+        match moved {
+            Some(call) => call.go_elsewhere(orb, self),
+            None => drop(
+                self.changed
+                    .wait_until(turn, left.and_then(monotonic_after)),
+            ),
+        }
+    }
+
+    fn wait_by_hand(
+        &self,
+        orb: &Arc<OrbCore>,
+        until: Option<Instant64>,
+        reads: &impl Fn() -> Option<Road>,
+    ) {
+        if self.turn(orb) {
+            return;
+        }
+        let due = self
+            .deadlines
+            .lock("replies.deadlines")
+            .peek()
+            .map(|due| due.0.at);
+        let until = [until, due].into_iter().flatten().min();
+        match (reads(), until) {
+            (Some(road), until) => {
+                road.read_until(orb, self, until);
+                if let Road::Shared(connection) = road
+                    && connection.has_ended()
+                {
+                    self.forget(&connection);
+                }
+            }
+            // A reply that has come waits for its start.
+            (None, Some(until)) => orb.client.transport.sleep_until(until),
+            (None, None) => {}
+        }
+    }
+}

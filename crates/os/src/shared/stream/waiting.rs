@@ -1,0 +1,96 @@
+//! How one end of a connection through shared memory sleeps, and is woken by the other.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags};
+use rustix::thread::futex;
+
+use super::super::ring::wait;
+use crate::stream::{monotonic_ns, wait_for};
+
+/// How long a thread sleeps before it looks whether the other end has died: that wakes nobody who sleeps in a futex.
+pub(super) const DEATH_LOOK: Duration = Duration::from_millis(50);
+
+/// Wake-ups in vain after which one read sleeps in a way that the other end cannot cut short.
+const VAIN_WAKES_MAX: u32 = 16;
+
+/// How long it sleeps then.
+const VAIN_WAKE_REST: Duration = Duration::from_millis(1);
+
+/// Wakes whoever waits by this word, in the way it waits.
+pub(super) fn ring_for(word: &AtomicU32, socket: &OwnedFd) {
+    if word.load(Ordering::Relaxed) == wait::AWAKE {
+        return;
+    }
+    match word.swap(wait::AWAKE, Ordering::AcqRel) {
+        wait::SLEEPS => {
+            let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+        }
+        wait::WATCHES => {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            // A socket that is full is readable already.
+            let _full_or_ended = net::send(socket, &[0], flags);
+        }
+        _ => {}
+    }
+}
+
+/// Wakes a thread of this process that sleeps by this word.
+pub(super) fn wake(word: &AtomicU32) {
+    word.store(wait::AWAKE, Ordering::SeqCst);
+    let _nobody_sleeps = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+}
+
+/// Sleeps until somebody rings, which counts as in vain until something is found; false where the time has passed.
+pub(super) fn sleep(word: &AtomicU32, limit: Duration, vain_wakes: &mut u32) -> bool {
+    if *vain_wakes >= VAIN_WAKES_MAX {
+        std::thread::park_timeout(VAIN_WAKE_REST.min(limit));
+        return false;
+    }
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    let slept = futex::wait(word, futex::Flags::empty(), wait::SLEEPS, Some(&limit));
+    let is_woken = slept != Err(Errno::TIMEDOUT);
+    *vain_wakes += u32::from(is_woken);
+    is_woken
+}
+
+pub(super) fn remaining(deadline_ns: Option<u64>) -> io::Result<Duration> {
+    let Some(deadline_ns) = deadline_ns else {
+        return Ok(DEATH_LOOK);
+    };
+    match deadline_ns.saturating_sub(monotonic_ns()) {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        remaining_ns => Ok(Duration::from_nanos(remaining_ns)),
+    }
+}
+
+/// Takes out the octets that told of something.
+pub(super) fn drain(socket: impl AsFd) {
+    let _ended = net::recv(socket, &mut [0_u8; 64][..], RecvFlags::DONTWAIT);
+}
+
+pub(super) fn wait_for_greeting(socket: &OwnedFd, limit: Duration) {
+    let deadline_ns =
+        monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+    let _not_in_time = wait_for(socket, PollFlags::IN, Some(deadline_ns));
+}
+
+pub(super) fn events(socket: &OwnedFd) -> PollFlags {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut asked = [PollFd::new(socket, PollFlags::RDHUP)];
+    match poll(&mut asked, Some(&now)) {
+        Ok(_) => asked[0].revents(),
+        Err(_) => PollFlags::empty(),
+    }
+}

@@ -3,8 +3,10 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
+mod ask;
 mod asynchronous;
 mod bands;
+mod call;
 mod collocated;
 mod exchange;
 mod forward;
@@ -38,7 +40,7 @@ use crate::wire::Sizes;
 
 use asynchronous::SharedConnection;
 pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, Road};
-pub(crate) use exchange::{Attempt, Call, CallKind, Reply};
+pub(crate) use call::{Attempt, Call, CallKind, Reply};
 pub(crate) use forward::follow_forwards;
 use late::Late;
 pub(crate) use oneway::send_oneway;

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use deckwatch_sync::{Bell, PiMutex};
 
-use super::exchange::Call;
-use super::exchange::Failure;
+use super::call::{Call, Failure};
 use super::{Binding, Client};
 use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Response, context_id, priority_context, priority_range_context};
 
-use super::exchange::Failure;
-use super::exchange::{Call, CallKind};
+use super::call::{Call, CallKind, Failure};
 use super::{Client, ClientConnection, Deadlines};
 use crate::reference::Target;
 use crate::transport::Instant64;

@@ -5,8 +5,7 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Divided;
 
-use super::exchange::{Attempt, Failure, Reply};
-use super::exchange::{Call, CallKind};
+use super::call::{Attempt, Call, CallKind, Failure, Reply};
 use super::{Client, Deadlines};
 use crate::counters::Counter;
 use crate::lane::Lane;

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::exchange::{Attempt, Reply};
-use super::exchange::{Call, CallKind};
+use super::call::{Attempt, Call, CallKind, Reply};
 use super::{Client, Deadlines};
 use crate::interceptor::{ClientFlow, Registered, completed};
 use crate::limits::FORWARDS_MAX;

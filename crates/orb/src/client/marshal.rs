@@ -6,7 +6,7 @@ use deckwatch_giop::invocation::TIMES_SIZE_MAX;
 
 use super::Client;
 use super::bands::RealTimeContexts;
-use super::exchange::{Call, CallKind};
+use super::call::{Call, CallKind};
 use crate::reference::Target;
 use crate::wire::{self, Contexts};
 

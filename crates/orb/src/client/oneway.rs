@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::call::{Attempt, Call, Failure, Reply};
 use super::collocated::may_be_collocated;
-use super::exchange::Call;
-use super::exchange::{Attempt, Failure, Reply};
 use super::forward::{may_be_elsewhere, tell};
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;

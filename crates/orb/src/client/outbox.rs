@@ -12,9 +12,8 @@ use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
+use super::call::{Call, CallKind, Failure};
 use super::collocated::may_be_collocated;
-use super::exchange::Failure;
-use super::exchange::{Call, CallKind};
 use super::forward::tell;
 use super::oneway::{send_oneway_unasked, with_interceptors};
 use super::{Binding, Client, ClientConnection, Deadlines};

@@ -3,7 +3,7 @@
 use deckwatch_cdr::Divided;
 use deckwatch_giop::ProtocolError;
 
-use super::exchange::{Failure, Reply};
+use super::call::{Failure, Reply};
 use super::{Client, ClientConnection};
 use crate::connection::{Inbound, OverBudget};
 use crate::counters::Counter;

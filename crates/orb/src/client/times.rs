@@ -3,8 +3,7 @@
 use deckwatch_giop::invocation::Times;
 
 use super::Client;
-use super::exchange::Call;
-use super::exchange::Failure;
+use super::call::{Call, Failure};
 use crate::counters::Counter;
 use crate::limits::START_AHEAD_MAX;
 use crate::policy::Overrides;

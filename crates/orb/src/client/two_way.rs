@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Version};
 
-use super::exchange::{Attempt, Call, CallKind, Failure, Reply};
+use super::call::{Attempt, Call, CallKind, Failure, Reply};
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::bidirectional::TwoWay;

@@ -15,8 +15,7 @@ use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::Replies;
 use crate::client::Deadlines;
-use crate::client::exchange::{Attempt, Reply};
-use crate::client::exchange::{Call, CallKind};
+use crate::client::call::{Attempt, Call, CallKind, Reply};
 use crate::client::forward::{may_be_elsewhere, tell};
 use crate::client::oneway::first_target;
 use crate::counters::Counter;

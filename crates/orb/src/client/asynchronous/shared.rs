@@ -8,8 +8,7 @@ use std::time::Duration;
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::{Outstanding, Replies, Road};
-use crate::client::exchange::Call;
-use crate::client::exchange::{Failure, Reply};
+use crate::client::call::{Call, Failure, Reply};
 use crate::client::late::Cancel;
 use crate::client::{Client, ClientConnection};
 use crate::connection::{Arrived, Inbound};

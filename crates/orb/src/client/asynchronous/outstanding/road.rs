@@ -7,7 +7,7 @@ use deckwatch_giop::ReplyStatus;
 use super::Outstanding;
 use crate::bidirectional::TwoWay;
 use crate::client::asynchronous::{Replies, SharedConnection};
-use crate::client::exchange::{Call, Failure, Reply};
+use crate::client::call::{Call, Failure, Reply};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;

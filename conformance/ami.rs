@@ -10,10 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
-    USER_EXCEPTION, reply,
+    USER_EXCEPTION,
 };
 use common::servant::REFUSED_ID;
-use common::{Lanes, Over, PATIENCE, Peer, Received, World, message, over_each, wait_for};
+use common::{Lanes, OMG, Over, PATIENCE, Peer, Received, World, message, over_each, wait_for};
 use deckwatch_cdr::{Any, DecodeError, Parse, Reader, TypeCode, Write, Writer};
 use deckwatch_orb::{
     AsynchronousReply, Completion, Counter, Deliver, ExceptionHolder, NamedValue, ObjectRef, Orb,
@@ -21,8 +21,6 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, UtcT,
 };
 use deckwatch_os::shared::RING_SIZE;
-
-const OMG: u32 = 0x4f4d_0000;
 
 /// What a handler has been told.
 type Told = Result<u64, ExceptionHolder>;
@@ -64,19 +62,9 @@ fn system(told: Told) -> SystemException {
 
 /// The reply of a server that gives the number it was sent.
 fn same(asked: &Received) -> Vec<u8> {
-    let mut asked = asked.asked();
-    let number = asked.body.u64();
-    reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+    let number = asked.asked().body.u64();
+    asked.answered(NO_EXCEPTION, |octets| {
         octets.u64(number);
-    })
-}
-
-/// A peer that hears and does not answer.
-fn silent(over: Over) -> Peer {
-    Peer::start(over, |_, wire, tell| {
-        while let Some(message) = wire.hear() {
-            tell(message);
-        }
     })
 }
 
@@ -95,8 +83,7 @@ over_each! {
 
     fn a_handler_is_called_with_the_exception(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, USER_EXCEPTION, |octets| {
+            asked.answered(USER_EXCEPTION, |octets| {
                 octets.string(REFUSED_ID).u32(9);
             })
         });
@@ -176,8 +163,7 @@ over_each! {
         let new_place = Peer::answering(over, |_, asked| same(asked));
         let ior = new_place.ior(2, b"Elsewhere");
         let old_place = Peer::answering(over, move |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+            asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
         // A peer serves one connection after the other, and a call that waits has one of its own.
         let third_place = Peer::answering(over, |_, asked| same(asked));
@@ -201,8 +187,7 @@ over_each! {
         let new_place = Peer::answering(over, |_, asked| same(asked));
         let ior = new_place.ior(2, b"Elsewhere");
         let old_place = Peer::answering(over, move |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+            asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
         let client = common::client();
         let object = old_place.seen_by(&client, 2);
@@ -218,8 +203,7 @@ over_each! {
         let mut circle = None;
         let peer = Peer::answering(over, move |_, asked| {
             let ior = circle.get_or_insert_with(|| placed.recv().expect("the test sends it"));
-            let asked = asked.asked();
-            reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+            asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
         place.send(peer.ior(2, b"Fake")).expect("the peer waits for it");
         let client = common::client();
@@ -258,8 +242,7 @@ over_each! {
         let peer = Peer::start(over, |_, wire, tell| {
             let early: Vec<_> = (0..3).map_while(|_| wire.hear()).collect();
             for asked in &early {
-                let asked = asked.asked();
-                wire.say(&reply(asked.form, asked.id, NEEDS_ADDRESSING_MODE, |octets| {
+                wire.say(&asked.answered(NEEDS_ADDRESSING_MODE, |octets| {
                     octets.u16(BY_PROFILE);
                 }));
             }
@@ -278,7 +261,7 @@ over_each! {
     }
 
     fn a_timeout_is_told_to_the_handler_and_the_server(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let object = peer.seen_by(&client, 2).with_round_trip_timeout(Some(Duration::from_millis(20)));
         let told = ask(&object, 3);
@@ -414,7 +397,7 @@ over_each! {
     }
 
     fn a_poller_that_is_dropped_has_its_request_cancelled(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let poller = poller(&peer.seen_by(&client, 2), 1);
         let asked = peer.heard().asked();
@@ -506,7 +489,7 @@ over_each! {
     }
 
     fn the_end_of_the_orb_ends_every_call(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let object = peer.seen_by(&client, 2);
         let told = ask(&object, 1);
@@ -521,7 +504,7 @@ over_each! {
     }
 
     fn what_cannot_be_sent_is_told_to_the_caller(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let object = peer.seen_by(&client, 2);
         let wrong = object.send_callback("x", |_| Err(deckwatch_cdr::EncodeError::BoundExceeded), None);
@@ -552,7 +535,7 @@ fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
             .send_poller("number", |w| w.write_octets(&octets))
             .expect("it is sent")
     };
-    let measure = silent(Over::Shared);
+    let measure = Peer::silent(Over::Shared);
     let _measured = begun(&measure, 8);
     let head = measure.heard().octets.len() - 8;
     // All of the ring but room for half of a cancellation.
@@ -566,7 +549,7 @@ fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
 
 #[test]
 fn calls_under_way_are_bounded() {
-    let peer = silent(Over::Tcp);
+    let peer = Peer::silent(Over::Tcp);
     let client = common::client();
     let object = peer.seen_by(&client, 2);
     let max = deckwatch_orb::limits::OUTSTANDING_MAX as usize;
@@ -604,7 +587,7 @@ fn without_threads_replies_come_where_the_application_works_or_waits() {
     });
     assert_eq!(poll(&poller(&object, 2), u32::MAX), Ok(2));
     let short = object.with_round_trip_timeout(Some(Duration::from_millis(20)));
-    let nobody = silent(Over::Tcp);
+    let nobody = Peer::silent(Over::Tcp);
     let never = nobody
         .seen_by(&client, 2)
         .with_round_trip_timeout(Some(Duration::from_millis(20)));
@@ -632,7 +615,7 @@ fn without_threads_what_is_due_is_work_for_the_application() {
         told.try_recv().is_ok_and(|told| told == Ok(1))
     });
     assert!(SystemTime::now() >= start, "it was given before its start");
-    let nobody = silent(Over::Tcp);
+    let nobody = Peer::silent(Over::Tcp);
     let never = nobody
         .seen_by(&client, 2)
         .with_round_trip_timeout(Some(Duration::from_millis(20)));

@@ -281,8 +281,7 @@ over_each! {
         // Its octets are made and read by hand on both sides: the called object, and the handler.
         let peer = Peer::answering(over, |_, asked| answer(asked));
         let handling = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
+            asked.answered(NO_EXCEPTION, |_| ())
         });
         let client = common::client();
         let exchange = exchange(&peer, &client);

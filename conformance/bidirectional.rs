@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::Arc;
 
-use common::both::{Acceptor, NOWHERE, Opener, both, parse_number, ping, pong};
-use common::message::{NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, reply};
+use common::both::{Acceptor, NOWHERE, Opener, both, parse_number, ping};
+use common::message::{NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, done};
 use common::{Over, Peer, Wire, wait_for};
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_orb::{Counter, Orb, Policy, Servant, SetOverrideType, SyncScope, SystemException};
@@ -26,7 +26,7 @@ fn a_server_calls_back_over_the_connection_while_its_own_request_is_under_way() 
             let answer = wire.ask(&number.with(|octets| {
                 octets.u64(1 << 33);
             }));
-            wire.say(&pong(&asked));
+            wire.say(&done(&asked));
             tell(answer);
         }
     });
@@ -49,9 +49,8 @@ fn calls_of_many_threads_share_the_connection_and_each_gets_its_own_reply() {
     let peer = Peer::start(Over::Tcp, |_, wire, _| {
         while let (Some(one), Some(other)) = (wire.hear(), wire.hear()) {
             for asked in [other, one] {
-                let mut asked = asked.asked();
-                let number = asked.body.u64();
-                wire.say(&reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+                let number = asked.asked().body.u64();
+                wire.say(&asked.answered(NO_EXCEPTION, |octets| {
                     octets.u64(number);
                 }));
             }
@@ -88,7 +87,7 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
             (b"Fake".to_vec(), "ping")
         );
         assert_eq!(callback.id % 2, 1, "round {round}");
-        wire.say(&pong(&asked));
+        wire.say(&done(&asked));
         let answer = wire.hear().expect("a reply").reply();
         assert_eq!((answer.id, answer.status), (4, NO_EXCEPTION));
     }
@@ -96,7 +95,7 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
     let kept = server.caller.kept();
     let calls = std::thread::spawn(move || ping(&kept));
     let asked = wire.hear().expect("a request");
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     assert_eq!(calls.join().unwrap(), Ok(()));
     for scope in [SyncScope::None, SyncScope::WithTransport] {
         let policies = [Policy::SyncScope(scope)];
@@ -132,7 +131,7 @@ fn a_servant_that_calls_back_leaves_a_thread_to_read_the_reply() {
         assert_eq!((refused.id, refused.status), (100, SYSTEM_EXCEPTION));
         assert_eq!(refused.body.string(), "IDL:omg.org/CORBA/TRANSIENT:1.0");
         for asked in &waiting {
-            wire.say(&pong(asked));
+            wire.say(&done(asked));
             assert_eq!(wire.hear().expect("a reply").reply().status, NO_EXCEPTION);
         }
     }
@@ -150,7 +149,7 @@ fn no_servant_waits_for_an_asynchronous_reply_that_none_but_its_thread_could_rea
             let asked = wire.hear().expect("a request");
             assert_eq!(asked.kind(), REQUEST, "{operation}");
             if threads == 2 {
-                wire.say(&pong(&asked));
+                wire.say(&done(&asked));
             }
             // Who does not wait any more has the request cancelled.
             let answer = std::iter::from_fn(|| wire.hear()).find(|heard| heard.kind() == REPLY);
@@ -185,7 +184,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     };
     let asked = send(&mut wire);
     assert_eq!(asked.asked().id % 2, 1);
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     assert_eq!(told(1), [true]);
     // One that the end of the connection finds waiting.
     send(&mut wire);
@@ -197,7 +196,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     let peer = Peer::start(Over::Tcp, |_, wire, tell| {
         let asked: Vec<_> = (0..3).map_while(|_| wire.hear()).collect();
         for asked in asked.iter().rev() {
-            wire.say(&pong(asked));
+            wire.say(&done(asked));
         }
         asked.into_iter().for_each(tell);
         let _until_the_end = wire.hear();

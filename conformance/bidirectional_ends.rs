@@ -7,9 +7,9 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use common::both::{Acceptor, FORM, NOWHERE, Opener, announced, both, ping, pong, time_in};
+use common::both::{Acceptor, FORM, NOWHERE, Opener, announced, both, ping, time_in};
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, reply};
+use common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, done};
 use common::{Order, Over, Peer, Wire, message};
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_orb::{
@@ -24,7 +24,7 @@ fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
     let peer = Peer::answering(Over::Tcp, move |_, asked| {
         let here = ("127.0.0.1", *own.lock().unwrap());
         if asked.asked().key == b"Other" {
-            return pong(asked);
+            return done(asked);
         }
         std::thread::sleep(Duration::from_millis(300));
         let profile = iiop_profile(Order::Big, 2, here, b"Other", &[]);
@@ -32,10 +32,7 @@ fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
             type_id: String::new(),
             profiles: vec![(TAG_INTERNET_IOP, profile)],
         };
-        let id = asked.asked().id;
-        reply(asked.form(), id, LOCATION_FORWARD, |octets| {
-            other.write(octets)
-        })
+        asked.answered(LOCATION_FORWARD, |octets| other.write(octets))
     });
     *port.lock().unwrap() = peer.port();
     let opener = Opener::new(&both());
@@ -93,10 +90,10 @@ fn a_connection_that_its_server_closes_is_replaced_and_one_that_breaks_is_a_fail
         match index {
             0 => wire.say(&message(FORM, CLOSE_CONNECTION, |_| ())),
             1 => {
-                wire.say(&pong(&asked));
+                wire.say(&done(&asked));
                 let _unanswered = wire.hear();
             }
-            _ => wire.say(&pong(&asked)),
+            _ => wire.say(&done(&asked)),
         }
         tell(asked);
     });
@@ -124,9 +121,9 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
         let given_up = wire.hear().expect("a request");
         let cancel = wire.hear().expect("a cancel request");
         tell(cancel);
-        wire.say(&pong(&given_up));
+        wire.say(&done(&given_up));
         while let Some(asked) = wire.hear() {
-            wire.say(&pong(&asked));
+            wire.say(&done(&asked));
         }
     });
     let server = peer.seen_by(&opener.orb, 2);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use common::both::{
     Acceptor, BI_DIR_IIOP, FORM, INVOCATION_POLICIES, NOWHERE, Opener, announced, both, nowhere,
-    ping, pong, said, starting_in,
+    ping, said, starting_in,
 };
 use common::message::{
-    LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST, SYSTEM_EXCEPTION,
+    LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST, SYSTEM_EXCEPTION, done,
 };
 use common::servant::Probe;
 use common::{Order, Over, Peer, Request, Wire, message};
@@ -24,7 +24,7 @@ use deckwatch_orb::{
 
 #[test]
 fn an_opener_says_where_it_listens_with_its_first_request_and_numbers_them_evenly() {
-    let peer = Peer::answering(Over::Tcp, |_, asked| pong(asked));
+    let peer = Peer::answering(Over::Tcp, |_, asked| done(asked));
     let opener = Opener::new(&both());
     let server = peer.seen_by(&opener.orb, 2);
     let endpoint = opener.orb.endpoints()[0].clone();
@@ -46,7 +46,7 @@ fn a_question_where_the_object_is_says_nothing_of_its_connection_and_the_first_r
         LOCATE_REQUEST => message(asked.form(), LOCATE_REPLY, |octets| {
             octets.u32(asked.body().u32()).u32(1);
         }),
-        _ => pong(asked),
+        _ => done(asked),
     });
     let opener = Opener::new(&both());
     let server = peer.seen_by(&opener.orb, 2);
@@ -68,7 +68,7 @@ fn nobody_offers_it_without_the_policy_at_both_ends_of_his_or_before_giop_1_2() 
         (both(), BidirectionalPolicyValue::Both, 1),
         (both(), BidirectionalPolicyValue::Both, 0),
     ] {
-        let peer = Peer::answering(Over::Tcp, |_, asked| pong(asked));
+        let peer = Peer::answering(Over::Tcp, |_, asked| done(asked));
         let opener = Opener::new(&policies);
         let server = peer.seen_by(&opener.orb, minor);
         let server = server.set_policy_overrides(&[Policy::Bidirectional(value)], normal);
@@ -87,7 +87,7 @@ fn an_object_whose_adapter_does_not_take_part_is_not_asked_over_it() {
     let peer = Peer::start(Over::Tcp, move |_, wire, tell| {
         while let Some(asked) = wire.hear() {
             tell(wire.ask(&Request::new(FORM, &key, "ping").bare()));
-            wire.say(&pong(&asked));
+            wire.say(&done(&asked));
         }
     });
     assert_eq!(ping(&peer.seen_by(&opener.orb, 2)), Ok(()));
@@ -113,7 +113,7 @@ fn what_an_opener_says_of_where_it_listens_counts_before_the_start_of_its_reques
     wire.say(&server.request(6, "call").bare());
     let asked = wire.hear().expect("a call over this very connection");
     assert_eq!(asked.kind(), REQUEST);
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     let answer = wire.hear().expect("a reply").reply();
     assert_eq!((answer.id, answer.status), (6, NO_EXCEPTION));
     assert_eq!(server.orb.counters().read(Counter::RequestsEarly), 1);

@@ -7,9 +7,9 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use common::both::{BI_DIR_IIOP, NOWHERE, Opener, both, nowhere, ping, pong, said};
+use common::both::{BI_DIR_IIOP, NOWHERE, Opener, both, nowhere, ping, said};
 use common::lanes::{LaneWorld, Told, priority};
-use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, message};
+use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, done, message};
 use common::servant::{PROBE_ID, Probe};
 use common::{Over, Peer, Received, Request, Wire, wait_for};
 use deckwatch_cdr::Parse;
@@ -174,7 +174,7 @@ fn a_caller_gets_its_reply_past_oneways_that_come_back_over_its_connection() {
             }));
         }
         wire.say(&asks.request(13, "ping").bare());
-        wire.say(&pong(&asked));
+        wire.say(&done(&asked));
         tell(wire.hear().expect("a reply"));
     });
     assert_eq!(ping(&peer.seen_by(&opener.orb, 2)), Ok(()));
@@ -195,12 +195,12 @@ fn a_servant_of_a_oneway_calls_back_over_the_connection_that_it_came_over() {
     wire.say(&first.with(|octets| nowhere(2).write(octets)));
     for round in 0..10 {
         let asked = heard(&mut wire);
-        wire.say(&pong(&asked));
+        wire.say(&done(&asked));
         wire.say(&server.notes(round..round + 1));
         wire.say(&server.oneway("call"));
     }
     let asked = heard(&mut wire);
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     let answer = wire.ask(&server.told.request("ping").bare());
     assert_eq!(answer.reply().status, NO_EXCEPTION);
     assert_eq!(server.served(), (0..10).collect::<Vec<_>>());
@@ -218,7 +218,7 @@ fn a_reply_comes_past_a_full_lane_which_refuses_what_it_has_no_room_for() {
     let refused = refused.reply();
     assert_eq!(refused.id, 30);
     assert_eq!(refused.exception().0, "IDL:omg.org/CORBA/TRANSIENT:1.0");
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     assert_eq!(caller.join().expect("no panic"), Ok(()));
     assert_eq!(server.refused(), 4);
     server.relay.probe.gate.open();
@@ -235,7 +235,7 @@ fn a_reply_comes_past_more_than_may_wait_for_one_another() {
     let caller = server.call();
     let asked = heard(&mut wire);
     wire.say(&server.notes(0..MANY));
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     assert_eq!(caller.join().expect("no panic"), Ok(()));
     server.relay.probe.gate.open();
     wait_for(|| server.served().len() as u64 + server.refused() == u64::from(MANY));
@@ -255,7 +255,7 @@ fn a_peer_that_owes_no_reply_is_held_up_and_loses_nothing() {
         if calls {
             let caller = server.call();
             let asked = heard(&mut wire);
-            wire.say(&pong(&asked));
+            wire.say(&done(&asked));
             assert_eq!(caller.join().expect("no panic"), Ok(()));
         }
         server.relay.probe.gate.open();
@@ -285,7 +285,7 @@ fn a_reply_comes_while_the_peer_does_not_take_ours() {
     }
     let owed = || server.world.orb.counters().read(Counter::RepliesQueued);
     wait_for(|| owed() != 0);
-    wire.say(&pong(&asked));
+    wire.say(&done(&asked));
     assert_eq!(caller.join().expect("no panic"), Ok(()));
     let mut ids = [0; 2].map(|_: u32| {
         let mut answer = wire.hear().expect("a reply").reply();

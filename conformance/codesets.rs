@@ -4,9 +4,11 @@
 mod common;
 
 use common::ior::Profile;
-use common::message::{NO_EXCEPTION, reply};
+use common::message::{NO_EXCEPTION, mirror};
 use common::servant::call_with;
-use common::{Cursor, Lanes, ORDERS, Octets, Order, Over, Peer, World, in_each_world, over_each};
+use common::{
+    Cursor, Lanes, OMG, ORDERS, Octets, Order, Over, Peer, World, in_each_world, over_each,
+};
 use deckwatch_cdr::WString;
 use deckwatch_orb::{Completion, SystemExceptionKind as Kind};
 
@@ -19,7 +21,6 @@ const UTF_16: u32 = 0x0001_0109;
 const UTF_8: u32 = 0x0501_0001;
 const EBCDIC: u32 = 0x1002_0025;
 const UCS_2: u32 = 0x0001_0100;
-const OMG: u32 = 0x4f4d_0000;
 
 fn context(order: Order, chars: u32, wide: u32) -> Vec<u8> {
     let mut octets = Octets::encapsulation(order);
@@ -47,13 +48,8 @@ fn read_context(data: &[u8]) -> (u32, u32) {
 }
 
 /// A peer that gives back the octets of the arguments.
-fn mirror(over: common::Over) -> Peer {
-    Peer::answering(over, |_, asked| {
-        let asked = asked.asked();
-        reply(asked.form, asked.id, NO_EXCEPTION, |o| {
-            o.raw(asked.body.rest());
-        })
-    })
+fn mirroring(over: Over) -> Peer {
+    Peer::answering(over, |_, asked| mirror(asked))
 }
 
 fn seen(
@@ -200,7 +196,7 @@ over_each! {
     // It converts each letter beyond ASCII that comes in UTF-8 to another.
     fn a_server_that_tao_made_is_spoken_to_in_its_own_iso_8859_1(over) {
         for (orb_type, expected) in [(0x5441_4F00, &b"gr\xfcn\0"[..]), (0x4154_5400, "gr\u{fc}n\0".as_bytes())] {
-            let (peer, client) = (mirror(over), common::client());
+            let (peer, client) = (mirroring(over), common::client());
             let mut made_by = Octets::encapsulation(Order::Little);
             made_by.u32(orb_type);
             let offer = component(Order::Little, &[ISO_8859_1, UTF_8], &[UTF_16]);
@@ -220,7 +216,7 @@ over_each! {
                 // Nothing in common: the fallback that every server must have.
                 (component(order, &[EBCDIC], &[UCS_2]), UTF_8),
             ] {
-                let (peer, client) = (mirror(over), common::client());
+                let (peer, client) = (mirroring(over), common::client());
                 let object = seen(&peer, &client, 2, &[offer]);
                 assert_eq!(call_with(&object, "text", &"gr\u{fc}n".to_owned()), Ok("gr\u{fc}n".to_owned()));
                 let asked = peer.heard().asked();
@@ -235,7 +231,7 @@ over_each! {
     }
 
     fn without_an_offer_nothing_is_said_and_text_is_iso_8859_1(over) {
-        let peer = mirror(over);
+        let peer = mirroring(over);
         let client = common::client();
         for minor in peer.minors() {
             let object = seen(&peer, &client, minor, &[]);
@@ -249,7 +245,7 @@ over_each! {
     }
 
     fn wide_text_of_a_client_is_utf_16(over) {
-        let peer = mirror(over);
+        let peer = mirroring(over);
         let client = common::client();
         let text = WString("a\u{2693}\u{1f6a2}".to_owned());
         for minor in [1, 2] {
@@ -271,7 +267,7 @@ over_each! {
     }
 
     fn wide_text_for_a_server_that_offers_no_wide_code_set_is_inv_objref(over) {
-        let peer = mirror(over);
+        let peer = mirroring(over);
         let client = common::client();
         for minor in [1, 2] {
             let object = seen(&peer, &client, minor, &[component(Order::Big, &[UTF_8], &[0])]);
@@ -293,7 +289,7 @@ over_each! {
 /// Over TCP: unix sockets stand in components, which 1.0 has not.
 #[test]
 fn wide_text_of_a_client_in_1_0_is_marshal() {
-    let peer = mirror(Over::Tcp);
+    let peer = mirroring(Over::Tcp);
     let client = common::client();
     let raised = call_with(
         &seen(&peer, &client, 0, &[]),

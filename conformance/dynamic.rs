@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, USER_EXCEPTION,
-    reply,
 };
 use common::servant::{PROBE_ID, REFUSED_ID};
-use common::{Lanes, Over, Peer, Received, World, message, over_each, wait_for};
+use common::{Lanes, OMG, Peer, Received, World, message, over_each, wait_for};
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode, Typed, Write};
@@ -22,8 +21,6 @@ use deckwatch_orb::{
     Completion, NamedValue, ObjectRef, Orb, Request, RequestError, SystemException,
     SystemExceptionKind as Kind,
 };
-
-const OMG: u32 = 0x4f4d_0000;
 
 fn refused_code() -> TypeCode {
     let members = [Member {
@@ -47,8 +44,7 @@ fn number(object: &ObjectRef, number: u64) -> Request {
 
 /// The reply of a server that gives the number 7.
 fn seven(asked: &Received) -> Vec<u8> {
-    let asked = asked.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+    asked.answered(NO_EXCEPTION, |octets| {
         octets.u64(7);
     })
 }
@@ -64,8 +60,7 @@ fn system<T: std::fmt::Debug>(outcome: Result<T, RequestError>) -> SystemExcepti
 over_each! {
     fn a_dynamic_request_sends_its_arguments_in_order_and_takes_what_comes_back(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+            asked.answered(NO_EXCEPTION, |octets| {
                 octets.u16(5).u32(6).string("seven");
             })
         });
@@ -91,8 +86,7 @@ over_each! {
 
     fn a_result_and_arguments_may_share_a_value(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |octets| {
+            asked.answered(NO_EXCEPTION, |octets| {
                 octets.u32(0x7fff_ff02);
                 let first = octets.octets.len() as u32 - 4;
                 octets.string("IDL:Point:1.0").u32(7).u32(u32::MAX);
@@ -176,8 +170,7 @@ over_each! {
         // Deferred requests have a connection of their own, and a peer serves one after the other.
         for is_deferred in [false, true] {
             let peer = Peer::answering(over, |_, asked| {
-                let asked = asked.asked();
-                reply(asked.form, asked.id, USER_EXCEPTION, |octets| {
+                asked.answered(USER_EXCEPTION, |octets| {
                     octets.string(REFUSED_ID).u32(9);
                 })
             });
@@ -315,8 +308,7 @@ over_each! {
         let new_place = Peer::answering(over, |_, asked| seven(asked));
         let ior = new_place.ior(2, b"Elsewhere");
         let old_place = Peer::answering(over, move |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+            asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
         });
         let client = common::client();
         let mut request = number(&old_place.seen_by(&client, 2), 3);
@@ -347,7 +339,7 @@ over_each! {
     }
 
     fn a_deferred_request_ends_by_its_timeout(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let object = peer.seen_by(&client, 2).with_round_trip_timeout(Some(Duration::from_millis(30)));
         for is_polled in [true, false] {
@@ -364,9 +356,8 @@ over_each! {
         // The first is answered when all have come.
         let mut first = None;
         let peer = Peer::answering(over, move |count, asked| {
-            let mut received = asked.asked();
-            let value = received.body.u64();
-            let answer = reply(received.form, received.id, NO_EXCEPTION, |octets| {
+            let value = asked.asked().body.u64();
+            let answer = asked.answered(NO_EXCEPTION, |octets| {
                 octets.u64(value);
             });
             match count {
@@ -454,8 +445,7 @@ over_each! {
         for minor in Peer::answering(over, |_, asked| seven(asked)).minors() {
             let ior = common::ior::Ior::of_text(&text);
             let old_place = Peer::answering(over, move |_, asked| {
-                let asked = asked.asked();
-                reply(asked.form, asked.id, LOCATION_FORWARD, |octets| ior.write(octets))
+                asked.answered(LOCATION_FORWARD, |octets| ior.write(octets))
             });
             let client = common::client();
             let mut request = number(&old_place.seen_by(&client, minor), 3);
@@ -466,7 +456,7 @@ over_each! {
     }
 
     fn a_deferred_request_that_is_dropped_is_cancelled(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         let mut request = number(&peer.seen_by(&client, 2), 1);
         assert_eq!(request.send_deferred(), Ok(()));
@@ -481,15 +471,6 @@ over_each! {
 fn wait_for_reply(request: &mut Request) {
     let request = std::cell::RefCell::new(request);
     wait_for(|| request.borrow_mut().poll_response() == Ok(true));
-}
-
-/// A peer that hears and does not answer.
-fn silent(over: Over) -> Peer {
-    Peer::start(over, |_, wire, tell| {
-        while let Some(message) = wire.hear() {
-            tell(message);
-        }
-    })
 }
 
 #[test]

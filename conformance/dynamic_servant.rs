@@ -15,7 +15,7 @@ mod valuetypes;
 use std::sync::{Arc, Mutex};
 
 use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
-use common::{FORMS, Order, Over, Wire, listening, message, over_each};
+use common::{FORMS, OMG, Order, Over, Wire, listening, message, over_each};
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed, Write};
@@ -25,7 +25,6 @@ use deckwatch_orb::{
 };
 use mirror::{ComplexStruct, EchoRef, EchoRefuseError, Refused};
 
-const OMG: u32 = 0x4f4d_0000;
 const SHAPE_ID: &str = "IDL:conformance/Shape:1.0";
 
 /// Serves whatever it is asked; its objects have an interface each.

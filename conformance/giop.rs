@@ -9,12 +9,11 @@ use common::message::{
     SYNC_WITH_SERVER, USER_EXCEPTION, locate,
 };
 use common::servant::{BASE_ID, PROBE_ID, REFUSED_ID, call};
-use common::{Address, FORMS, Order, World, in_each_world, message, wait_for};
+use common::{Address, FORMS, OMG, Order, World, in_each_world, message, wait_for};
 
 const BAD_OPERATION: &str = "IDL:omg.org/CORBA/BAD_OPERATION:1.0";
 const OBJECT_NOT_EXIST: &str = "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0";
 const MARSHAL: &str = "IDL:omg.org/CORBA/MARSHAL:1.0";
-const OMG: u32 = 0x4f4d_0000;
 const COMPLETED_YES: u32 = 0;
 const COMPLETED_NO: u32 = 1;
 const UNKNOWN_OBJECT: u32 = 0;

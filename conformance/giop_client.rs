@@ -10,32 +10,17 @@ use common::ior::Ior;
 use common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, LOCATION_FORWARD,
     LOCATION_FORWARD_PERM, MESSAGE_ERROR, MORE_FRAGMENTS, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
-    REPLY, REQUEST, SYNC_NONE, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, reply,
+    REPLY, REQUEST, SYNC_NONE, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, done, mirror,
+    reply,
 };
 use common::servant::{REFUSED_ID, call, call_with, note};
-use common::{Lanes, ORDERS, Order, Over, Peer, Received, World, message, over_each};
+use common::{Lanes, OMG, ORDERS, Order, Over, Peer, Received, World, message, over_each};
 use deckwatch_cdr::limits::UNWRITTEN_SIZE_MIN;
 use deckwatch_cdr::{DecodeError, Reader, Write};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, SetOverrideType, SyncScope, SystemException,
     SystemExceptionKind as Kind,
 };
-
-const OMG: u32 = 0x4f4d_0000;
-
-/// Answers every request by the octets it came with.
-fn mirror(asked: &Received) -> Vec<u8> {
-    let asked = asked.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |o| {
-        o.raw(asked.body.rest());
-    })
-}
-
-/// Answers every request without results.
-fn done(asked: &Received) -> Vec<u8> {
-    let asked = asked.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
-}
 
 /// A peer that gives every request this answer, and the object in it.
 fn answered(
@@ -254,11 +239,10 @@ over_each! {
     fn a_server_that_wants_another_addressing_gets_it(over) {
         for wanted in [1_u16, 2] {
             let (peer, _client, object) = answered(over, 2, move |asked| {
-                let asked = asked.asked();
-                if asked.addressing == wanted {
-                    return reply(asked.form, asked.id, NO_EXCEPTION, |_| ());
+                if asked.asked().addressing == wanted {
+                    return done(asked);
                 }
-                reply(asked.form, asked.id, NEEDS_ADDRESSING_MODE, |o| { o.u16(wanted); })
+                asked.answered(NEEDS_ADDRESSING_MODE, |o| { o.u16(wanted); })
             });
             assert_eq!(call(&object, "ping"), Ok(()));
             let modes = [peer.heard().asked().addressing, peer.heard().asked().addressing];

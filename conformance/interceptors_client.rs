@@ -5,14 +5,14 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::interceptor::{AtClient, Init, Log, RAISED, omg, with_clients};
+use common::interceptor::{AtClient, Init, Log, RAISED, with_clients};
 use common::lanes::{LaneWorld, RT_CORBA_PRIORITY, propagated};
 use common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, REPLY, SYSTEM_EXCEPTION, USER_EXCEPTION,
 };
 use common::rt::at;
 use common::servant::REFUSED_ID;
-use common::{Cursor, Over, Peer, Received, message, over_each};
+use common::{Cursor, OMG, Over, Peer, Received, message, over_each};
 use deckwatch_cdr::Any;
 use deckwatch_orb::interceptor::{
     ClientRequestInfo, InterceptorError, OrbInitInfo, ReplyStatus, SlotError, component_tag,
@@ -80,7 +80,7 @@ fn travels(over: Over, minor: u8, request: impl Fn(&ObjectRef)) -> String {
         if point == "receive_reply" {
             assert_eq!(info.reply_service_context(OURS)?.data, [4, 5]);
             let missing = info.reply_service_context(OURS + 1).unwrap_err();
-            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, omg(26)));
+            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, OMG | 26));
         }
         Ok(())
     });
@@ -353,8 +353,8 @@ over_each! {
             let refused = |answer: Result<(), SystemException>, allowed: bool| {
                 let exception = answer.unwrap_err();
                 let expected = match allowed {
-                    true => (Kind::NoResources, omg(1)),
-                    false => (Kind::BadInvOrder, omg(14)),
+                    true => (Kind::NoResources, OMG | 1),
+                    false => (Kind::BadInvOrder, OMG | 14),
                 };
                 assert_eq!((exception.kind, exception.minor), expected, "{point}");
             };
@@ -371,7 +371,7 @@ over_each! {
                 refused(info.reply_service_context(OURS).map(drop), false);
                 info.add_request_service_context(OURS, &[1], false)?;
                 let twice = info.add_request_service_context(OURS, &[2], false).unwrap_err();
-                assert_eq!((twice.kind, twice.minor), (Kind::BadInvOrder, omg(15)));
+                assert_eq!((twice.kind, twice.minor), (Kind::BadInvOrder, OMG | 15));
                 info.add_request_service_context(OURS, &[3], true)?;
             } else {
                 refused(info.add_request_service_context(OURS, &[3], true), false);
@@ -381,9 +381,9 @@ over_each! {
             assert!(info.response_expected());
             assert_eq!(info.request_policy(PolicyType::RELATIVE_RT_TIMEOUT)?, Some(Policy::RelativeRoundtripTimeout(common::PATIENCE)));
             let unknown = info.request_policy(PolicyType(4_711)).unwrap_err();
-            assert_eq!((unknown.kind, unknown.minor), (Kind::InvPolicy, omg(2)));
+            assert_eq!((unknown.kind, unknown.minor), (Kind::InvPolicy, OMG | 2));
             let missing = info.effective_component(component_tag::SSL_SEC_TRANS).unwrap_err();
-            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, omg(28)));
+            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, OMG | 28));
             assert_eq!(info.slot(0), Err(SlotError::InvalidSlot));
             Ok(())
         });

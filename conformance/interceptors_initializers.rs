@@ -5,8 +5,8 @@ mod common;
 
 use std::sync::Arc;
 
-use common::Order;
-use common::interceptor::{Init, Log, omg, with_clients};
+use common::interceptor::{Init, Log, with_clients};
+use common::{OMG, Order};
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_orb::interceptor::{
     Codec, CodecError, CodecFactory, Encoding, OrbInitError, OrbInitInfo, OrbInitializer,
@@ -27,7 +27,7 @@ impl OrbInitializer for Watching {
         };
         assert_eq!(
             (exception.kind, exception.minor),
-            (Kind::BadInvOrder, omg(14))
+            (Kind::BadInvOrder, OMG | 14)
         );
         self.0
             .note(format!("pre_init {} {:?}", info.orb_id(), info.arguments()));
@@ -48,7 +48,7 @@ impl OrbInitializer for Watching {
         );
         let current = info.orb()?.pi_current();
         assert!(
-            matches!(current.slot(0), Err(SlotError::System(exception)) if exception.minor == omg(14))
+            matches!(current.slot(0), Err(SlotError::System(exception)) if exception.minor == OMG | 14)
         );
         self.0.note("post_init");
         Ok(())
@@ -108,7 +108,7 @@ fn a_policy_factory_makes_the_policies_of_its_kind_and_a_kind_has_one() {
         let twice = info
             .register_policy_factory(kind, Arc::new(Seconds))
             .unwrap_err();
-        assert!(matches!(twice, OrbInitError::System(exception) if exception.minor == omg(16)));
+        assert!(matches!(twice, OrbInitError::System(exception) if exception.minor == OMG | 16));
         Ok(())
     }));
     let orb = builder.build().unwrap();

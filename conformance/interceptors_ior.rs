@@ -5,9 +5,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::interceptor::{Init, Log, RAISED, omg};
+use common::interceptor::{Init, Log, RAISED};
 use common::ior::{Ior, Profile, TAG_INTERNET_IOP};
-use common::{Lanes, Over, World};
+use common::{Lanes, OMG, Over, World};
 use deckwatch_orb::interceptor::{
     AdapterState, IorInfo, IorInterceptor, OrbInitInfo, TaggedComponent, profile_tag,
 };
@@ -45,7 +45,7 @@ impl IorInterceptor for Stamp {
         info.add_ior_component_to_profile(component(OURS + 1), profile_tag::INTERNET_IOP)?;
         let other = info.add_ior_component_to_profile(component(OURS), 4_711);
         let other = other.unwrap_err();
-        assert_eq!((other.kind, other.minor), (Kind::BadParam, omg(29)));
+        assert_eq!((other.kind, other.minor), (Kind::BadParam, OMG | 29));
         assert!(!info.manager_id().is_empty());
         // Passed over.
         Err(RAISED)
@@ -131,7 +131,7 @@ fn an_interceptor_can_keep_an_adapter_from_being_made() {
     };
     assert_eq!(
         (exception.kind, exception.minor),
-        (Kind::ObjAdapter, omg(6))
+        (Kind::ObjAdapter, OMG | 6)
     );
     assert!(
         world

@@ -5,13 +5,13 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::interceptor::{AtServer, Init, Log, RAISED, omg, with_clients, with_servers};
+use common::interceptor::{AtServer, Init, Log, RAISED, with_clients, with_servers};
 use common::message::{
     FORMS, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYSTEM_EXCEPTION,
     USER_EXCEPTION,
 };
 use common::servant::{BASE_ID, PROBE_ID};
-use common::{Order, Over, World, in_each_world, over_each, wait_for};
+use common::{OMG, Order, Over, World, in_each_world, over_each, wait_for};
 use deckwatch_cdr::Any;
 use deckwatch_orb::interceptor::{
     InterceptorError, OrbInitInfo, ReplyStatus, ServerRequestInfo, SlotError,
@@ -80,7 +80,7 @@ over_each! {
                 "send_reply" => {
                     assert_eq!(info.reply_service_context(id)?.data, [1]);
                     let twice = info.add_reply_service_context(id, &[2], false).unwrap_err();
-                    assert_eq!((twice.kind, twice.minor), (Kind::BadInvOrder, omg(15)));
+                    assert_eq!((twice.kind, twice.minor), (Kind::BadInvOrder, OMG | 15));
                     info.add_reply_service_context(id, &[2, 3, 4, 5, 6], true)?;
                     info.add_reply_service_context(id + 1, &[7; 9], false)?;
                 }
@@ -181,7 +181,7 @@ over_each! {
             if point == "contexts" {
                 for early in [info.object_id().map(drop), info.adapter_id().map(drop), info.adapter_name().map(drop), info.orb_id().map(drop), info.server_id().map(drop)] {
                     let early = early.unwrap_err();
-                    assert_eq!((early.kind, early.minor), (Kind::BadInvOrder, omg(14)));
+                    assert_eq!((early.kind, early.minor), (Kind::BadInvOrder, OMG | 14));
                 }
                 return Ok(());
             }
@@ -193,7 +193,7 @@ over_each! {
                     assert!(!info.adapter_id()?.is_empty());
                     assert_eq!(*info.server_policies()?, Policies::persistent());
                 }
-                Err(lost) => assert_eq!((lost.kind, lost.minor), (Kind::NoResources, omg(1))),
+                Err(lost) => assert_eq!((lost.kind, lost.minor), (Kind::NoResources, OMG | 1)),
             }
             let is_about_to_be_called = point == "receive_request";
             assert_eq!(info.target_is_a(BASE_ID), if is_about_to_be_called { Ok(true) } else { info.target_is_a("") });
@@ -202,7 +202,7 @@ over_each! {
                 assert!(!info.target_is_a("IDL:conformance/Other:1.0")?);
             } else {
                 let late = info.target_most_derived_interface().unwrap_err();
-                assert_eq!((late.kind, late.minor), (Kind::BadInvOrder, omg(14)));
+                assert_eq!((late.kind, late.minor), (Kind::BadInvOrder, OMG | 14));
             }
             Ok(())
         });
@@ -231,8 +231,8 @@ over_each! {
             let refused = |answer: Result<(), SystemException>, allowed: bool| {
                 let exception = answer.unwrap_err();
                 let expected = match allowed {
-                    true => (Kind::NoResources, omg(1)),
-                    false => (Kind::BadInvOrder, omg(14)),
+                    true => (Kind::NoResources, OMG | 1),
+                    false => (Kind::BadInvOrder, OMG | 14),
                 };
                 assert_eq!((exception.kind, exception.minor), expected, "{point}");
             };
@@ -250,7 +250,7 @@ over_each! {
                 refused(info.reply_service_context(OURS).map(drop), false);
             }
             let missing = info.request_service_context(OURS).unwrap_err();
-            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, omg(26)));
+            assert_eq!((missing.kind, missing.minor), (Kind::BadParam, OMG | 26));
             assert_eq!(info.slot(0), Err(SlotError::InvalidSlot));
             assert_eq!(info.set_slot(0, Any::empty()), Err(SlotError::InvalidSlot));
             assert_eq!((info.operation().as_str(), info.response_expected()), ("ping", true));

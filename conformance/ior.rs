@@ -4,16 +4,15 @@
 mod common;
 
 use common::ior::{Ior, Profile, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{LOCATION_FORWARD, NO_EXCEPTION, REQUEST, reply};
+use common::message::{LOCATION_FORWARD, NO_EXCEPTION, REQUEST};
 use common::servant::{PROBE_ID, call, call_with};
-use common::{Cursor, Lanes, ORDERS, Octets, Order, Over, Peer, World, over_each};
+use common::{Cursor, Lanes, OMG, ORDERS, Octets, Order, Over, Peer, World, over_each};
 use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
 
 const TAG_MULTIPLE_COMPONENTS: u32 = 1;
 const TAG_ORB_TYPE: u32 = 0;
 const TAG_CODE_SETS: u32 = 1;
 const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
-const OMG: u32 = 0x4f4d_0000;
 
 fn object(orb: &Orb, text: &str) -> ObjectRef {
     orb.string_to_object(text).expect(text).expect("not nil")
@@ -140,8 +139,7 @@ over_each! {
 
     fn a_client_speaks_no_higher_version_than_the_profile_has(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
+            asked.answered(NO_EXCEPTION, |_| ())
         });
         let client = common::client();
         // A minor version that is not known here is one that understands those before it.
@@ -501,8 +499,7 @@ fn a_corbaname_is_resolved_by_the_naming_context_it_names() {
     };
     let answer = found.clone();
     let peer = Peer::answering(Over::Tcp, move |_, asked| {
-        let asked = asked.asked();
-        reply(asked.form, asked.id, NO_EXCEPTION, |o| answer.write(o))
+        asked.answered(NO_EXCEPTION, |o| answer.write(o))
     });
     let client = common::client();
     let port = peer.port();

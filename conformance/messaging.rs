@@ -10,17 +10,15 @@ use std::time::{Duration, Instant};
 use common::ior::Ior;
 use common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER,
-    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, reply,
+    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, done, reply,
 };
 use common::servant::{call, call_with, note};
-use common::{FORMS, Lanes, Order, Over, Peer, Received, World, message, over_each};
+use common::{FORMS, Lanes, OMG, Order, Over, Peer, World, message, over_each};
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Policy, PolicyErrorCode, PolicyType, RebindMode, SetOverrideType,
     SyncScope, SystemException, SystemExceptionKind as Kind,
 };
-
-const OMG: u32 = 0x4f4d_0000;
 
 fn with(object: &ObjectRef, policy: Policy) -> ObjectRef {
     object
@@ -37,20 +35,6 @@ fn limited(object: &ObjectRef, wait_ms: u64) -> ObjectRef {
         object,
         Policy::RelativeRoundtripTimeout(Duration::from_millis(wait_ms)),
     )
-}
-
-fn done(asked: &Received) -> Vec<u8> {
-    let asked = asked.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
-}
-
-/// A peer that hears and does not answer.
-fn silent(over: Over) -> Peer {
-    Peer::start(over, |_, wire, tell| {
-        while let Some(message) = wire.hear() {
-            tell(message);
-        }
-    })
 }
 
 /// An object of a client where nobody listens any more.
@@ -110,7 +94,7 @@ over_each! {
             assert!(answered.load(Ordering::SeqCst), "{scope:?} returned before the answer");
         }
         for scope in [SyncScope::None, SyncScope::WithTransport] {
-            let peer = silent(over);
+            let peer = Peer::silent(over);
             let client = common::client();
             assert_eq!(note(&scoped(&peer.seen_by(&client, 2), scope), 1), Ok(()));
             peer.heard();
@@ -179,7 +163,7 @@ over_each! {
     }
 
     fn a_round_trip_that_takes_too_long_is_timeout_and_may_have_completed(over) {
-        let peer = silent(over);
+        let peer = Peer::silent(over);
         let client = common::client();
         for wait_ms in [5, 60] {
             let begun = Instant::now();
@@ -208,7 +192,7 @@ over_each! {
     }
 
     fn a_round_trip_limit_counts_through_forwards(over) {
-        let silent = silent(over);
+        let silent = Peer::silent(over);
         let ior = silent.ior(2, b"Fake");
         let peer = Peer::answering(over, move |_, asked| {
             reply((2, Order::Big), asked.asked().id, LOCATION_FORWARD, |o| ior.write(o))
@@ -313,8 +297,7 @@ over_each! {
 
     fn an_exception_of_the_server_reaches_a_oneway_with_target_in_every_version(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, SYSTEM_EXCEPTION, |o| {
+            asked.answered(SYSTEM_EXCEPTION, |o| {
                 o.string("IDL:omg.org/CORBA/NO_RESOURCES:1.0").u32(3).u32(1);
             })
         });

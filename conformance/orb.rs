@@ -7,12 +7,11 @@ use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, SYSTEM_EXCEPTION, reply};
+use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, SYSTEM_EXCEPTION};
 use common::servant::{BASE_ID, PROBE_ID, call, call_with, note};
-use common::{Lanes, Order, Over, Peer, World, over_each};
+use common::{Lanes, OMG, Order, Over, Peer, World, over_each};
 use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
 
-const OMG: u32 = 0x4f4d_0000;
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// What every operation raises once the ORB has been shut down.
@@ -58,8 +57,7 @@ over_each! {
 
     fn is_a_of_the_references_own_type_and_of_object_asks_nobody(over) {
         let peer = Peer::answering(over, |_, asked| {
-            let asked = asked.asked();
-            reply(asked.form, asked.id, NO_EXCEPTION, |o| { o.u8(1); })
+            asked.answered(NO_EXCEPTION, |o| { o.u8(1); })
         });
         let client = common::client();
         let found = peer.seen_by(&client, 2);
@@ -78,11 +76,10 @@ over_each! {
             (Some("TRANSIENT"), Err(Kind::Transient)),
         ] {
             let peer = Peer::answering(over, move |_, asked| {
-                let asked = asked.asked();
-                assert_eq!(asked.operation, "_non_existent");
+                assert_eq!(asked.asked().operation, "_non_existent");
                 match answer {
-                    None => reply(asked.form, asked.id, NO_EXCEPTION, |o| { o.u8(1); }),
-                    Some(name) => reply(asked.form, asked.id, SYSTEM_EXCEPTION, |o| {
+                    None => asked.answered(NO_EXCEPTION, |o| { o.u8(1); }),
+                    Some(name) => asked.answered(SYSTEM_EXCEPTION, |o| {
                         o.string(&format!("IDL:omg.org/CORBA/{name}:1.0")).u32(0).u32(1);
                     }),
                 }

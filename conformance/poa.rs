@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use common::message::{NO_EXCEPTION, Request};
 use common::poa::{
-    FORM, OBJECT_NOT_EXIST, OMG, ask, child, key_of, probe, raises, user_ids, who, with_default,
+    FORM, OBJECT_NOT_EXIST, ask, child, key_of, probe, raises, user_ids, who, with_default,
     with_manager, world,
 };
 use common::servant::{PROBE_ID, Probe};
-use common::{Lanes, Over, World, over_each};
+use common::{Lanes, OMG, Over, World, over_each};
 use deckwatch_orb::{
     IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, NoContext, Orb, Poa, PoaError,
     Policies, RequestProcessing, Servant, ServantRetention, ServerRequest, SystemException,

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use common::message::{NO_EXCEPTION, Request};
 use common::poa::{
-    COMPLETED_NO, FORM, OBJ_ADAPTER, OBJECT_NOT_EXIST, OMG, TRANSIENT, ask, child, key_of, probe,
+    COMPLETED_NO, FORM, OBJ_ADAPTER, OBJECT_NOT_EXIST, TRANSIENT, ask, child, key_of, probe,
     raises, system, user_ids, who, world,
 };
-use common::{World, over_each};
+use common::{OMG, World, over_each};
 use deckwatch_orb::{
     AdapterActivator, ManagerAlreadyExists, ManagerState, Poa, PoaError, PoaManagerError, Policies,
     SystemException, SystemExceptionKind as Kind,

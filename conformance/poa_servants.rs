@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use common::ior::Ior;
 use common::message::LOCATION_FORWARD;
 use common::poa::{
-    OBJ_ADAPTER, OBJECT_NOT_EXIST, OMG, ask, child, key_of, probe, raises, system, who,
-    with_default, with_manager, world,
+    OBJ_ADAPTER, OBJECT_NOT_EXIST, ask, child, key_of, probe, raises, system, who, with_default,
+    with_manager, world,
 };
 use common::servant::{PROBE_ID, Probe};
-use common::{over_each, wait_for};
+use common::{OMG, over_each, wait_for};
 use deckwatch_orb::{
     Cookie, ForwardRequest, ObjectRef, Poa, PoaError, Servant, ServantActivator, ServantLocator,
     ServantManager, ServantManagerError, ServantRetention, SystemException,

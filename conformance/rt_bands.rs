@@ -4,7 +4,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message, reply};
+use common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message};
 use common::rt::{
     Reference, at, banded, client, done, lane, refused, said_priority, said_range, two_lanes, with,
 };
@@ -89,17 +89,16 @@ fn a_band_of_an_object_that_declares_its_priority_is_that_of_its_priority() {
 fn refusing(repository_id: &'static str) -> Peer {
     Peer::start(Over::Tcp, move |_, wire, tell| {
         while let Some(heard) = wire.hear() {
-            let asked = heard.asked();
-            let is_question = asked.operation == "_bind_priority_band";
+            let is_question = heard.asked().operation == "_bind_priority_band";
             tell(heard.clone());
             if is_question {
-                wire.say(&reply(asked.form, asked.id, SYSTEM_EXCEPTION, |o| {
+                wire.say(&heard.answered(SYSTEM_EXCEPTION, |o| {
                     o.string(repository_id).u32(0).u32(1);
                 }));
                 continue;
             }
             wire.say(&done(&heard));
-            wire.say(&message(asked.form, CLOSE_CONNECTION, |_| ()));
+            wire.say(&message(heard.form(), CLOSE_CONNECTION, |_| ()));
             break;
         }
     })

@@ -4,7 +4,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use common::message::{LOCATE_REQUEST, LOCATION_FORWARD, reply};
+use common::message::{LOCATE_REQUEST, LOCATION_FORWARD};
 use common::rt::{Reference, at, client, fresh, lane, refused, said_priority, two_lanes, with};
 use common::servant::{call, note};
 use common::{Order, Over, Peer};
@@ -155,8 +155,7 @@ fn forwarded_calls_go_to_the_lanes_of_where_they_were_forwarded_to() {
     let (low, high, reference) = two_lanes();
     let to = reference.propagated(5).ior();
     let origin = Peer::answering_all(Over::Tcp, move |_, heard| {
-        let asked = heard.asked();
-        reply(asked.form, asked.id, LOCATION_FORWARD, |o| to.write(o))
+        heard.answered(LOCATION_FORWARD, |o| to.write(o))
     });
     let client = client();
     let object = Reference::without_lanes(&origin)

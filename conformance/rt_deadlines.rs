@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use common::lanes::{LaneWorld, priority};
 use common::message::{
     CANCEL_REQUEST, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYNC_WITH_TARGET, SYSTEM_EXCEPTION,
-    reply,
+    done,
 };
 use common::servant::{call, note};
 use common::{
@@ -100,11 +100,6 @@ fn said(asked: &Received) -> Option<Vec<(u32, u64, u64)>> {
     let policies = policies.collect();
     assert_eq!(r.rest(), &[]);
     Some(policies)
-}
-
-fn done(asked: &Received) -> Vec<u8> {
-    let asked = asked.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
 }
 
 over_each! {

@@ -10,7 +10,7 @@ use common::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, client, due, important, info, outside, raised,
     system,
 };
-use common::message::{NO_EXCEPTION, SYNC_NONE, reply};
+use common::message::{NO_EXCEPTION, SYNC_NONE, done};
 use common::servant::{call, note};
 use common::{Cursor, Octets, Order, Over, Peer, Received, Wire, wait_for};
 use deckwatch_orb::rt_scheduling::{Current, DtState, IdType, SegmentError};
@@ -106,9 +106,8 @@ fn ids_are_those_of_no_other_thread() {
 fn a_call_carries_its_thread_and_a_oneway_begins_another() {
     let peer = Peer::start(Over::Tcp, |_, wire, tell| {
         while let Some(asked) = wire.hear() {
-            let request = asked.asked();
-            if request.response_flags != SYNC_NONE {
-                wire.say(&reply(request.form, request.id, NO_EXCEPTION, |_| ()));
+            if asked.asked().response_flags != SYNC_NONE {
+                wire.say(&done(&asked));
             }
             tell(asked);
         }

@@ -10,7 +10,7 @@ use deckwatch_orb::{
 };
 
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
-use super::message::{NO_EXCEPTION, Received, Request, reply};
+use super::message::{NO_EXCEPTION, Received, Request};
 use super::servant::Probe;
 use super::{Cursor, Octets, Order, Over, Wire, listening};
 
@@ -75,10 +75,6 @@ pub(crate) fn announced(asked: &Received) -> Option<Vec<(String, u16)>> {
     let mut r = Cursor::encapsulated(&data);
     let count = r.u32();
     Some((0..count).map(|_| (r.string(), r.u16())).collect())
-}
-
-pub(crate) fn pong(asked: &Received) -> Vec<u8> {
-    reply(asked.form(), asked.asked().id, NO_EXCEPTION, |_| ())
 }
 
 /// Keeps the reference it is given, and calls it, or the one it has been given before.

@@ -178,8 +178,3 @@ pub(crate) fn with_servers<const N: usize>(
 /// What tests have interceptors raise.
 pub(crate) const RAISED: SystemException =
     SystemException::new(Kind::NoPermission, 99, Completion::No);
-
-/// The standard's minor code of this number.
-pub(crate) const fn omg(number: u32) -> u32 {
-    0x4f4d_0000 | number
-}

@@ -192,6 +192,19 @@ pub(crate) fn reply(
     })
 }
 
+/// Answers a request without results.
+pub(crate) fn done(asked: &Received) -> Vec<u8> {
+    asked.answered(NO_EXCEPTION, |_| ())
+}
+
+/// Answers a request by the octets it came with.
+pub(crate) fn mirror(asked: &Received) -> Vec<u8> {
+    let arguments = asked.asked().body;
+    asked.answered(NO_EXCEPTION, |octets| {
+        octets.raw(arguments.rest());
+    })
+}
+
 /// A LocateRequest.
 pub(crate) fn locate(form: (u8, Order), id: u32, target: &Address) -> Vec<u8> {
     message(form, LOCATE_REQUEST, |octets| {
@@ -283,6 +296,12 @@ impl Received {
             contexts,
             body,
         }
+    }
+
+    /// The reply to this request, in its version and byte order.
+    #[track_caller]
+    pub(crate) fn answered(&self, status: u32, body: impl FnOnce(&mut Octets)) -> Vec<u8> {
+        reply(self.form(), self.asked().id, status, body)
     }
 
     #[track_caller]

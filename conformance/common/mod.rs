@@ -157,6 +157,9 @@ macro_rules! in_each_world {
 }
 pub(crate) use in_each_world;
 
+/// The upper half of the minor codes that the standard gives.
+pub(crate) const OMG: u32 = 0x4f4d_0000;
+
 /// The longest that anything of a test may take on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -10,9 +10,8 @@ use deckwatch_orb::{
 use super::message::{NO_EXCEPTION, Reply, Request};
 use super::octets::Order;
 use super::servant::Probe;
-use super::{Lanes, Over, World};
+use super::{Lanes, OMG, Over, World};
 
-pub(crate) const OMG: u32 = 0x4f4d_0000;
 pub(crate) const COMPLETED_NO: u32 = 1;
 pub(crate) const FORM: (u8, Order) = (2, Order::Big);
 

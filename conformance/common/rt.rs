@@ -8,7 +8,7 @@ use deckwatch_orb::{
 use super::Over;
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use super::lanes::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, TAG_POLICIES, TAO_TAG_ENDPOINTS};
-use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received, message, reply};
+use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received, message};
 use super::octets::{Cursor, Octets, Order};
 use super::wire::Peer;
 
@@ -156,8 +156,7 @@ pub(crate) fn done(heard: &Received) -> Vec<u8> {
             o.u32(id).u32(1);
         });
     }
-    let asked = heard.asked();
-    reply(asked.form, asked.id, NO_EXCEPTION, |_| ())
+    heard.answered(NO_EXCEPTION, |_| ())
 }
 
 /// The priority that a request says of its caller.

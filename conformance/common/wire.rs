@@ -277,6 +277,15 @@ impl Peer {
         })
     }
 
+    /// Hears and does not answer.
+    pub(crate) fn silent(over: Over) -> Self {
+        Self::start(over, |_, wire, tell| {
+            while let Some(message) = wire.hear() {
+                tell(message);
+            }
+        })
+    }
+
     /// The next message that the script has passed on.
     #[track_caller]
     pub(crate) fn heard(&self) -> Received {

@@ -1,5 +1,6 @@
 //! References to objects, ours or another's.
 
+mod calls;
 mod questions;
 mod real_time;
 mod routes;
@@ -11,28 +12,24 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::{
-    DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Unwritten, Write,
+    DecodeError, EncodeError, Parse, ParseReference, Reader, TypeCode, Typed, Write,
     WriteReference, Writer,
 };
-use deckwatch_giop::invocation::Times;
-use deckwatch_giop::{Ior, ReplyStatus, Response};
+use deckwatch_giop::Ior;
 use deckwatch_sync::PiMutex;
 
 use crate::bidirectional::{self, TwoWay};
-use crate::client::{
-    Binding, Call, CallKind, Handler, Outstanding, Reply, follow_forwards, post_oneway, send_oneway,
-};
+use crate::client::Binding;
 use crate::lane::Lane;
 use crate::limits::PERMANENT_FORWARDS_MAX;
 use crate::orb::OrbCore;
-use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType, SyncScope};
+use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType};
 use crate::raise;
-use crate::rt;
-use crate::rt::scheduling::Departure;
 use crate::transport::Endpoint;
-use crate::wire::{self, Arguments, By, Profile};
-use crate::{Completion, SystemException, current, minor};
+use crate::wire::{self, Profile};
+use crate::{Completion, SystemException, current};
 
+pub(crate) use calls::understand;
 pub(crate) use routes::Routes;
 
 /// A reference to an object: cheap to clone, usable from any thread. Nil is `None` of an `Option`.
@@ -209,207 +206,6 @@ impl ObjectRef {
             .as_ref()
             .is_some_and(|(endpoint, _)| orb.publishes(endpoint))
     }
-
-    /// Calls an operation and waits for its reply; what stubs are made of.
-    ///
-    /// # Errors
-    /// The user exception that `exceptions` makes of the reply, or a system exception.
-    pub fn invoke<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
-        &self,
-        operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
-        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
-        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
-    ) -> Result<T, E> {
-        self.invoke_within(None, operation, &By::new(arguments), results, exceptions)
-    }
-
-    /// As [`ObjectRef::invoke`], in the time that is left, whatever the policies say.
-    pub(crate) fn invoke_within<T, E: From<SystemException>>(
-        &self,
-        left: Option<Duration>,
-        operation: &str,
-        arguments: &dyn Arguments,
-        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
-        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
-    ) -> Result<T, E> {
-        let orb = self.0.orb()?;
-        let reply = self.exchange(orb, left, operation, arguments)?;
-        understand(orb, reply, results, exceptions)
-    }
-
-    /// The part of a call that is the same for every operation.
-    fn exchange(
-        &self,
-        orb: &Arc<OrbCore>,
-        left: Option<Duration>,
-        operation: &str,
-        arguments: &dyn Arguments,
-    ) -> Result<Reply, SystemException> {
-        current::enter_core(orb);
-        let (mut kept, mut within) = (Kept::default(), None);
-        kept.depart(orb, true)?;
-        let mut call = self.call(orb, operation, arguments, &mut kept);
-        if let Some(left) = left {
-            std::hint::cold_path();
-            let limit = Overrides::one(Policy::RelativeRoundtripTimeout(left));
-            call.policies = within.insert(limit.over(*call.policies));
-        }
-        let reply = follow_forwards(&orb.client, &self.0, &call);
-        match call.departure {
-            None => reply,
-            Some(departure) => departure.back(orb, reply, |reply| reply.give_back(&orb.client)),
-        }
-    }
-
-    /// Sends a request whose end [`Outstanding`] tells.
-    pub(crate) fn send_asynchronously(
-        &self,
-        operation: &str,
-        arguments: &dyn Arguments,
-        handler: Option<Handler>,
-    ) -> Result<Arc<Outstanding>, SystemException> {
-        let orb = self.0.orb()?;
-        current::enter_core(orb);
-        let mut kept = Kept::default();
-        kept.depart(orb, false)?;
-        let call = self.call(orb, operation, arguments, &mut kept);
-        Outstanding::send(orb, &self.0, &call, handler)
-    }
-
-    /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
-    /// been handed to the transport.
-    ///
-    /// # Errors
-    /// The system exception that stood in the way. Only with [`SyncScope::WithTarget`] its absence says that the request
-    /// has been served.
-    pub fn invoke_oneway<'c, R: Into<Unwritten<'c>>>(
-        &self,
-        operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
-    ) -> Result<(), SystemException> {
-        let orb = self.0.orb()?;
-        current::enter_core(orb);
-        let mut kept = Kept::default();
-        kept.depart(orb, false)?;
-        let arguments = By::new(arguments);
-        let mut call = self.call(orb, operation, &arguments, &mut kept);
-        call.kind = CallKind::Oneway;
-        call.response = Response::Nothing;
-        match call.policies.sync_scope() {
-            SyncScope::None => return post_oneway(orb, &self.0, &call),
-            SyncScope::WithTransport => return send_oneway(&orb.client, &self.0, &call),
-            SyncScope::WithServer => call.response = Response::Receipt,
-            SyncScope::WithTarget => call.response = Response::Outcome,
-        }
-        let reply = follow_forwards(&orb.client, &self.0, &call)?;
-        let status = reply.status();
-        reply.give_back(&orb.client);
-        match status {
-            ReplyStatus::NoException => Ok(()),
-            _ => Err(raise::unknown(
-                minor::UNKNOWN_USER_EXCEPTION,
-                Completion::Yes,
-            )),
-        }
-    }
-
-    #[inline]
-    fn call<'c>(
-        &self,
-        orb: &Arc<OrbCore>,
-        operation: &'c str,
-        arguments: &'c dyn Arguments,
-        kept: &'c mut Kept,
-    ) -> Call<'c> {
-        let policies = if self.is_all_default(orb) {
-            &policy::NO_OVERRIDES
-        } else {
-            kept.in_force.insert(self.in_force(orb))
-        };
-        if orb.client.may_say_times(policies) {
-            kept.times = orb.client.times(policies);
-        }
-        Call {
-            operation,
-            arguments,
-            response: Response::Outcome,
-            kind: CallKind::TwoWay,
-            times: kept.times.as_ref(),
-            departure: kept.departure.as_ref(),
-            policies,
-            priority: rt::current::priority(),
-            number: orb.client.trace.next_call(),
-            contexts: &[],
-            flow: None,
-            is_intercepted: false,
-        }
-    }
-}
-
-/// What a call refers to where something is said of it: most have nothing of it.
-#[derive(Default)]
-struct Kept {
-    in_force: Option<Overrides>,
-    times: Option<Times>,
-    departure: Option<Departure>,
-}
-
-impl Kept {
-    /// The calling thread goes with its request, or begins another.
-    ///
-    /// # Errors
-    /// THREAD_CANCELLED.
-    #[inline]
-    fn depart(&mut self, orb: &OrbCore, is_waited_for: bool) -> Result<(), SystemException> {
-        if orb.scheduling.is_some() {
-            self.departure = Some(Departure::of(orb, is_waited_for)?);
-        }
-        Ok(())
-    }
-}
-
-/// Reads results or a user exception out of a reply.
-pub(crate) fn understand<T, E: From<SystemException>>(
-    orb: &OrbCore,
-    reply: Reply,
-    results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
-    exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
-) -> Result<T, E> {
-    let outcome = match reply.status() {
-        ReplyStatus::NoException => {
-            results(&mut reply.body(&reply.message())).map_err(|error| E::from(misread(error)))
-        }
-        _ => {
-            std::hint::cold_path();
-            Err(read_user_exception(&reply, exceptions))
-        }
-    };
-    reply.give_back(&orb.client);
-    outcome
-}
-
-fn read_user_exception<E: From<SystemException>>(
-    reply: &Reply,
-    exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
-) -> E {
-    let message = reply.message();
-    let mut body = reply.body(&message);
-    let id = match body.read_string_octets() {
-        Ok(id) => id,
-        Err(error) => return misread(error).into(),
-    };
-    match exceptions(std::str::from_utf8(id).unwrap_or(""), &mut body) {
-        Ok(Some(exception)) => exception,
-        Ok(None) => raise::unknown(minor::UNKNOWN_USER_EXCEPTION, Completion::Yes).into(),
-        Err(error) => misread(error).into(),
-    }
-}
-
-/// The request was served; its reply cannot be read.
-#[cold]
-fn misread(error: DecodeError) -> SystemException {
-    SystemException::from(error).of_reply()
 }
 
 impl Inner {

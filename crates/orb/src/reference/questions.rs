@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use deckwatch_cdr::{EncodeError, Parse, Reader, Write, Writer};
 
-use super::{Kept, ObjectRef};
+use super::ObjectRef;
+use super::calls::Kept;
 use crate::client::{CallKind, follow_forwards};
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 

@@ -14,6 +14,7 @@
 pub(crate) mod anys;
 #[path = "../../crates/orb/tests/support/around.rs"]
 pub(crate) mod around;
+pub(crate) mod asynchronous;
 pub(crate) mod both;
 pub(crate) mod distributable;
 pub(crate) mod interceptor;

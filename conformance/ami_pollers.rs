@@ -1,0 +1,163 @@
+//! Pollers and sets of them by clause (CORBA 3.3 part 1, clauses 17.9 and 7.4), octets made by hand on the other side.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use common::asynchronous::{answering_when_let, heard, passing_on, poll, poller, same};
+use common::message::CANCEL_REQUEST;
+use common::{OMG, Peer, over_each};
+use deckwatch_cdr::{Any, TypeCode};
+use deckwatch_orb::{
+    NamedValue, PollableSet, PollableSetError, SystemException, SystemExceptionKind as Kind,
+};
+
+over_each! {
+    fn a_poller_gives_its_reply_once_and_says_where_an_exception_is_from(over) {
+        let (peer, open) = answering_when_let(over);
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let poller = poller(&object, 7);
+        assert_eq!(poller.operation_target(), &object);
+        assert_eq!(poller.operation_name(), "number");
+        let unasked = poller.is_from_poller().unwrap_err();
+        assert_eq!((unasked.kind, unasked.minor), (Kind::BadInvOrder, OMG | 22));
+        assert_eq!(poller.is_ready(0), Ok(false));
+        let none = poll(&poller, 0).unwrap_err();
+        assert_eq!((none.kind, none.minor), (Kind::NoResponse, OMG | 1));
+        assert_eq!(poller.is_from_poller(), Ok(true));
+        let none = poll(&poller, 5).unwrap_err();
+        assert_eq!((none.kind, none.minor), (Kind::Timeout, OMG | 1));
+        let other: Result<(), SystemException> = poller.poll("other", 0, |_| Ok(()), |_, _| Ok(None));
+        assert_eq!(other.unwrap_err().kind, Kind::BadOperation);
+        open.send(()).unwrap();
+        assert_eq!(poller.is_ready(u32::MAX), Ok(true));
+        assert_eq!(poll(&poller, 0), Ok(7));
+        assert_eq!(poller.is_from_poller(), Ok(false));
+        let again = poll(&poller, 0).unwrap_err();
+        assert_eq!((again.kind, again.minor), (Kind::ObjectNotExist, OMG | 5));
+        let again = poller.is_ready(0).unwrap_err();
+        assert_eq!((again.kind, again.minor), (Kind::ObjectNotExist, OMG | 5));
+    }
+
+    fn a_poller_may_be_given_a_handler_and_lose_it_again(over) {
+        let (peer, open) = answering_when_let(over);
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let (told, heard_by) = channel();
+        // Before the reply comes; the poller may go then.
+        let first = poller(&object, 1);
+        first.set_handler(Some(passing_on(told.clone())));
+        let kept = poll(&first, 0).unwrap_err();
+        assert_eq!(kept.kind, Kind::BadInvOrder);
+        drop(first);
+        open.send(()).unwrap();
+        assert_eq!(heard(&heard_by), Ok(1));
+        // After it has come.
+        let second = poller(&object, 2);
+        open.send(()).unwrap();
+        assert_eq!(second.is_ready(u32::MAX), Ok(true));
+        second.set_handler(Some(passing_on(told.clone())));
+        assert_eq!(heard(&heard_by), Ok(2));
+        // And taken away again.
+        let third = poller(&object, 3);
+        third.set_handler(Some(passing_on(told)));
+        third.set_handler(None);
+        open.send(()).unwrap();
+        assert_eq!(poll(&third, u32::MAX), Ok(3));
+    }
+
+    fn a_poller_that_is_dropped_has_its_request_cancelled(over) {
+        let peer = Peer::silent(over);
+        let client = common::client();
+        let poller = poller(&peer.seen_by(&client, 2), 1);
+        let asked = peer.heard().asked();
+        drop(poller);
+        let cancel = peer.heard();
+        assert_eq!((cancel.kind(), cancel.body().u32()), (CANCEL_REQUEST, asked.id));
+    }
+
+    fn a_set_gives_the_poller_that_is_ready(over) {
+        let peer = Peer::answering(over, |_, asked| {
+            // The first is never answered.
+            let number = asked.asked().body.u64();
+            if number == 0 { Vec::new() } else { same(asked) }
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let pollers: Vec<_> = (0..3).map(|number| poller(&object, number)).collect();
+        let set = pollers[0].create_pollable_set();
+        set.add_pollable(&pollers[1]).unwrap();
+        let twice = set.add_pollable(&pollers[1]).unwrap_err();
+        assert_eq!((twice.kind, twice.minor), (Kind::BadParam, OMG | 43));
+        let other = common::client();
+        let alien = poller(&peer.seen_by(&other, 2), 5);
+        assert_eq!(set.add_pollable(&alien).unwrap_err().kind, Kind::BadParam);
+        assert_eq!(set.number_left(), 2);
+        assert_eq!(set.ready_pollable(u32::MAX), Ok((&pollers[1]).into()));
+        assert_eq!(set.number_left(), 1);
+        let none = |timeout| match set.ready_pollable(timeout) {
+            Err(PollableSetError::System(exception)) => (exception.kind, exception.minor),
+            other => panic!("nothing is ready, and not {other:?}"),
+        };
+        assert_eq!(none(0), (Kind::NoResponse, OMG | 1));
+        assert_eq!(none(5), (Kind::Timeout, OMG | 1));
+        assert_eq!(set.remove(&pollers[2]), Err(PollableSetError::UnknownPollable));
+        assert_eq!(set.remove(&pollers[0]), Ok(()));
+        assert_eq!(set.ready_pollable(0), Err(PollableSetError::NoPossiblePollable));
+        assert_eq!(PollableSet::default().number_left(), 0);
+        assert_eq!(poll(&pollers[1], 0), Ok(1));
+    }
+
+    fn a_set_waits_for_dynamic_requests_and_pollers_at_once(over) {
+        let (answers, may_answer) = channel();
+        let may_answer = Mutex::new(may_answer);
+        let peer = Peer::answering(over, move |_, asked| {
+            // Only dynamic requests are answered, each when the test lets it.
+            let number = asked.asked().body.u64();
+            if number == 0 { return Vec::new(); }
+            may_answer.lock().unwrap().recv().unwrap();
+            same(asked)
+        });
+        let client = common::client();
+        let object = peer.seen_by(&client, 2);
+        let poller = poller(&object, 0);
+        let set = poller.create_pollable_set();
+        let dii = set.create_dii_pollable().unwrap();
+        set.add_pollable(&dii).unwrap();
+        assert_eq!(set.add_pollable(&dii).unwrap_err().minor, OMG | 43);
+        assert_eq!((set.number_left(), dii.is_ready(0)), (2, Ok(false)));
+        let request = |number: u64| {
+            let mut request = object.create_request("number");
+            let number = Any::from_value(&number).unwrap();
+            request.add_arg(NamedValue::of_in("n", number));
+            request.set_return_type(TypeCode::ulonglong());
+            request
+        };
+        client.send_multiple_requests_deferred([request(7), request(8)]).unwrap();
+        assert_eq!((dii.is_ready(0), set.ready_pollable(0).is_err()), (Ok(false), true));
+        for number in [7_u64, 8] {
+            answers.send(()).unwrap();
+            assert_eq!(set.ready_pollable(u32::MAX), Ok((&dii).into()));
+            assert_eq!((set.number_left(), dii.is_ready(u32::MAX)), (1, Ok(true)));
+            let (request, outcome) = client.next_response().unwrap();
+            let number = Any::from_value(&number).unwrap();
+            assert_eq!((request.return_value(), outcome), (Some(&number), Ok(())));
+            assert_eq!(dii.is_ready(0), Ok(false));
+            set.add_pollable(&dii).unwrap();
+        }
+        assert_eq!(set.remove(&poller), Ok(()));
+        let waiter = std::thread::spawn(move || set.ready_pollable(u32::MAX));
+        client.shutdown(true).unwrap();
+        let ended = match waiter.join().unwrap() {
+            Err(PollableSetError::System(exception)) => exception,
+            other => panic!("nothing was sent, and not {other:?}"),
+        };
+        assert_eq!((ended.kind, ended.minor), (Kind::BadInvOrder, OMG | 4));
+        assert_eq!(dii.is_ready(u32::MAX), Err(ended));
+        let nowhere = PollableSet::default().create_dii_pollable().unwrap_err();
+        assert_eq!(nowhere.kind, Kind::BadInvOrder);
+    }
+}

@@ -1,0 +1,74 @@
+//! Asynchronous calls of an operation that takes a number and gives one, and peers that answer them.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
+use deckwatch_orb::{Deliver, ExceptionHolder, ObjectRef, Poller, SystemException};
+
+use super::message::NO_EXCEPTION;
+use super::{Over, PATIENCE, Peer, Received};
+
+/// What a handler has been told.
+pub(crate) type Told = Result<u64, ExceptionHolder>;
+
+/// A handler that passes on what it gets.
+pub(crate) fn passing_on(told: Sender<Told>) -> Deliver {
+    Box::new(move |reply| {
+        let _test_is_over = told.send(reply.results(number_of));
+        Ok(())
+    })
+}
+
+/// Asks for a number and has the handler pass on what it gets.
+pub(crate) fn ask(object: &ObjectRef, number: u64) -> Receiver<Told> {
+    let (told, heard) = channel();
+    let deliver = Some(passing_on(told));
+    let sent = object.send_callback("number", |w| number.write(w), deliver);
+    assert_eq!(sent, Ok(()));
+    heard
+}
+
+#[track_caller]
+pub(crate) fn heard(from: &Receiver<Told>) -> Told {
+    from.recv_timeout(PATIENCE).expect("the handler is called")
+}
+
+pub(crate) fn poller(object: &ObjectRef, number: u64) -> Poller {
+    object
+        .send_poller("number", |w| number.write(w))
+        .expect("it is sent")
+}
+
+pub(crate) fn poll(poller: &Poller, timeout_ms: u32) -> Result<u64, SystemException> {
+    poller.poll("number", timeout_ms, number_of, |_, _| Ok(None))
+}
+
+/// What a holder of a system exception holds.
+#[track_caller]
+pub(crate) fn system(told: Told) -> SystemException {
+    let holder = told.expect_err("an exception");
+    assert!(holder.is_system_exception());
+    holder.raise_exception(|_, _| Ok(None))
+}
+
+pub(crate) fn number_of(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    u64::parse(r)
+}
+
+/// The reply of a server that gives the number it was sent.
+pub(crate) fn same(asked: &Received) -> Vec<u8> {
+    let number = asked.asked().body.u64();
+    asked.answered(NO_EXCEPTION, |octets| {
+        octets.u64(number);
+    })
+}
+
+/// A peer that gives the number it was sent, each time when the test lets it.
+pub(crate) fn answering_when_let(over: Over) -> (Peer, Sender<()>) {
+    let (open, opened) = channel();
+    let peer = Peer::answering(over, move |_, asked| {
+        let _the_test_lets = opened.recv();
+        same(asked)
+    });
+    (peer, open)
+}

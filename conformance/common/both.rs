@@ -26,6 +26,21 @@ pub(crate) fn both() -> Policies {
     }
 }
 
+/// An ORB that listens, and this servant's object in an adapter of these policies.
+fn serving(
+    builder: OrbBuilder,
+    policies: &Policies,
+    servant: Arc<dyn Servant>,
+) -> (Orb, ObjectRef) {
+    let orb = listening(Over::Tcp, builder);
+    let root = orb.root_poa().unwrap();
+    let manager = root.the_poa_manager();
+    manager.activate().unwrap();
+    let poa = root.create_poa("both", Some(manager), policies).unwrap();
+    let object = poa.servant_to_reference(&servant).unwrap();
+    (orb, object)
+}
+
 /// An ORB whose objects may be asked over the connections that it opens, and one of them.
 pub(crate) struct Opener {
     pub(crate) orb: Orb,
@@ -37,14 +52,8 @@ impl Opener {
     pub(crate) fn new(policies: &Policies) -> Self {
         let builder = Orb::builder().round_trip_timeout(super::PATIENCE);
         let builder = builder.policy(Policy::Bidirectional(BidirectionalPolicyValue::Both));
-        let orb = listening(Over::Tcp, builder);
-        let root = orb.root_poa().unwrap();
-        let manager = root.the_poa_manager();
-        manager.activate().unwrap();
-        let poa = root.create_poa("both", Some(manager), policies).unwrap();
         let probe = Arc::new(Probe::default());
-        let servant: Arc<dyn Servant> = probe.clone();
-        let object = poa.servant_to_reference(&servant).unwrap();
+        let (orb, object) = serving(builder, policies, probe.clone());
         Self { orb, probe, object }
     }
 
@@ -154,14 +163,8 @@ impl Acceptor {
         let builder = builder
             .round_trip_timeout(super::PATIENCE)
             .connect_timeout(Duration::from_secs(5));
-        let orb = listening(Over::Tcp, builder);
-        let root = orb.root_poa().unwrap();
-        let manager = root.the_poa_manager();
-        manager.activate().unwrap();
-        let poa = root.create_poa("both", Some(manager), policies).unwrap();
         let caller = Arc::new(Caller::default());
-        let servant: Arc<dyn Servant> = caller.clone();
-        let reference = poa.servant_to_reference(&servant).unwrap();
+        let (orb, reference) = serving(builder, policies, caller.clone());
         let key = reference.object_key().unwrap().to_vec();
         Self { orb, caller, key }
     }

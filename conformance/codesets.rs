@@ -119,14 +119,16 @@ in_each_world! {
         assert_eq!(world.dial().ask(&ask(world.request(form, "characters"))).reply().body.u32(), 3);
     }
 
-    fn what_the_first_request_says_holds_for_those_right_behind_it(world) {
-        let ask = |request: common::Request| request.with(|o| { o.sequence("\u{2693}\0".as_bytes()); });
+    fn what_a_request_says_holds_for_those_right_behind_it(world) {
+        let ask = |id| world.request((2, Order::Big), "characters").id(id);
+        let anchor = |request: common::Request| request.with(|o| { o.sequence("\u{2693}\0".as_bytes()); });
         let said = context(Order::Big, UTF_8, UTF_16);
-        for _ in 0..50 {
+        for nothing_was_said_before in [false, true].repeat(25) {
             let mut wire = common::Wire::to(&world.orb);
-            let first = ask(world.request((2, Order::Big), "characters").id(7).context(CODE_SETS, &said));
-            let second = ask(world.request((2, Order::Big), "characters").id(8));
-            wire.say(&[first, second].concat());
+            if nothing_was_said_before {
+                assert_eq!(wire.ask(&anchor(ask(5))).reply().body.u32(), 3);
+            }
+            wire.say(&[anchor(ask(7).context(CODE_SETS, &said)), anchor(ask(8))].concat());
             for _ in 0..2 {
                 let mut counted = wire.hear().expect("a reply").reply();
                 assert_eq!(counted.body.u32(), 1, "of request {}", counted.id);

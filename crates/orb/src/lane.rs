@@ -179,8 +179,6 @@ struct ServerConnection {
     used: AtomicU64,
     /// It has brought a message.
     has_brought: AtomicBool,
-    /// It has brought a request.
-    has_asked: AtomicBool,
     /// A message of it waits for a thread, before which none behind it is looked at.
     parked: AtomicBool,
     /// What the poller tells it by.

@@ -111,7 +111,6 @@ impl Lane {
             owed_since: AtomicU64::new(0),
             serving: AtomicUsize::new(0),
             has_brought: AtomicBool::new(false),
-            has_asked: AtomicBool::new(false),
             parted: AtomicBool::new(false),
             parked: AtomicBool::new(false),
             used: AtomicU64::new(self.transport.now_coarse().0),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use deckwatch_cdr::Divided;
-use deckwatch_giop::Message;
+use deckwatch_giop::{Message, Request};
 use deckwatch_sync::{Line, PiMutex, SlotKey};
 
 use super::keeper::{Behind, Waiting};
@@ -117,30 +117,25 @@ impl ServerConnection {
 }
 
 impl Lane {
-    /// The line that a request goes into; none where its connection has one direction.
+    /// What a request says of its connection holds for those behind it, which others may read and serve before it: noted while nobody
+    /// else may read.
     #[inline]
-    pub(super) fn both_ways<'c>(
-        &self,
-        connection: &'c ServerConnection,
-        message: &Divided<'_>,
-    ) -> Option<&'c Arc<TwoWay>> {
-        if self.adapter.is_bidirectional() || !connection.has_asked.load(Ordering::Relaxed) {
-            self.note_what_is_said(connection, message);
+    pub(super) fn note_what_is_said(&self, connection: &ServerConnection, message: &Divided<'_>) {
+        if connection.chars.load(Ordering::Relaxed) == 0 || self.adapter.is_bidirectional() {
+            self.note_contexts(connection, message);
         }
-        connection.two_way.get()
     }
 
-    /// What a request says of its connection holds for those behind it, which others may read and serve before it: noted while nobody
-    /// else may read. Code sets are said with the first of them.
     #[cold]
-    fn note_what_is_said(&self, connection: &ServerConnection, message: &Divided<'_>) {
+    fn note_contexts(&self, connection: &ServerConnection, message: &Divided<'_>) {
+        if message.ends().is_empty() && Request::plain(message.octets()).is_some() {
+            return;
+        }
         let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
             return;
         };
-        if !connection.has_asked.swap(true, Ordering::Relaxed) {
-            // What is wrong with them is said where it is served.
-            let _again_there = self.agree_on_code_sets(connection, &mut request);
-        }
+        // What is wrong with code sets is said where it is served.
+        let _again_there = self.agree_on_code_sets(connection, &mut request);
         if self.adapter.is_bidirectional() {
             self.note_listen_points(connection, &request);
         }
@@ -166,7 +161,12 @@ impl Lane {
         if connection.is_held() {
             return Err(Left::Held);
         }
-        connection.inbound.try_claim().ok_or(Left::ToAnother)
+        let again = connection.inbound.try_claim();
+        if again.is_none() {
+            // Who has it may not look at what has been read already.
+            self.tell_of_rest(connection);
+        }
+        again.ok_or(Left::ToAnother)
     }
 
     /// A connection is read on where nothing keeps it from that any more: its line has room, or somebody waits for a reply over it.
@@ -270,7 +270,14 @@ impl Lane {
                 requests.size.fetch_sub(octets, Ordering::SeqCst);
                 self.give_for_line(octets);
             }
-            None => self.counters.count(Counter::RequestsBuffered),
+            None => {
+                self.counters.count(Counter::RequestsBuffered);
+                let key = key_of(connection.token.load(Ordering::Relaxed));
+                // SYNC: by the lock of the line: who closed the connection has taken it out again, or we see that it is closed.
+                if self.connections.pin(key).is_none() {
+                    self.forget_line(connection);
+                }
+            }
         }
         Ok(first)
     }

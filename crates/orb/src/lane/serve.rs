@@ -204,18 +204,19 @@ impl Lane {
                 self.take_answer(two_way, reading.detach(place, &self.slab));
                 continue;
             }
-            if let Kind::TwoWay | Kind::InOrder = kind
-                && let Some(two_way) = self.both_ways(connection, &Divided::new(octets, &[]))
-            {
-                std::hint::cold_path();
-                let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
-                    true => reading.detach(place, &self.slab),
-                    false => Arrived::whole(reading.message(place).to_vec()),
-                };
-                let unread = &mut unread;
-                reading =
-                    self.serve_both_ways(connection, two_way, reading, kind, arrived, unread)?;
-                continue;
+            if let Kind::TwoWay | Kind::InOrder = kind {
+                self.note_what_is_said(connection, &Divided::new(octets, &[]));
+                if let Some(two_way) = connection.two_way.get() {
+                    std::hint::cold_path();
+                    let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
+                        true => reading.detach(place, &self.slab),
+                        false => Arrived::whole(reading.message(place).to_vec()),
+                    };
+                    let unread = &mut unread;
+                    reading =
+                        self.serve_both_ways(connection, two_way, reading, kind, arrived, unread)?;
+                    continue;
+                }
             }
             match kind {
                 Kind::TwoWay => {
@@ -280,7 +281,8 @@ impl Lane {
             return Ok(reading);
         }
         let kind = wire::kind_of_joined(&whole.message());
-        if let Some(two_way) = self.both_ways(connection, &whole.message()) {
+        self.note_what_is_said(connection, &whole.message());
+        if let Some(two_way) = connection.two_way.get() {
             let arrived = |_: &mut Reading<'_>, is_first| match is_first {
                 true => whole,
                 false => whole.into_exact(&self.slab),

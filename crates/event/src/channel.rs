@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::Any;
+use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     Completion, ObjectId, ObjectRef, Orb, Poa, PoaError, Servant, SystemException,
     SystemExceptionKind as Kind,
@@ -74,6 +75,7 @@ impl EventChannel {
         let shared = Arc::new_cyclic(|own| Shared {
             own: own.clone(),
             poa,
+            transport: Arc::clone(orb.transport()),
             options,
             prepare: Arc::new(prepare),
             outlets: SlotTable::new(),
@@ -124,6 +126,8 @@ impl EventChannel {
 pub(crate) struct Shared {
     own: Weak<Self>,
     poa: Poa,
+    /// The clock.
+    transport: Arc<dyn Transport>,
     options: ChannelOptions,
     /// Run on each consumer's thread before its first event.
     prepare: Arc<dyn Fn() + Send + Sync>,
@@ -269,10 +273,11 @@ impl Shared {
         proxy: u64,
         reference: Option<&PushSupplierRef>,
     ) -> Result<Activity, SystemException> {
-        self.suppliers.connect(proxy, reference, || {
-            self.check_alive()?;
-            self.settle(proxy)
-        })
+        self.suppliers
+            .connect(proxy, reference, self.transport.now(), || {
+                self.check_alive()?;
+                self.settle(proxy)
+            })
     }
 
     pub(crate) fn disconnect_supplier(&self, proxy: u64) {
@@ -282,9 +287,9 @@ impl Shared {
 
     /// Lets go of a supplier that is gone, where there is room for no other. May ask some, and waits for their answers.
     pub(crate) fn make_room_for_supplier(&self) {
-        if let Some(gone) = self.suppliers.one_to_let_go() {
+        if let Some(gone) = self.suppliers.let_one_go(self.transport.now()) {
             self.counters.suppliers_lost.fetch_add(1, Relaxed);
-            self.disconnect_supplier(gone);
+            self.retire(gone);
         }
     }
 

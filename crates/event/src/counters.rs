@@ -27,7 +27,7 @@ pub struct ChannelCounts {
     pub failed: u64,
     /// Consumers that were let go because they were gone or failed too often.
     pub consumers_lost: u64,
-    /// Suppliers that were let go for others: they were gone, or had given no reference and pushed nothing for long.
+    /// Suppliers that were let go for others: they had pushed nothing for [`crate::limits::SUPPLIER_QUIET_MIN`], and were gone or had given no reference.
     pub suppliers_lost: u64,
 }
 

@@ -8,6 +8,10 @@ pub const CONSUMERS_MAX: usize = 512;
 /// Suppliers of one channel; each is an active object of some hundred octets. Where there is room for no other, one that is gone gives way.
 pub const SUPPLIERS_MAX: usize = 4_096;
 
+/// How long a supplier has pushed nothing before others may have its place. One of a slower flow gives a reference, by which it is asked whether
+/// it is there.
+pub const SUPPLIER_QUIET_MIN: Duration = Duration::from_secs(60);
+
 /// Suppliers that are asked whether they are there before another one is refused. Each that does not answer takes [`SUPPLIER_ASK_TIMEOUT`]
 /// of a thread that serves: a second in all.
 pub const SUPPLIERS_ASKED_MAX: usize = 4;

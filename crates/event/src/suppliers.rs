@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use deckwatch_orb::transport::Instant64;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind, own_minor};
 use deckwatch_sync::PiMutex;
 
@@ -22,6 +23,8 @@ struct Supplier {
     /// Told at the end, and asked whether it is there; the others gave no reference.
     reference: Option<PushSupplierRef>,
     has_pushed: Activity,
+    /// When it was last known to do something: it had connected, or was found to have pushed.
+    active: Instant64,
     /// Times in a row that it was asked in vain.
     misses: u32,
 }
@@ -29,7 +32,7 @@ struct Supplier {
 /// Whether a supplier has pushed since it was last looked at; its proxy says so.
 pub(crate) type Activity = Arc<AtomicBool>;
 
-/// Proxies of suppliers that have pushed nothing since they were last looked at.
+/// Proxies of suppliers that have pushed nothing for [`limits::SUPPLIER_QUIET_MIN`].
 #[derive(Default)]
 struct Quiet {
     /// Those that can be asked whether they are there.
@@ -56,6 +59,7 @@ impl SupplierList {
         &self,
         proxy: u64,
         reference: Option<&PushSupplierRef>,
+        now: Instant64,
         admit: impl FnOnce() -> Result<(), SystemException>,
     ) -> Result<Activity, SystemException> {
         let mut suppliers = self.0.lock("event.suppliers");
@@ -68,6 +72,7 @@ impl SupplierList {
             proxy,
             reference: reference.cloned(),
             has_pushed: has_pushed.clone(),
+            active: now,
             misses: 0,
         });
         Ok(has_pushed)
@@ -86,10 +91,10 @@ impl SupplierList {
         references.flatten().collect()
     }
 
-    /// The proxy of one that can be let go where there is room for no other: it does not exist any more; or it has given no reference
-    /// and pushed nothing since it was last looked at, and may be disconnected without being told (Event Service 1.2, clause 2.5.4).
-    pub(crate) fn one_to_let_go(&self) -> Option<u64> {
-        let quiet = self.look()?;
+    /// Lets one go where there is room for no other; its proxy. It has pushed nothing for [`limits::SUPPLIER_QUIET_MIN`], and does not
+    /// exist any more; or it has given no reference, and may be disconnected without being told (Event Service 1.2, clause 2.5.4).
+    pub(crate) fn let_one_go(&self, now: Instant64) -> Option<u64> {
+        let quiet = self.look(now)?;
         let gone = quiet.asked.into_iter().find_map(|(proxy, reference)| {
             let is_gone = match ask(&reference) {
                 Answer::There => self.note(proxy, |_| 0),
@@ -98,19 +103,24 @@ impl SupplierList {
             };
             is_gone.then_some(proxy)
         });
-        gone.or(quiet.unasked)
+        let proxy = gone.or(quiet.unasked)?;
+        self.remove_quiet(proxy).then_some(proxy)
     }
 
     /// Looks on from where it stopped. None: there is room.
-    fn look(&self) -> Option<Quiet> {
+    fn look(&self, now: Instant64) -> Option<Quiet> {
         let mut suppliers = self.0.lock("event.suppliers");
         if suppliers.len() < limits::SUPPLIERS_MAX {
             return None;
         }
         let mut quiet = Quiet::default();
         for _ in 0..suppliers.len() {
-            let supplier = suppliers.pop_front()?;
-            if !supplier.has_pushed.swap(false, Relaxed) {
+            let mut supplier = suppliers.pop_front()?;
+            if supplier.has_pushed.swap(false, Relaxed) {
+                // Some time since the last look: no later than now.
+                supplier.active = now;
+                supplier.misses = 0;
+            } else if now.since(supplier.active) >= limits::SUPPLIER_QUIET_MIN {
                 match &supplier.reference {
                     Some(reference) => quiet.asked.push((supplier.proxy, reference.clone())),
                     None => quiet.unasked = quiet.unasked.or(Some(supplier.proxy)),
@@ -122,6 +132,14 @@ impl SupplierList {
             }
         }
         Some(quiet)
+    }
+
+    /// Whether it was still here, and has pushed nothing since the look.
+    fn remove_quiet(&self, proxy: u64) -> bool {
+        let mut suppliers = self.0.lock("event.suppliers");
+        let is_it = |it: &Supplier| it.proxy == proxy && !it.has_pushed.load(Relaxed);
+        let place = suppliers.iter().position(is_it);
+        place.and_then(|place| suppliers.remove(place)).is_some()
     }
 
     /// Counts what asking has come to; whether it was in vain too often.
@@ -147,5 +165,49 @@ fn ask(reference: &PushSupplierRef) -> Answer {
         // Nobody listens where it did.
         Err(exception) if exception.minor == own_minor::CONNECT_REFUSED => Answer::Gone,
         Err(_) => Answer::Missed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET_NS: u64 = limits::SUPPLIER_QUIET_MIN.as_nanos() as u64;
+
+    /// As many suppliers without a reference as may be, connected at `now`.
+    fn full(now: Instant64) -> (SupplierList, Vec<Activity>) {
+        let list = SupplierList::default();
+        let connect = |proxy| list.connect(proxy, None, now, || Ok(())).expect("room");
+        let all = (0..limits::SUPPLIERS_MAX as u64).map(connect).collect();
+        (list, all)
+    }
+
+    #[test]
+    fn who_has_connected_or_pushed_a_moment_ago_is_not_let_go_however_often_one_more_asks() {
+        let (list, all) = full(Instant64(1));
+        assert_eq!(list.let_one_go(Instant64(QUIET_NS)), None, "all are new");
+        let pushed = Instant64(3 * QUIET_NS);
+        for supplier in &all {
+            supplier.store(true, Relaxed);
+        }
+        for moments in 0..3 {
+            let again = Instant64(pushed.0 + moments * (QUIET_NS / 3));
+            assert_eq!(list.let_one_go(again), None, "all have pushed");
+        }
+        all[0].store(true, Relaxed);
+        let late = Instant64(pushed.0 + QUIET_NS);
+        assert_eq!(list.let_one_go(late), Some(1), "the first that is quiet");
+        assert_eq!(list.let_one_go(late), None, "there is room");
+    }
+
+    #[test]
+    fn who_pushes_after_it_was_found_quiet_stays() {
+        let (list, all) = full(Instant64(0));
+        let found = list.look(Instant64(QUIET_NS)).and_then(|it| it.unasked);
+        assert_eq!(found, Some(0));
+        all[0].store(true, Relaxed);
+        assert!(!list.remove_quiet(0));
+        assert!(list.remove_quiet(1));
+        assert!(!list.remove_quiet(1), "it is gone already");
     }
 }

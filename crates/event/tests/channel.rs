@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +21,10 @@ use deckwatch_event::{ChannelOptions, EventChannel, limits};
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::ior::code_sets::{CodeSetComponent, CodeSetInfo, ISO_8859_1};
-use deckwatch_orb::transport::Endpoint;
+use deckwatch_orb::transport::{
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
+    TransportError,
+};
 use deckwatch_orb::{ObjectRef, Orb, SystemException, SystemExceptionKind};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,8 +56,62 @@ impl PushConsumer for Taker {
     }
 }
 
+/// The sockets of the system, with a clock that the test sets forward.
+#[derive(Default)]
+struct Later {
+    sockets: SocketTransport,
+    ahead_ns: AtomicU64,
+}
+
+impl Later {
+    fn pass(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).expect("less than a lifetime");
+        self.ahead_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Transport for Later {
+    fn now(&self) -> Instant64 {
+        Instant64(self.sockets.now().0 + self.ahead_ns.load(Ordering::Relaxed))
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        self.sockets.connect(endpoint, options, deadline)
+    }
+
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        self.sockets.listen(endpoint, options)
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        self.sockets.poller()
+    }
+
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
+        self.sockets.outward_hosts(over_ipv6)
+    }
+
+    fn host_name(&self) -> String {
+        self.sockets.host_name()
+    }
+}
+
 fn serving_orb() -> Orb {
+    serving_orb_over(Arc::new(SocketTransport::default()))
+}
+
+fn serving_orb_over(transport: Arc<dyn Transport>) -> Orb {
     let orb = Orb::builder()
+        .transport(transport)
         .listen("127.0.0.1:0")
         .expect("an endpoint")
         .build()
@@ -464,7 +522,8 @@ fn connect_supplier(
 
 #[test]
 fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
-    let (server, user) = (serving_orb(), serving_orb());
+    let clock = Arc::new(Later::default());
+    let (server, user) = (serving_orb_over(clock.clone()), serving_orb());
     let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
     let channel = remote(&served, &server, &user);
     let poa = user.root_poa().unwrap();
@@ -481,7 +540,15 @@ fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
     let dead: Vec<_> = (2..limits::SUPPLIERS_MAX)
         .map(|_| connect_supplier(&channel, Some(&dead)).unwrap())
         .collect();
+    let Err(ProxyPushConsumerConnectPushSupplierError::System(full)) =
+        connect_supplier(&channel, None)
+    else {
+        panic!("connected in the place of one that has just connected");
+    };
+    assert_eq!(full.kind, SystemExceptionKind::NoResources);
     assert_eq!(served.counts().suppliers_lost, 0);
+    clock.pass(limits::SUPPLIER_QUIET_MIN);
+    pushing.push(&number(1)).unwrap();
     for _ in 0..limits::SUPPLIERS_ASKED_MAX {
         let newcomer = connect_supplier(&channel, None).unwrap();
         newcomer.push(&number(2)).unwrap();
@@ -500,7 +567,8 @@ fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
 
 #[test]
 fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
-    let (server, user) = (serving_orb(), serving_orb());
+    let clock = Arc::new(Later::default());
+    let (server, user) = (serving_orb_over(clock.clone()), serving_orb());
     let served = EventChannel::start(&server, ChannelOptions::default()).unwrap();
     let channel = remote(&served, &server, &user);
     let all: Vec<_> = (0..limits::SUPPLIERS_MAX)
@@ -509,12 +577,16 @@ fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
     for supplier in &all {
         supplier.push(&number(1)).unwrap();
     }
-    let Err(ProxyPushConsumerConnectPushSupplierError::System(full)) =
-        connect_supplier(&channel, None)
-    else {
-        panic!("connected in the place of one that pushes");
-    };
-    assert_eq!(full.kind, SystemExceptionKind::NoResources);
+    // The second comes a moment after the first, in which nobody was due to push.
+    for _ in 0..2 {
+        let Err(ProxyPushConsumerConnectPushSupplierError::System(full)) =
+            connect_supplier(&channel, None)
+        else {
+            panic!("connected in the place of one that pushes");
+        };
+        assert_eq!(full.kind, SystemExceptionKind::NoResources);
+    }
+    clock.pass(limits::SUPPLIER_QUIET_MIN);
     all[0].push(&number(2)).unwrap();
     connect_supplier(&channel, None).unwrap();
     all[0].push(&number(3)).unwrap();

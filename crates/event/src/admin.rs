@@ -139,17 +139,21 @@ impl ProxyPushConsumer for ConsumerProxy {
         &'a self,
         push_supplier: Option<&'a PushSupplierRef>,
     ) -> Result<(), ProxyPushConsumerConnectPushSupplierError> {
+        let check = |state: &State<_>| match state {
+            State::Waiting => Ok(()),
+            State::Connected(_) => Err(ProxyPushConsumerConnectPushSupplierError::from(
+                AlreadyConnected {},
+            )),
+            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
+        };
+        // Nobody is let go for one that cannot connect; nor asked under the lock, which pushes take.
+        check(&self.state.lock("event.proxy"))?;
         self.shared.make_room_for_supplier();
         let mut state = self.state.lock("event.proxy");
-        match *state {
-            State::Waiting => {
-                let connected = self.shared.connect_supplier(self.number, push_supplier)?;
-                *state = State::Connected(connected);
-                Ok(())
-            }
-            State::Connected(_) => Err(AlreadyConnected {}.into()),
-            State::Disconnected => Err(raise(Kind::ObjectNotExist).into()),
-        }
+        check(&state)?;
+        let connected = self.shared.connect_supplier(self.number, push_supplier)?;
+        *state = State::Connected(connected);
+        Ok(())
     }
 }
 

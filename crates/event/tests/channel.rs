@@ -588,6 +588,11 @@ fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
     }
     clock.pass(limits::SUPPLIER_QUIET_MIN);
     all[0].push(&number(2)).unwrap();
+    let again = all[0].connect_push_supplier(None);
+    let Err(ProxyPushConsumerConnectPushSupplierError::AlreadyConnected(_)) = again else {
+        panic!("connected twice: {again:?}");
+    };
+    assert_eq!(served.counts().suppliers_lost, 0, "let go for nobody");
     connect_supplier(&channel, None).unwrap();
     all[0].push(&number(3)).unwrap();
     let Err(PushConsumerPushError::System(gone)) = all[1].push(&number(3)) else {

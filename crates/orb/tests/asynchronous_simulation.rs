@@ -11,8 +11,8 @@ use deckwatch_cdr::{DecodeError, Reader, Write};
 use deckwatch_orb::{
     Counter, Deliver, ObjectRef, Orb, Poller, Servant, SystemException, SystemExceptionKind as Kind,
 };
-use support::Bench;
 use support::world::World;
+use support::{Bench, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 
@@ -22,8 +22,7 @@ fn two(world: &World) -> (Orb, Orb, ObjectRef) {
     let root = server.root_poa().unwrap();
     root.the_poa_manager().activate().unwrap();
     let bench: Arc<dyn Servant> = Arc::new(Bench::default());
-    let text = root.servant_to_reference(&bench).unwrap().to_string();
-    let reference = client.string_to_object(&text).unwrap().unwrap();
+    let reference = seen_by(&client, &root.servant_to_reference(&bench).unwrap());
     (client, server, reference)
 }
 

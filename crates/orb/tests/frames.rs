@@ -6,7 +6,7 @@ use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::{Servant, ServerRequest, SystemException};
-use support::{Server, call, client_of};
+use support::{Server, call, client_of, seen_by};
 
 #[derive(Default)]
 struct Witness(Mutex<Vec<String>>);
@@ -39,12 +39,8 @@ fn at_most_ten_functions_of_the_lane_lead_from_the_poller_to_the_servant() {
     let (client, _) = client_of(&server);
     let witness = Arc::new(Witness::default());
     let servant: Arc<dyn Servant> = witness.clone();
-    let text = server
-        .root
-        .servant_to_reference(&servant)
-        .unwrap()
-        .to_string();
-    let reference = client.string_to_object(&text).unwrap().unwrap();
+    let reference = server.root.servant_to_reference(&servant).unwrap();
+    let reference = seen_by(&client, &reference);
     call(&reference, "look").unwrap();
     let own = witness.0.lock().unwrap().clone();
     assert!((5..=10).contains(&own.len()), "{own:#?}");

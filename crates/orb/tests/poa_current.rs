@@ -10,7 +10,7 @@ use deckwatch_orb::{
     ServantRetention, ServerRequest, SystemException, SystemExceptionKind as Kind, ThreadPolicy,
 };
 use support::world::World;
-use support::{Bench, Server, TEST_ID, call, client_of};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 /// Notes what `POACurrent` tells it.
 struct Witness {
@@ -86,11 +86,6 @@ fn default_policies(servant_retention: ServantRetention) -> Policies {
     }
 }
 
-fn at(client: &Orb, reference: &ObjectRef) -> ObjectRef {
-    let text = reference.to_string();
-    client.string_to_object(&text).unwrap().unwrap()
-}
-
 #[test]
 fn outside_of_a_request_there_is_no_context() {
     let server = Server::start();
@@ -111,7 +106,7 @@ fn an_active_object_sees_itself_also_after_it_has_deactivated_itself() {
     let witness = Witness::new(&server.orb);
     let id = server.root.activate_object(witness.clone()).unwrap();
     let reference = server.root.id_to_reference(&id).unwrap();
-    let object = at(&client, &reference);
+    let object = seen_by(&client, &reference);
     assert_eq!(call(&object, "ping"), Ok(()));
     assert_eq!(call(&object, "leave"), Ok(()));
     let expected = || Seen {
@@ -142,7 +137,7 @@ fn a_default_servant_is_told_which_of_its_objects_is_asked_and_may_ask_for_a_ref
         let mut expected = Vec::new();
         for id in [&b"one"[..], b"two"] {
             let reference = poa.create_reference_with_id(id, TEST_ID).unwrap();
-            assert_eq!(call(&at(&client, &reference), "ping"), Ok(()));
+            assert_eq!(call(&seen_by(&client, &reference), "ping"), Ok(()));
             expected.push(Seen {
                 poa: "default".into(),
                 id: id.to_vec(),
@@ -153,7 +148,7 @@ fn a_default_servant_is_told_which_of_its_objects_is_asked_and_may_ask_for_a_ref
         assert_eq!(*witness.seen.lock().unwrap(), expected);
         for (id, is_missing) in [(&b"nobody"[..], true), (b"one", false)] {
             let reference = poa.create_reference_with_id(id, TEST_ID).unwrap();
-            assert_eq!(at(&client, &reference).non_existent(), Ok(is_missing));
+            assert_eq!(seen_by(&client, &reference).non_existent(), Ok(is_missing));
         }
         poa.destroy(false, true).unwrap();
     }
@@ -166,7 +161,7 @@ fn a_request_within_a_request_leaves_the_outer_one_as_it_was() {
     let (outer, inner) = (Witness::new(&server.orb), Witness::new(&server.orb));
     let refer = |witness: &Arc<Witness>| {
         let servant: Arc<dyn Servant> = witness.clone();
-        at(
+        seen_by(
             &client,
             &server.root.servant_to_reference(&servant).unwrap(),
         )
@@ -196,7 +191,7 @@ fn a_request_within_a_request_of_one_thread_and_one_single_threaded_adapter_is_s
     let (outer, inner) = (Witness::new(&server), Witness::new(&server));
     let refer = |witness: &Arc<Witness>| {
         let id = poa.activate_object(witness.clone()).unwrap();
-        at(&client, &poa.id_to_reference(&id).unwrap())
+        seen_by(&client, &poa.id_to_reference(&id).unwrap())
     };
     let (outer_object, inner_object) = (refer(&outer), refer(&inner));
     *outer.next.lock().unwrap() = Some(inner_object);
@@ -268,7 +263,7 @@ fn a_servant_locator_and_its_servant_see_the_request() {
     });
     poa.set_servant_manager(ServantManager::Locator(locator.clone()))
         .unwrap();
-    let object = at(
+    let object = seen_by(
         &client,
         &poa.create_reference_with_id(b"it", TEST_ID).unwrap(),
     );
@@ -313,7 +308,7 @@ fn an_adapter_tells_a_default_servant_the_id_and_the_reference_that_are_asked() 
     let asking = Arc::new(Asking(poa.clone(), Mutex::default()));
     poa.set_servant(asking.clone()).unwrap();
     for id in [&b"one"[..], b"two"] {
-        let object = at(&client, &poa.create_reference_with_id(id, TEST_ID).unwrap());
+        let object = seen_by(&client, &poa.create_reference_with_id(id, TEST_ID).unwrap());
         assert_eq!(call(&object, "ping"), Ok(()));
     }
     assert_eq!(

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::{
-    Completion, IdAssignment, ObjectRef, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
+    Completion, IdAssignment, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -18,11 +18,6 @@ fn raised(kind: Kind, minor: u32) -> SystemException {
 
 fn unknown() -> SystemException {
     raised(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN)
-}
-
-fn at(client: &Orb, reference: &ObjectRef) -> ObjectRef {
-    let text = reference.to_string();
-    client.string_to_object(&text).unwrap().unwrap()
 }
 
 fn child(parent: &Poa, name: &str, policies: &Policies) -> Poa {
@@ -52,7 +47,7 @@ fn an_object_that_is_activated_again_under_its_id_is_reached_by_its_first_refere
                 deckwatch_orb::ObjectId::new(*b"id")
             }
         };
-        let first = at(&client, &poa.id_to_reference(&id).unwrap());
+        let first = seen_by(&client, &poa.id_to_reference(&id).unwrap());
         assert_eq!(call(&first, "ping"), Ok(()));
         poa.deactivate_object(&id).unwrap();
         assert_eq!(call(&first, "ping"), Err(unknown()));
@@ -71,7 +66,7 @@ fn a_reference_made_before_its_object_leads_to_it_once_it_is_active() {
     let poa = child(&server.root, "later", &Policies::default());
     let made = poa.create_reference(TEST_ID).unwrap();
     assert_eq!(made.type_id(), TEST_ID);
-    let object = at(&client, &made);
+    let object = seen_by(&client, &made);
     assert_eq!(call(&object, "ping"), Err(unknown()));
     let id = poa.reference_to_id(&made).unwrap();
     poa.activate_object_with_id(&id, Arc::new(Bench::default()))
@@ -86,7 +81,7 @@ fn a_request_in_progress_outlives_the_deactivation_of_its_object() {
     let poa = child(&server.root, "busy", &user_ids());
     let bench = Arc::new(Bench::default());
     poa.activate_object_with_id(b"id", bench.clone()).unwrap();
-    let object = at(&client, &poa.id_to_reference(b"id").unwrap());
+    let object = seen_by(&client, &poa.id_to_reference(b"id").unwrap());
     let meeting = std::thread::spawn({
         let object = object.clone();
         move || call(&object, "meet")
@@ -142,7 +137,7 @@ fn a_servant_may_not_wait_for_its_own_end_and_may_begin_it() {
     let activate = || {
         poa.activate_object_with_id(b"id", Arc::new(Selfish(poa.clone())))
             .unwrap();
-        at(&client, &poa.id_to_reference(b"id").unwrap())
+        seen_by(&client, &poa.id_to_reference(b"id").unwrap())
     };
     let object = activate();
     let deadlock = raised(Kind::BadInvOrder, minor::WOULD_DEADLOCK);
@@ -174,8 +169,8 @@ fn a_dying_adapter_finishes_what_it_serves_turns_the_rest_away_and_frees_its_nam
     below.activate_object_with_id(b"id", bench.clone()).unwrap();
     poa.activate_object_with_id(b"id", Arc::new(Bench::default()))
         .unwrap();
-    let object = at(&client, &below.id_to_reference(b"id").unwrap());
-    let above = at(&client, &poa.id_to_reference(b"id").unwrap());
+    let object = seen_by(&client, &below.id_to_reference(b"id").unwrap());
+    let above = seen_by(&client, &poa.id_to_reference(b"id").unwrap());
     let meeting = std::thread::spawn({
         let object = object.clone();
         move || call(&object, "meet")
@@ -218,7 +213,7 @@ fn a_destroyed_adapter_does_nothing_any_more_and_its_transient_references_lead_n
     poa.activate_object_with_id(b"id", Arc::new(Bench::default()))
         .unwrap();
     let reference = poa.id_to_reference(b"id").unwrap();
-    let object = at(&client, &reference);
+    let object = seen_by(&client, &reference);
     assert_eq!(call(&object, "ping"), Ok(()));
     poa.destroy(false, true).unwrap();
     let gone = PoaError::System(unknown());
@@ -299,7 +294,7 @@ fn a_persistent_reference_to_an_adapter_of_two_levels_survives_a_restart() {
     let (first, poa, _) = start("127.0.0.1:0");
     let reference = poa.id_to_reference(b"id").unwrap();
     let (client, _) = client_of(&first);
-    let object = at(&client, &reference);
+    let object = seen_by(&client, &reference);
     assert_eq!(call(&object, "ping"), Ok(()));
     let endpoint = first.orb.endpoints()[0].to_string();
     first.orb.shutdown(true).expect("it ends");
@@ -326,7 +321,7 @@ fn of_many_objects_that_are_found_by_name_all_are_found_and_none_for_another() {
     for _ in 0..2 {
         for number in &asked {
             let reference = poa.id_to_reference(&number.to_be_bytes()).unwrap();
-            assert_eq!(call(&at(&client, &reference), "ping"), Ok(()));
+            assert_eq!(call(&seen_by(&client, &reference), "ping"), Ok(()));
         }
     }
     for (number, servant) in servants.iter().enumerate() {
@@ -372,7 +367,7 @@ fn the_end_of_the_orb_gives_every_servant_back_and_a_destruction_may_leave_them(
             poa.set_servant_manager(ServantManager::Activator(keeper))
                 .unwrap();
             let id = name.as_bytes();
-            let object = at(&client, &poa.create_reference_with_id(id, TEST_ID).unwrap());
+            let object = seen_by(&client, &poa.create_reference_with_id(id, TEST_ID).unwrap());
             assert_eq!(call(&object, "ping"), Ok(()));
             poa
         })

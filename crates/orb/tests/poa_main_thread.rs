@@ -12,7 +12,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind, ThreadPolicy, minor,
 };
 use support::{
-    Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of,
+    Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of, seen_by,
 };
 
 /// Notes on which threads it is called, and how many are within it.
@@ -63,7 +63,7 @@ fn child(server: &Server, name: &str, policies: &Policies) -> Poa {
 
 fn at(client: &Orb, poa: &Poa, id: &[u8]) -> ObjectRef {
     let made = poa.create_reference_with_id(id, TEST_ID).unwrap();
-    client.string_to_object(&made.to_string()).unwrap().unwrap()
+    seen_by(client, &made)
 }
 
 /// The thread that serves, as a program's main thread does.

@@ -8,7 +8,7 @@ use deckwatch_orb::{
     Completion, Counter, ManagerAlreadyExists, ManagerState, Orb, PoaManager, PoaManagerError,
     Policies, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -86,7 +86,7 @@ fn a_held_request_sees_what_was_activated_and_what_was_destroyed_meanwhile() {
     assert_eq!(poa.the_poa_manager().state(), ManagerState::Holding);
     let ask = |id: &[u8]| {
         let made = poa.create_reference_with_id(id, TEST_ID).unwrap();
-        let object = client.string_to_object(&made.to_string()).unwrap().unwrap();
+        let object = seen_by(&client, &made);
         std::thread::spawn(move || call(&object, "ping"))
     };
     poa.activate_object_with_id(b"leaves", Arc::new(Bench::default()))
@@ -130,7 +130,7 @@ fn a_servant_may_not_wait_for_requests_to_end_and_changes_nothing_by_trying() {
     let manager = server.root.the_poa_manager();
     let servant: Arc<dyn Servant> = Arc::new(Waits(manager.clone()));
     let made = server.root.servant_to_reference(&servant).unwrap();
-    let object = client.string_to_object(&made.to_string()).unwrap().unwrap();
+    let object = seen_by(&client, &made);
     let deadlock = raised(Kind::BadInvOrder, minor::WOULD_DEADLOCK);
     for operation in ["hold", "discard", "deactivate"] {
         assert_eq!(call(&object, operation), Err(deadlock));

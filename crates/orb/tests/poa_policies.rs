@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deckwatch_orb::{
-    Completion, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, ObjectRef, Orb, Poa,
-    PoaError, Policies, RequestProcessing, Servant, ServantRetention, ServerRequest,
-    SystemException, SystemExceptionKind as Kind, ThreadPolicy, minor,
+    Completion, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, Poa, PoaError, Policies,
+    RequestProcessing, Servant, ServantRetention, ServerRequest, SystemException,
+    SystemExceptionKind as Kind, ThreadPolicy, minor,
 };
-use support::{Bench, Server, TEST_ID, call, call_octets, client_of};
+use support::{Bench, Server, TEST_ID, call, call_octets, client_of, seen_by};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -24,11 +24,6 @@ fn child(parent: &Poa, name: &str, policies: &Policies) -> Poa {
     parent
         .create_poa(name, Some(parent.the_poa_manager()), policies)
         .unwrap()
-}
-
-fn at(client: &Orb, reference: &ObjectRef) -> ObjectRef {
-    let text = reference.to_string();
-    client.string_to_object(&text).unwrap().unwrap()
 }
 
 /// Every combination of the policies that contradict one another in some of them.
@@ -210,7 +205,7 @@ fn an_implicit_activation_happens_when_a_reference_is_asked_for_once_under_uniqu
         server.root.servant_to_reference(&servant),
         Ok(reference.clone())
     );
-    assert_eq!(call(&at(&client, &reference), "ping"), Ok(()));
+    assert_eq!(call(&seen_by(&client, &reference), "ping"), Ok(()));
     let multiple = child(
         &server.root,
         "multiple",
@@ -276,7 +271,7 @@ fn a_default_servant_serves_every_id_that_is_not_active() {
             ..Policies::persistent()
         };
         let poa = child(&server.root, "default", &policies);
-        let object = at(
+        let object = seen_by(
             &client,
             &poa.create_reference_with_id(b"any", TEST_ID).unwrap(),
         );
@@ -299,7 +294,7 @@ fn a_default_servant_serves_every_id_that_is_not_active() {
         assert_eq!(poa.servant_to_id(&known), Err(PoaError::ServantNotActive));
         if servant_retention == ServantRetention::Retain {
             poa.activate_object_with_id(b"own", bench()).unwrap();
-            let own = at(&client, &poa.id_to_reference(b"own").unwrap());
+            let own = seen_by(&client, &poa.id_to_reference(b"own").unwrap());
             assert_eq!(call(&own, "ping"), Ok(()));
             assert_eq!(default.calls.load(Ordering::SeqCst), 1);
             poa.deactivate_object(b"own").unwrap();
@@ -352,7 +347,7 @@ fn crowd(thread: ThreadPolicy, meet: usize) -> usize {
     let crowd = Arc::new(Crowd::default());
     crowd.meet.store(meet, Ordering::SeqCst);
     let id = poa.activate_object(crowd.clone()).unwrap();
-    let object = at(&client, &poa.id_to_reference(&id).unwrap());
+    let object = seen_by(&client, &poa.id_to_reference(&id).unwrap());
     let callers: Vec<_> = (0..3)
         .map(|_| {
             let object = object.clone();

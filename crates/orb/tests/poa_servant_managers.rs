@@ -12,7 +12,7 @@ use deckwatch_orb::{
     ServantLocator, ServantManager, ServantManagerError, ServantRetention, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged};
+use support::{Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged, seen_by};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -139,7 +139,7 @@ fn poa_with(server: &Server, policies: &Policies, manager: ServantManager) -> Po
 /// A reference of `poa` as a client of its own holds it.
 fn reference(client: &deckwatch_orb::Orb, poa: &Poa, id: &[u8]) -> ObjectRef {
     let made = poa.create_reference_with_id(id, TEST_ID).unwrap();
-    client.string_to_object(&made.to_string()).unwrap().unwrap()
+    seen_by(client, &made)
 }
 
 #[test]

@@ -12,7 +12,7 @@ use deckwatch_orb::{
     ServantActivator, ServantManager, ServantManagerError, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 const OBJECTS: usize = 6;
 const CALLERS: usize = 4;
@@ -119,10 +119,7 @@ fn objects_of(client: &Orb, poa: &Poa) -> Vec<ObjectRef> {
         .map(|number| {
             let id = number.to_string();
             let made = poa.create_reference_with_id(id.as_bytes(), TEST_ID);
-            client
-                .string_to_object(&made.unwrap().to_string())
-                .unwrap()
-                .unwrap()
+            seen_by(client, &made.unwrap())
         })
         .collect()
 }

@@ -13,7 +13,7 @@ use deckwatch_orb::{
     SystemExceptionKind as Kind,
 };
 use support::world::World;
-use support::{Bench, call, call_back, call_octets, note, request, request_of};
+use support::{Bench, call, call_back, call_octets, note, request, request_of, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 
@@ -29,11 +29,20 @@ fn serve(orb: &Orb) -> (Arc<Bench>, ObjectRef) {
 fn two(world: &World) -> (Orb, Orb, Arc<Bench>, ObjectRef) {
     let (client, server) = (world.orb("client"), world.orb("server"));
     let (bench, reference) = serve(&server);
-    let reference = client
-        .string_to_object(&reference.to_string())
-        .unwrap()
-        .unwrap();
+    let reference = seen_by(&client, &reference);
     (client, server, bench, reference)
+}
+
+/// A client whose connections may be idle for so long, two servers, and the client's references to their objects.
+fn client_of_two(world: &World, idle_timeout: Duration) -> (Orb, [Orb; 2], [ObjectRef; 2]) {
+    let servers = ["one", "other"].map(|host| world.orb(host));
+    let client = world.orb_with("client", |builder| {
+        builder.client_idle_timeout(idle_timeout)
+    });
+    let references = servers
+        .each_ref()
+        .map(|server| seen_by(&client, &serve(server).1));
+    (client, servers, references)
 }
 
 fn now(orb: &Orb) -> u64 {
@@ -239,8 +248,7 @@ fn idle_connections_close_at_their_time_on_either_side_and_calls_connect_again()
     let server = world.orb_with("server", |builder| builder.idle_timeout(limit));
     let client = world.orb_with("client", |builder| builder.client_idle_timeout(2 * limit));
     let (_bench, reference) = serve(&server);
-    let text = reference.to_string();
-    let reference = client.string_to_object(&text).unwrap().unwrap();
+    let reference = seen_by(&client, &reference);
     call(&reference, "ping").unwrap();
     world.pass(limit - Duration::from_secs(1));
     assert_eq!(count(&server, Counter::ConnectionsClosed), 0);
@@ -263,8 +271,7 @@ fn calls_that_last_longer_than_a_connection_may_idle_go_over_one_connection() {
     let world = World::new(1, (latency, latency));
     let server = world.orb_with("server", |builder| builder.idle_timeout(limit * 10));
     let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
-    let text = serve(&server).1.to_string();
-    let reference = client.string_to_object(&text).unwrap().unwrap();
+    let reference = seen_by(&client, &serve(&server).1);
     let own = [Policy::Rebind(RebindMode::NoReconnect)];
     let fixed = reference.set_policy_overrides(&own, SetOverrideType::AddOverride);
     let fixed = fixed.unwrap();
@@ -280,12 +287,7 @@ fn calls_that_last_longer_than_a_connection_may_idle_go_over_one_connection() {
 fn idle_connections_are_looked_for_behind_a_reply_and_not_before_a_request() {
     let limit = Duration::from_secs(60);
     let world = World::new(1, (LATENCY_NS, LATENCY_NS));
-    let servers = ["one", "other"].map(|host| world.orb(host));
-    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
-    let [one, other] = servers.each_ref().map(|server| {
-        let text = serve(server).1.to_string();
-        client.string_to_object(&text).unwrap().unwrap()
-    });
+    let (client, servers, [one, other]) = client_of_two(&world, limit);
     call(&one, "ping").unwrap();
     for _ in 0..2 {
         call(&other, "ping").unwrap();
@@ -306,12 +308,7 @@ fn idle_connections_are_looked_for_behind_a_reply_and_not_before_a_request() {
 fn a_connection_that_was_set_aside_for_a_late_reply_is_not_kept_for_ever() {
     let limit = Duration::from_secs(60);
     let world = World::new(1, (LATENCY_NS, LATENCY_NS));
-    let servers = ["one", "other"].map(|host| world.orb(host));
-    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
-    let [one, other] = servers.each_ref().map(|server| {
-        let text = serve(server).1.to_string();
-        client.string_to_object(&text).unwrap().unwrap()
-    });
+    let (client, servers, [one, other]) = client_of_two(&world, limit);
     call(&other, "ping").unwrap();
     let hasty = one.with_round_trip_timeout(Some(Duration::from_nanos(LATENCY_NS)));
     world.cut();

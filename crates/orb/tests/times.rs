@@ -12,7 +12,7 @@ use deckwatch_orb::{
     SystemException, SystemExceptionKind as Kind, UtcT, limits, own_minor,
 };
 use support::world::{BEGUN_UTC_NS, World};
-use support::{Bench, call, note};
+use support::{Bench, call, note, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 const EXACT: Duration = Duration::ZERO;
@@ -41,8 +41,7 @@ impl Pair {
         root.the_poa_manager().activate().unwrap();
         let bench = Arc::new(Bench::default());
         let servant: Arc<dyn Servant> = bench.clone();
-        let text = root.servant_to_reference(&servant).unwrap().to_string();
-        let object = client.string_to_object(&text).unwrap().unwrap();
+        let object = seen_by(&client, &root.servant_to_reference(&servant).unwrap());
         // A connection is there before the times begin to count.
         assert_eq!(call(&object, "ping"), Ok(()));
         Self {
@@ -424,8 +423,7 @@ fn the_earlier_of_two_ends_counts() {
 #[test]
 fn calls_of_own_objects_keep_their_times_too() {
     let pair = Pair::new([None, Some(EXACT)], 0);
-    let text = pair.object.to_string();
-    let own = pair.server.string_to_object(&text).unwrap().unwrap();
+    let own = seen_by(&pair.server, &pair.object);
     let with = |policy| {
         let how = SetOverrideType::AddOverride;
         own.set_policy_overrides(&[policy], how).unwrap()

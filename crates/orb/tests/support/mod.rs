@@ -301,6 +301,12 @@ pub fn client_of(server: &Server) -> (Orb, ObjectRef) {
     (orb, reference)
 }
 
+/// The object as another ORB holds it.
+pub fn seen_by(client: &Orb, object: &ObjectRef) -> ObjectRef {
+    let text = object.to_string();
+    client.string_to_object(&text).unwrap().unwrap()
+}
+
 /// A reference that somebody made up: this key at the server's endpoint.
 pub fn forged(client: &Orb, server: &Server, key: &[u8]) -> ObjectRef {
     let key: String = key.iter().map(|octet| format!("%{octet:02x}")).collect();

@@ -1,0 +1,106 @@
+//! Connecting to an event channel and leaving it, over IIOP on loopback.
+
+mod support;
+
+use deckwatch_event::cos_event_channel_admin::ProxyPushSupplierConnectPushConsumerError;
+use deckwatch_event::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
+use deckwatch_event::limits;
+use deckwatch_orb::SystemExceptionKind as Kind;
+use support::{PATIENCE, World, connected, number, wait_for};
+
+#[test]
+fn protocol_of_connecting_is_kept() {
+    let world = World::new();
+    let (taker, _events) = world.consumer();
+    let consumer = PushConsumerRef::unchecked_narrow(taker);
+    let proxy = world.obtain_push_supplier();
+    let Err(ProxyPushSupplierConnectPushConsumerError::System(nil)) =
+        proxy.connect_push_consumer(None)
+    else {
+        panic!("connected nobody");
+    };
+    assert_eq!(nil.kind, Kind::BadParam);
+    proxy.connect_push_consumer(Some(&consumer)).unwrap();
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&consumer)),
+        Err(ProxyPushSupplierConnectPushConsumerError::AlreadyConnected(
+            _
+        ))
+    ));
+    assert!(matches!(
+        world.obtain_push_consumer().push(&number(1)),
+        Err(PushConsumerPushError::Disconnected(_))
+    ));
+    let admin = world.channel.for_consumers().unwrap();
+    let admin = admin.expect("an administration");
+    assert_eq!(
+        admin.obtain_pull_supplier().unwrap_err().kind,
+        Kind::NoImplement
+    );
+    world.end();
+}
+
+#[test]
+fn a_channel_is_no_consumer_of_itself() {
+    let world = World::new();
+    let supplier = world.supplier();
+    let proxy = world.obtain_push_supplier();
+    let itself = PushConsumerRef::unchecked_narrow(supplier.object().clone());
+    assert!(matches!(
+        proxy.connect_push_consumer(Some(&itself)),
+        Err(ProxyPushSupplierConnectPushConsumerError::TypeError(_))
+    ));
+    let (taker, events) = world.consumer();
+    let other = PushConsumerRef::unchecked_narrow(taker);
+    proxy.connect_push_consumer(Some(&other)).unwrap();
+    supplier.push(&number(1)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    world.end();
+    assert_eq!(
+        (world.served.counts().received, events.try_iter().count()),
+        (1, 0)
+    );
+}
+
+#[test]
+fn proxies_that_nobody_connects_to_give_way_to_newer_ones() {
+    let world = World::new();
+    let kept = world.supplier();
+    let first = world.obtain_push_consumer();
+    let consumers = world.channel.for_consumers().unwrap().expect("one");
+    for _ in 0..limits::PROXIES_WAITING_MAX {
+        consumers.obtain_push_supplier().unwrap().expect("a proxy");
+    }
+    assert_eq!(
+        connected(first.connect_push_supplier(None)),
+        Err(Kind::ObjectNotExist),
+        "connected to a proxy that gave way"
+    );
+    kept.push(&number(1)).unwrap();
+    assert_eq!(world.served.counts().received, 1, "who is connected stays");
+    world.end();
+}
+
+#[test]
+fn what_is_disconnected_is_no_object_any_more() {
+    let world = World::new();
+    let supplier = world.supplier();
+    let (reference, _events) = world.consumer();
+    let consumer = world.connect(reference);
+    let lost = world.connect(world.nobody());
+    wait_for(|| {
+        supplier.push(&number(1)).unwrap();
+        world.served.counts().consumers_lost != 0
+    });
+    wait_for(|| lost.object().is_a("IDL:nobody/Asks:1.0").is_err());
+    supplier.disconnect_push_consumer().unwrap();
+    consumer.disconnect_push_supplier().unwrap();
+    for object in [supplier.object(), consumer.object(), lost.object()] {
+        let gone = object.is_a("IDL:nobody/Asks:1.0").unwrap_err();
+        assert_eq!(gone.kind, Kind::ObjectNotExist);
+    }
+    world.channel.destroy().unwrap();
+    let gone = world.channel.for_consumers().unwrap_err();
+    assert_eq!(gone.kind, Kind::ObjectNotExist);
+    world.end();
+}

@@ -1,0 +1,72 @@
+//! How an event channel, its threads and its programs end.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deckwatch_event::cos_event_channel_admin::EventChannelRef;
+use support::{PATIENCE, World, number, wait_for};
+
+#[test]
+fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {
+    let world = World::new();
+    assert!(!world.served.has_ended());
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("corbaloc::{}/silent", silent.local_addr().unwrap());
+    let nobody = world.user.string_to_object(&url).unwrap().expect("not nil");
+    world.connect(nobody.clone());
+    let (reference, events) = world.consumer();
+    world.connect(reference);
+    let proxy = world.connect_supplier(Some(&nobody)).unwrap();
+    proxy.push(&number(1)).unwrap();
+    let hurried = world
+        .channel
+        .object()
+        .with_round_trip_timeout(Some(Duration::from_secs(5)));
+    EventChannelRef::unchecked_narrow(hurried)
+        .destroy()
+        .expect("nobody is waited for");
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(1)));
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(None), "the end is told");
+    world.user.shutdown(true).expect("it ends");
+    world.server.shutdown(true).expect("it ends");
+}
+
+#[test]
+fn a_consumers_thread_that_panics_takes_its_proxy_with_it_and_nobody_else() {
+    let first = AtomicBool::new(true);
+    let world = World::prepared(move || {
+        assert!(
+            !first.swap(false, Ordering::SeqCst),
+            "the first is not to be prepared, as the test asked for"
+        );
+    });
+    let (unlucky, _nothing) = world.consumer();
+    let (lucky, events) = world.consumer();
+    let proxy = world.connect(unlucky);
+    wait_for(|| proxy.object().is_a("IDL:nobody/Asks:1.0").is_err());
+    world.connect(lucky);
+    world.supplier().push(&number(7)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
+    world.end();
+}
+
+#[test]
+fn the_end_of_the_orb_ends_the_threads_of_a_channel_that_nobody_has_destroyed() {
+    let held = Arc::new(());
+    let of_threads = held.clone();
+    let world = World::prepared(move || {
+        let _prepared = &of_threads;
+    });
+    let (reference, events) = world.consumer();
+    world.connect(reference);
+    world.supplier().push(&number(7)).unwrap();
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(Some(7)));
+    world.server.shutdown(true).expect("it ends");
+    drop(world.served);
+    wait_for(|| Arc::strong_count(&held) == 1);
+    world.user.shutdown(true).expect("it ends");
+}

@@ -1,0 +1,146 @@
+//! Suppliers of an event channel that give way where there is room for no other.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerConnectPushSupplierError;
+use deckwatch_event::cos_event_comm::{PushSupplier, PushSupplierSkeleton};
+use deckwatch_event::limits;
+use deckwatch_orb::transport::{
+    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
+    TransportError,
+};
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
+use support::{World, connected, number, pushed};
+
+/// The sockets of the system, with a clock that the test sets forward.
+#[derive(Default)]
+struct Later {
+    sockets: SocketTransport,
+    ahead_ns: AtomicU64,
+}
+
+impl Later {
+    fn pass(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).expect("less than a lifetime");
+        self.ahead_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Transport for Later {
+    fn now(&self) -> Instant64 {
+        Instant64(self.sockets.now().0 + self.ahead_ns.load(Ordering::Relaxed))
+    }
+
+    fn connect(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+        deadline: Option<Instant64>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        self.sockets.connect(endpoint, options, deadline)
+    }
+
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        options: &StreamOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        self.sockets.listen(endpoint, options)
+    }
+
+    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
+        self.sockets.poller()
+    }
+
+    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
+        self.sockets.outward_hosts(over_ipv6)
+    }
+
+    fn host_name(&self) -> String {
+        self.sockets.host_name()
+    }
+}
+
+/// A supplier that is there.
+struct Present;
+
+impl PushSupplier for Present {
+    fn disconnect_push_supplier(&self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+#[test]
+fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
+    let clock = Arc::new(Later::default());
+    let world = World::over(clock.clone());
+    let present = world.activate(Arc::new(PushSupplierSkeleton::new(Present)));
+    let quiet = world.connect_supplier(Some(&present)).unwrap();
+    let pushing = world.supplier();
+    pushing.push(&number(1)).unwrap();
+    let dead = world.nobody();
+    let dead: Vec<_> = (2..limits::SUPPLIERS_MAX)
+        .map(|_| world.connect_supplier(Some(&dead)).unwrap())
+        .collect();
+    assert_eq!(
+        connected(world.connect_supplier(None)),
+        Err(Kind::NoResources),
+        "connected in the place of one that has just connected"
+    );
+    assert_eq!(world.served.counts().suppliers_lost, 0);
+    clock.pass(limits::SUPPLIER_QUIET_MIN);
+    pushing.push(&number(1)).unwrap();
+    for _ in 0..limits::SUPPLIERS_ASKED_MAX {
+        let newcomer = world.supplier();
+        newcomer.push(&number(2)).unwrap();
+    }
+    assert_eq!(
+        pushed(&dead[0], 3),
+        Err(Kind::ObjectNotExist),
+        "a dead supplier has kept its place"
+    );
+    quiet.push(&number(4)).unwrap();
+    pushing.push(&number(5)).unwrap();
+    let lost = limits::SUPPLIERS_ASKED_MAX as u64;
+    assert_eq!(world.served.counts().suppliers_lost, lost);
+    world.end();
+}
+
+#[test]
+fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
+    let clock = Arc::new(Later::default());
+    let world = World::over(clock.clone());
+    let all: Vec<_> = (0..limits::SUPPLIERS_MAX)
+        .map(|_| world.supplier())
+        .collect();
+    for supplier in &all {
+        supplier.push(&number(1)).unwrap();
+    }
+    // The second comes a moment after the first, in which nobody was due to push.
+    for _ in 0..2 {
+        assert_eq!(
+            connected(world.connect_supplier(None)),
+            Err(Kind::NoResources),
+            "connected in the place of one that pushes"
+        );
+    }
+    clock.pass(limits::SUPPLIER_QUIET_MIN);
+    all[0].push(&number(2)).unwrap();
+    let again = all[0].connect_push_supplier(None);
+    let Err(ProxyPushConsumerConnectPushSupplierError::AlreadyConnected(_)) = again else {
+        panic!("connected twice: {again:?}");
+    };
+    assert_eq!(world.served.counts().suppliers_lost, 0, "let go for nobody");
+    world.supplier();
+    all[0].push(&number(3)).unwrap();
+    assert_eq!(
+        pushed(&all[1], 3),
+        Err(Kind::ObjectNotExist),
+        "the one that has been quiet for the longest has kept its place"
+    );
+    world.end();
+}

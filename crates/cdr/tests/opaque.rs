@@ -50,6 +50,18 @@ fn chunk(w: &mut Writer<'_>, content: impl FnOnce(&mut Writer<'_>)) {
     w.patch_u32(start - 4, (w.position() - start) as u32);
 }
 
+/// The end of every value that has not ended yet.
+fn end(w: &mut Writer<'_>) {
+    w.write_u32(u32::MAX).expect("room");
+}
+
+/// An indirection to what begins at this octet.
+fn back_to(target: usize, w: &mut Writer<'_>) {
+    w.write_u32(u32::MAX).expect("room");
+    let back = w.position() - target;
+    w.write_u32((back as u32).wrapping_neg()).expect("room");
+}
+
 /// A number, a double where it is aligned, and some text.
 fn a_chunk(w: &mut Writer<'_>) {
     chunk(w, |w| {
@@ -63,7 +75,7 @@ fn a_custom(w: &mut Writer<'_>) {
     w.write_u32(ONE_ID | CHUNKED).expect("room");
     CUSTOM.write(w).expect("room");
     a_chunk(w);
-    w.write_u32(u32::MAX).expect("room");
+    end(w);
 }
 
 fn octets(code: &TypeCode, order: ByteOrder, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
@@ -158,7 +170,7 @@ fn a_custom_value_passes_through_as_it_came_and_in_no_other_form() {
         w.write_u32(ONE_ID | CHUNKED).expect("room");
         CUSTOM.write(w).expect("room");
         chunk(w, |w| "text".write(w).expect("room"));
-        w.write_u32(u32::MAX).expect("room");
+        end(w);
     };
     assert_eq!(in_codec(utf8, plain), Ok(()));
 }
@@ -229,7 +241,7 @@ fn a_custom_value_within_one_in_chunks_has_the_level_of_its_place() {
         chunk(w, |w| w.write_u8(2).expect("room"));
         w.write_u32(2_u32.wrapping_neg()).expect("room");
         chunk(w, |w| w.write_u32(99).expect("room"));
-        w.write_u32(u32::MAX).expect("room");
+        end(w);
     });
     let any = parsed(&sent, order).expect("an Any");
     assert_eq!(written(&any, order).as_deref(), Ok(&*sent));
@@ -257,7 +269,7 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
         "IDL:Derived:1.0".write(w).expect("room");
         POINT.write(w).expect("room");
         a_chunk(w);
-        w.write_u32(u32::MAX).expect("room");
+        end(w);
     };
     let sent = octets(&interface(), order, derived);
     let any = parsed(&sent, order).expect("an Any");
@@ -393,12 +405,6 @@ fn states_that_are_cut_off_or_lead_outside_are_refused() {
             write(w, value, id);
         })
     };
-    let back_to = |target: usize, w: &mut Writer<'_>| {
-        w.write_u32(u32::MAX).expect("room");
-        let back = w.position() - target;
-        w.write_u32((back as u32).wrapping_neg()).expect("room");
-    };
-    let end = |w: &mut Writer<'_>| w.write_u32(u32::MAX).expect("room");
     let whole = with(&|w, _, _| {
         a_chunk(w);
         w.write_u32(ONE_ID | CHUNKED).expect("room");
@@ -448,7 +454,7 @@ fn states_cost_no_more_than_their_octets() {
         for _ in 0..100_000 {
             w.write_u32(0x7fff_ff00 | CHUNKED).expect("room");
         }
-        w.write_u32(u32::MAX).expect("room");
+        end(w);
     });
     let any = parsed(&deep, order).expect("an Any");
     assert_eq!(written(&any, order).as_deref(), Ok(&*deep));
@@ -464,15 +470,13 @@ fn states_cost_no_more_than_their_octets() {
                 w.write_u8(0).expect("room");
                 w.write_u32(ONE_ID | CHUNKED).expect("room");
                 if let Some(first) = first {
-                    w.write_u32(u32::MAX).expect("room");
-                    let back: usize = w.position() - first;
-                    w.write_u32((back as u32).wrapping_neg()).expect("room");
+                    back_to(first, w);
                 } else {
                     first = Some(w.position());
                     id.write(w).expect("room");
                 }
                 chunk(w, |w| w.write_u8(1).expect("room"));
-                w.write_u32(u32::MAX).expect("room");
+                end(w);
             }
         })
     };
@@ -496,9 +500,7 @@ fn ids_of_bases_that_values_share_are_parts_of_a_tree_each() {
                 w.write_u8(0).expect("room");
                 w.write_u32(ID_LIST | CHUNKED).expect("room");
                 if let Some(list) = list {
-                    w.write_u32(u32::MAX).expect("room");
-                    let back: usize = w.position() - list;
-                    w.write_u32((back as u32).wrapping_neg()).expect("room");
+                    back_to(list, w);
                 } else {
                     w.write_u32(VALUE_IDS_MAX as u32 - 1).expect("room");
                     list = Some(w.position() - 4);
@@ -507,7 +509,7 @@ fn ids_of_bases_that_values_share_are_parts_of_a_tree_each() {
                         id.write(w).expect("room");
                     }
                 }
-                w.write_u32(u32::MAX).expect("room");
+                end(w);
             }
         })
     };

@@ -4,11 +4,15 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use std::sync::mpsc::channel;
+
+use common::asynchronous::{poll, same};
 use common::message::{LOCATE_REQUEST, LOCATION_FORWARD};
 use common::rt::{Reference, at, client, fresh, lane, refused, said_priority, two_lanes, with};
 use common::servant::{call, note};
-use common::{Order, Over, Peer};
-use deckwatch_orb::{Counter, Policy, PolicyType, Priority, SyncScope, own_minor};
+use common::{Order, Over, PATIENCE, Peer};
+use deckwatch_cdr::Write;
+use deckwatch_orb::{Counter, Deliver, Policy, PolicyType, Priority, SyncScope, own_minor};
 
 #[test]
 fn a_call_goes_to_the_lane_of_its_callers_priority_and_says_it() {
@@ -238,4 +242,44 @@ fn references_of_the_other_byte_order_lead_to_the_same_lanes() {
     assert_eq!(at(&client, 20, || call(&object, "ping")), Ok(()));
     assert_eq!(said_priority(&high.heard().asked()), Some(20));
     assert_eq!(low.heard_so_far(), 0);
+}
+
+#[test]
+fn handlers_are_called_at_their_callers_priority_the_highest_first() {
+    let peer = Peer::answering(Over::Tcp, |_, asked| same(asked));
+    let client = client();
+    let object = peer.seen_by(&client, 2);
+    let (begun, has_begun) = channel();
+    let (open, gate) = channel::<()>();
+    let waits: Deliver = Box::new(move |_| {
+        begun.send(()).expect("the test waits");
+        gate.recv_timeout(PATIENCE).expect("the test opens it");
+        Ok(())
+    });
+    let call = |deliver| object.send_callback("number", |w| 1_u64.write(w), Some(deliver));
+    fresh(|| call(waits)).expect("it goes");
+    has_begun.recv_timeout(PATIENCE).expect("a reply");
+    let (tell, told) = channel();
+    let tells = |number: i16| -> Deliver {
+        let (tell, current) = (tell.clone(), client.rt_current());
+        Box::new(move |_| {
+            let priority = current.the_priority().map(Priority::value);
+            let _heard = tell.send((number, priority.ok()));
+            Ok(())
+        })
+    };
+    peer.heard();
+    fresh(|| call(tells(0))).expect("it goes");
+    for number in [5, 20, 5] {
+        at(&client, number, || call(tells(number))).expect("it goes");
+    }
+    (0..4).for_each(|_| drop(peer.heard()));
+    // Behind them all, and read when they have been.
+    let last = fresh(|| object.send_poller("number", |w| 1_u64.write(w)));
+    assert_eq!(poll(&last.expect("it goes"), u32::MAX), Ok(1));
+    open.send(()).expect("it waits");
+    let next = |_| told.recv_timeout(PATIENCE).expect("a handler");
+    let in_order: Vec<_> = (0..4).map(next).collect();
+    let expected = [(20, Some(20)), (5, Some(5)), (5, Some(5)), (0, None)];
+    assert_eq!(in_order, expected);
 }

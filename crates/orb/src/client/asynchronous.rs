@@ -3,6 +3,8 @@
 //! One connection to each endpoint carries them all; replies come in any order. A thread of the ORB reads what comes and ends
 //! those whose time has passed, another one calls the application back and sends requests again that must go elsewhere. An ORB
 //! that is turned by hand has neither: [`Replies::turn`] does both, and so does whoever waits.
+//!
+//! The first has the highest priority that a caller has had; the other that of the call whose handler it calls, the highest first.
 
 mod due;
 mod outstanding;
@@ -11,7 +13,7 @@ mod wait;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::OrbCore;
 use crate::reference::Target;
+use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
@@ -48,13 +51,15 @@ pub(crate) struct Replies {
     changed: Bell,
     is_closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The highest priority of a call; below 0: none has had any.
+    highest: AtomicI16,
 }
 
 const NEVER: Instant64 = Instant64(u64::MAX);
 
 #[derive(Default)]
 struct Jobs {
-    /// Handlers to be called.
+    /// Handlers to be called: of the highest priority first, else in their order.
     calls: VecDeque<Arc<Outstanding>>,
     /// Requests to be sent again: whoever waits does that too, so that a handler may wait for another call.
     moves: VecDeque<Arc<Outstanding>>,
@@ -81,6 +86,7 @@ impl Replies {
             changed: Bell::new(),
             is_closed: AtomicBool::new(false),
             threads: Mutex::default(),
+            highest: AtomicI16::new(-1),
         });
         if !replies.is_by_hand {
             for (name, run) in [
@@ -161,14 +167,33 @@ impl Replies {
         self.changed.ring();
     }
 
+    /// Replies to a call of this priority are read by a thread that has none below.
+    fn rise_to(&self, priority: Option<Priority>) {
+        let Some(value) = priority.map(Priority::value) else {
+            return;
+        };
+        if self.highest.load(Ordering::Relaxed) < value
+            && self.highest.fetch_max(value, Ordering::Relaxed) < value
+        {
+            self.poller.wake();
+        }
+    }
+
     /// The thread that reads.
     fn read(&self, orb: &Weak<OrbCore>) {
         let mut wait = None;
+        let mut at_priority = None;
+        let mut highest = -1;
         while !self.is_closed() {
             let event = self.poller.wait(wait);
             let Some(orb) = orb.upgrade() else {
                 return;
             };
+            if highest < self.highest.load(Ordering::Relaxed) {
+                highest = self.highest.load(Ordering::Relaxed);
+                drop(at_priority.take());
+                at_priority = orb.lend_priority(Priority::try_from(highest).ok());
+            }
             if let Some(event) = event {
                 self.handle(&orb.client, event.token);
             }
@@ -331,6 +356,13 @@ impl Replies {
 type Job = Box<dyn FnOnce(&Arc<OrbCore>, &Replies)>;
 
 impl Jobs {
+    /// A handler is to be called.
+    fn add_call(&mut self, call: Arc<Outstanding>) {
+        let before = |other: &Arc<Outstanding>| other.priority() >= call.priority();
+        let place = self.calls.partition_point(before);
+        self.calls.insert(place, call);
+    }
+
     fn take(&mut self) -> Option<Job> {
         if let Some(call) = self.moves.pop_front() {
             return Some(Box::new(move |orb, replies| {

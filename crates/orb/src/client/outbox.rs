@@ -23,8 +23,8 @@ use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Target};
-use crate::rt::Priority;
 use crate::rt::scheduling::Departure;
+use crate::rt::{Priority, current};
 use crate::trace::CallNumber;
 use crate::wire::By;
 use crate::{Completion, SystemException, minor, raise};
@@ -201,11 +201,16 @@ impl Binding {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;
         };
+        let mut at_priority = None;
         loop {
             let mut kept = self.oneway.lock("outbox.send");
             let Some(letter) = outbox.take() else {
                 return;
             };
+            if letter.priority != current::priority() {
+                drop(at_priority.take());
+                at_priority = letter.orb.lend_priority(letter.priority);
+            }
             let sent = if in_time() {
                 letter.send(&mut kept)
             } else {

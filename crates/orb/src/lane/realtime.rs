@@ -16,26 +16,10 @@ use super::dispatch::Outcome;
 use super::upcall::Upcall;
 use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
 use crate::counters::Counter;
-use crate::orb::OrbCore;
-use crate::rt::{Priority, PriorityModel, current};
-use crate::{Completion, SystemException, SystemExceptionKind as Kind};
+use crate::rt::current::{self, AtPriority};
+use crate::rt::{Priority, PriorityModel};
+use crate::{Completion, SystemException};
 use crate::{minor, raise, raise::own};
-
-/// The calling thread has the priority of a request; on drop the one before.
-pub(super) struct AtPriority {
-    before: Option<Priority>,
-    class: Option<Class>,
-}
-
-impl Drop for AtPriority {
-    fn drop(&mut self) {
-        if let Some(class) = self.class {
-            // What the thread has had it may have again.
-            let _restored = schedule::set_class(class);
-        }
-        current::replace(self.before);
-    }
-}
 
 thread_local! {
     /// The class that a thread of a lane has begun in.
@@ -45,26 +29,6 @@ thread_local! {
 /// The calling thread belongs to a lane, and is in the class that it has there.
 pub(super) fn note_class() {
     BEGUN.set(schedule::class().ok());
-}
-
-impl OrbCore {
-    /// Puts the calling thread at this priority. Where the host does not permit it and the ORB may do without, it stays where
-    /// it is, which is counted.
-    ///
-    /// # Errors
-    /// NO_RESOURCES where it is not permitted, DATA_CONVERSION where no native priority is mapped to it.
-    pub(crate) fn enter_priority(&self, priority: Priority) -> Result<(), SystemException> {
-        match self.mappings.enter(priority) {
-            Err(denied) if denied.kind == Kind::NoPermission => {
-                if !self.settings.priority_fallback {
-                    return Err(raise::no_resources(own::PRIORITY_DENIED, Completion::No));
-                }
-                self.client.counters.count(Counter::PriorityFallbacks);
-                Ok(())
-            }
-            entered => entered,
-        }
-    }
 }
 
 impl Lane {
@@ -160,10 +124,7 @@ impl Lane {
 
     /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
     pub(super) fn lend_priority(&self) -> Option<AtPriority> {
-        let at_priority = self.at_priority(self.station.priority?);
-        at_priority
-            .inspect_err(|_| self.counters.count(Counter::PriorityFallbacks))
-            .unwrap_or(None)
+        self.orb.upgrade()?.lend_priority(self.station.priority)
     }
 
     /// Takes a priority away that a servant has given its thread: it was for the request.
@@ -186,30 +147,17 @@ impl Lane {
         current::replace(before);
     }
 
-    /// As [`Lane::at_priority`], for a request; counted.
+    /// As [`OrbCore::at_priority`], for a request; counted.
     fn at_priority_of_request(
         &self,
         priority: Priority,
     ) -> Result<Option<AtPriority>, SystemException> {
-        let at_priority = self.at_priority(priority)?;
+        let gone = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
+        let at_priority = self.orb.upgrade().ok_or(gone)?.at_priority(priority)?;
         if at_priority.is_some() {
             self.counters.count(Counter::PriorityChanges);
         }
         Ok(at_priority)
-    }
-
-    /// None: the thread has this priority already.
-    fn at_priority(&self, priority: Priority) -> Result<Option<AtPriority>, SystemException> {
-        let before = current::priority();
-        if before == Some(priority) {
-            return Ok(None);
-        }
-        let gone = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
-        let orb = self.orb.upgrade().ok_or(gone)?;
-        let class = schedule::class().ok();
-        orb.enter_priority(priority)?;
-        current::replace(Some(priority));
-        Ok(Some(AtPriority { before, class }))
     }
 }
 

@@ -4,9 +4,12 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
+use deckwatch_os::schedule::{self, Class};
+
 use super::Priority;
+use crate::counters::Counter;
 use crate::orb::OrbCore;
-use crate::{Completion, SystemException, raise, raise::own};
+use crate::{Completion, SystemException, SystemExceptionKind as Kind, raise, raise::own};
 
 thread_local! {
     static OF_THREAD: Cell<Option<Priority>> = const { Cell::new(None) };
@@ -56,4 +59,66 @@ pub(crate) fn priority() -> Option<Priority> {
 /// Gives the calling thread a CORBA priority without a word to the scheduler; the one it had.
 pub(crate) fn replace(priority: Option<Priority>) -> Option<Priority> {
     OF_THREAD.replace(priority)
+}
+
+/// The calling thread has another priority for a while; on drop it has the one before.
+pub(crate) struct AtPriority {
+    before: Option<Priority>,
+    class: Option<Class>,
+}
+
+impl Drop for AtPriority {
+    fn drop(&mut self) {
+        if let Some(class) = self.class {
+            // What the thread has had it may have again.
+            let _restored = schedule::set_class(class);
+        }
+        replace(self.before);
+    }
+}
+
+impl OrbCore {
+    /// Puts the calling thread at this priority. Where the host does not permit it and the ORB may do without, it stays where
+    /// it is, which is counted.
+    ///
+    /// # Errors
+    /// NO_RESOURCES where it is not permitted, DATA_CONVERSION where no native priority is mapped to it.
+    pub(crate) fn enter_priority(&self, priority: Priority) -> Result<(), SystemException> {
+        match self.mappings.enter(priority) {
+            Err(denied) if denied.kind == Kind::NoPermission => {
+                if !self.settings.priority_fallback {
+                    return Err(raise::no_resources(own::PRIORITY_DENIED, Completion::No));
+                }
+                self.client.counters.count(Counter::PriorityFallbacks);
+                Ok(())
+            }
+            entered => entered,
+        }
+    }
+
+    /// Puts the calling thread at this priority for a while. None: it has it already.
+    ///
+    /// # Errors
+    /// As [`OrbCore::enter_priority`].
+    pub(crate) fn at_priority(
+        &self,
+        priority: Priority,
+    ) -> Result<Option<AtPriority>, SystemException> {
+        let before = self::priority();
+        if before == Some(priority) {
+            return Ok(None);
+        }
+        let class = schedule::class().ok();
+        self.enter_priority(priority)?;
+        replace(Some(priority));
+        Ok(Some(AtPriority { before, class }))
+    }
+
+    /// As [`OrbCore::at_priority`], for work that is done all the same where the host does not permit it, which is counted.
+    pub(crate) fn lend_priority(&self, priority: Option<Priority>) -> Option<AtPriority> {
+        self.at_priority(priority?).unwrap_or_else(|_denied| {
+            self.client.counters.count(Counter::PriorityFallbacks);
+            None
+        })
+    }
 }

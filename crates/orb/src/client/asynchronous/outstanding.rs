@@ -97,6 +97,7 @@ impl Outstanding {
     ) -> Result<Arc<Self>, SystemException> {
         let client = &orb.client;
         let replies = client.replies(orb)?;
+        replies.rise_to(call.priority);
         if client.outstanding.fetch_add(1, Ordering::Relaxed) >= OUTSTANDING_MAX {
             client.outstanding.fetch_sub(1, Ordering::Relaxed);
             return Err(raise::no_resources(0, Completion::No));
@@ -398,7 +399,7 @@ impl Outstanding {
         replies.queue(|jobs| {
             jobs.ended += 1;
             if has_handler {
-                jobs.calls.push_back(Arc::clone(self));
+                jobs.add_call(Arc::clone(self));
             }
         });
     }
@@ -480,7 +481,7 @@ impl Outstanding {
         state.handler = handler;
         drop(state);
         if is_due && let Some(replies) = self.orb.client.replies_made() {
-            replies.queue(|jobs| jobs.calls.push_back(Arc::clone(self)));
+            replies.queue(|jobs| jobs.add_call(Arc::clone(self)));
         }
     }
 
@@ -494,6 +495,7 @@ impl Outstanding {
         state.is_taken = true;
         drop(state);
         current::enter_core(&self.orb);
+        let _at_its_priority = self.orb.lend_priority(self.priority);
         if let (Some(handler), Some(end)) = (handler, end)
             && catch_unwind(AssertUnwindSafe(|| handler(&self.orb, end))).is_err()
         {
@@ -503,6 +505,11 @@ impl Outstanding {
 
     pub(crate) const fn orb(&self) -> &Arc<OrbCore> {
         &self.orb
+    }
+
+    /// Its caller's, if that had one.
+    pub(super) const fn priority(&self) -> Option<Priority> {
+        self.priority
     }
 }
 

@@ -60,6 +60,18 @@ fn a_caller_without_a_priority_goes_to_the_servers_and_says_none() {
 }
 
 #[test]
+fn a_caller_without_a_priority_goes_to_the_servers_band_where_no_lane_has_the_priority() {
+    let (low, high, reference) = two_lanes();
+    let client = client();
+    let bands = [(0, 9), (10, 32_767)];
+    let object = reference.propagated(15).bands(&bands).seen_by(&client);
+    assert_eq!(fresh(|| call(&object, "ping")), Ok(()));
+    assert_eq!(high.heard().asked().operation, "_bind_priority_band");
+    assert_eq!(said_priority(&high.heard().asked()), None);
+    assert_eq!(low.heard_so_far(), 0);
+}
+
+#[test]
 fn an_object_that_declares_its_priority_is_asked_at_that_lane_and_is_told_none() {
     let (low, high, reference) = two_lanes();
     let client = client();

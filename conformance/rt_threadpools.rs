@@ -72,10 +72,36 @@ fn a_request_is_served_by_the_lane_whose_port_it_comes_to() {
 }
 
 #[test]
-fn a_caller_without_a_priority_is_served_by_the_first_lane() {
-    let (_world, told) = propagating(&[20, 5]);
-    let (served, _) = told.ask_priority(&told.address(), None);
-    assert_eq!(served, 20);
+fn a_caller_without_a_priority_is_served_at_the_servers_wherever_its_lane_stands() {
+    let world = LaneWorld::new(Over::Tcp);
+    let pool = Some(world.pool(&[20, 5, 100]));
+    let of = |number: i16, priority_bands| {
+        let policies = Policies {
+            threadpool: pool,
+            priority_model: propagated(number),
+            priority_bands,
+            ..Policies::default()
+        };
+        let name = format!("{number}, {priority_bands:?}");
+        world.object(&world.adapter(&name, &policies))
+    };
+    let two = || bands(&[(0, 10), (11, 100)]);
+    for (told, order) in [
+        (of(20, None), [20, 5, 100]),
+        (of(5, None), [5, 20, 100]),
+        (of(100, None), [100, 20, 5]),
+        (of(100, two()), [100, 20, 5]),
+        // No lane has it: the first of its band, else the first of all.
+        (of(7, two()), [5, 20, 100]),
+        (of(7, None), [20, 5, 100]),
+    ] {
+        let lanes: Vec<_> = told.lanes.iter().map(|(_, _, number)| *number).collect();
+        assert_eq!(lanes, order);
+        // TAO takes the address of the profile for the first of its lanes.
+        assert_eq!(told.address(), told.lane(order[0]));
+        assert_eq!(told.ask_priority(&told.address(), None).0, order[0]);
+    }
+    assert_eq!(world.orb.counters().read(Counter::LanesMissed), 0);
 }
 
 #[test]

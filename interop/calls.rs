@@ -8,6 +8,8 @@ mod common;
 )]
 #[path = "../crates/orb/examples/echo.rs"]
 mod echo;
+#[path = "common/watched.rs"]
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +20,7 @@ use deckwatch_orb::{
     Counter, Orb, OrbBuilder, Policies, Policy, Priority, PriorityModel, PriorityModelPolicy,
     RequestBuffering, Scheduling, SetOverrideType, SyncScope, SystemExceptionKind, ThreadpoolLane,
 };
+use watched::Watched;
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 
@@ -159,7 +162,7 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
-/// A plain ORB knows nothing of lanes: it comes to the first, or to the one of the object, and by a URL is sent there.
+/// A plain ORB knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is sent there.
 #[test]
 fn omniorb_calls_objects_that_lanes_serve() {
     let Some((client, _)) = their_programs() else {
@@ -197,11 +200,13 @@ fn omniorb_calls_objects_that_lanes_serve() {
         };
         let poa = root.create_poa(name, Some(root.the_poa_manager()), &policies);
         let poa = poa.expect("policies that go together");
-        let id = poa.activate_object(echo::servant()).expect("an id");
+        let watched = Watched::new(&orb, echo::servant());
+        let id = poa.activate_object(watched.clone()).expect("an id");
         let reference = poa.id_to_reference(&id).expect("it is active");
         for version in VERSIONS {
             let said = their_client(&client, version, &[&reference.to_string(), "20"]);
             said.unwrap_or_else(|said| panic!("{name}, GIOP {version}: {said}"));
+            assert_eq!(watched.take(), [20], "{name}, GIOP {version}");
         }
         assert_eq!(orb.counters().read(Counter::LanesMissed), 0);
         orb.register_plain_key(name.as_bytes(), &reference)

@@ -11,6 +11,8 @@ mod echo;
 mod gaps;
 #[path = "common/tao.rs"]
 mod tao;
+#[path = "common/watched.rs"]
+mod watched;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -26,6 +28,7 @@ use deckwatch_orb::{
 };
 use gaps::gap;
 use tao::{Tao, real_time};
+use watched::Watched;
 use witness::deckwatch::{Witness, WitnessRef, WitnessSkeleton};
 
 #[allow(
@@ -187,7 +190,8 @@ fn a_tao_client_reaches_the_lane_of_its_priority_and_the_servant_sees_it() {
     let Some(tao) = Tao::find() else { return };
     let client = tao.real_time_program("tao/lanes/client.cc", IDL);
     let ours = Ours::new();
-    let reference = ours.object(propagated(5), &USUAL);
+    // The lane of callers without a priority stands first in the reference, not in the pool.
+    let reference = ours.object(propagated(90), &USUAL);
     let said = tao_calls(&client, &reference, &["5", "90", "5", "90", "42"]);
     assert_eq!(seen(&said)[..4], ["5", "90", "5", "90"]);
     // TAO finds no endpoint for a priority without a lane, and asks nobody.
@@ -445,7 +449,7 @@ fn letters_beyond_ascii_go_to_tao_and_come_back() {
     called(&["-ORBNegotiateCodesets", "0"]).expect("without a choice it is ISO 8859-1");
 }
 
-/// It knows nothing of lanes: it comes to the first, or to the one of the object, and by a URL is sent there.
+/// It knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is sent there.
 #[test]
 fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {
     let Some(tao) = Tao::find() else { return };
@@ -456,8 +460,10 @@ fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {
     };
     for model in [propagated(90), declared(90)] {
         let ours = Ours::new();
-        let reference = ours.serve(echo::servant(), model, &USUAL, &Policies::default());
+        let watched = Watched::new(&ours.orb, echo::servant());
+        let reference = ours.serve(watched.clone(), model, &USUAL, &Policies::default());
         call(&reference.to_string());
+        assert_eq!(watched.take(), [90], "{model:?}");
         ours.assert_nothing_was_forwarded();
         ours.orb
             .register_plain_key(b"Watch", &reference)
@@ -468,5 +474,6 @@ fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {
         ));
         let forwards = ours.orb.counters().read(Counter::LanesMissed);
         assert_ne!(forwards, 0, "{model:?}");
+        assert_eq!(watched.take(), [90], "{model:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! (RTCORBA 1.2: RTPortableServer).
 
 use std::borrow::Cow;
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +22,8 @@ use crate::{raise, raise::own};
 pub(crate) struct Realtime {
     pub(crate) pool: Arc<Threadpool>,
     pub(crate) model: Option<PriorityModelPolicy>,
+    /// The lane that callers come to who say no priority.
+    first: usize,
     /// The number of the pool where a request that came to it needs no second look; else one that no pool has.
     mark: u32,
     /// Octets of an id that the adapter makes without a priority in it; none: it makes none.
@@ -49,6 +52,24 @@ fn mark(model: Option<PriorityModelPolicy>, pool: &Threadpool) -> u32 {
     }
 }
 
+/// The lane of those who say no priority, among them all ORBs that know of none: that of the server's priority, else the first in its band, else
+/// the first of all.
+fn first_lane(policies: &Policies, pool: &Threadpool) -> usize {
+    let Some(model) = policies.priority_model.filter(|_| pool.has_lanes) else {
+        return 0;
+    };
+    let bands = policies.priority_bands;
+    let mut bands = bands.iter().flat_map(|bands| bands.iter());
+    let band = bands.find(|band| band.holds(model.server_priority));
+    let find = |is_it: &dyn Fn(Priority) -> bool| {
+        let mut lanes = pool.lanes.iter();
+        lanes.position(|at| at.lane.station.priority.is_some_and(is_it))
+    };
+    let of_band = || find(&|priority| band.is_some_and(|band| band.holds(priority)));
+    let same = find(&|priority| priority == model.server_priority);
+    same.or_else(of_band).unwrap_or(0)
+}
+
 /// No pool has this number.
 const NO_POOL: u32 = u32::MAX;
 
@@ -66,6 +87,7 @@ impl Realtime {
             id_size,
             given: OnceLock::new(),
             model: policies.priority_model,
+            first: first_lane(policies, &pool),
             mark: mark(policies.priority_model, &pool),
             pool,
             reserved: policies.priority_model.map(|_| Box::new(Directory::new())),
@@ -85,15 +107,16 @@ impl Realtime {
         is_declared.then(|| own.unwrap_or(model.server_priority))
     }
 
-    /// The lanes at which an object may be asked, the default one first.
-    fn lanes(&self, own: Option<Priority>) -> &[PoolLane] {
+    /// The lanes at which an object may be asked: the one that callers come to who say no priority, then the others as the pool has them.
+    fn lanes(&self, own: Option<Priority>) -> impl Iterator<Item = &PoolLane> {
         let all = &self.pool.lanes;
         let declared = self.declared(own).filter(|_| self.pool.has_lanes);
         let is_it = |at: &PoolLane| at.lane.station.priority == declared;
-        match declared.and_then(|_| all.iter().position(is_it)) {
-            Some(only) => &all[only..=only],
-            None => all,
-        }
+        let only = declared.and_then(|_| all.iter().position(is_it));
+        let first = only.unwrap_or(self.first);
+        let others = all.iter().enumerate();
+        let others = others.filter(move |(at, _)| only.is_none() && *at != first);
+        iter::once(&all[first]).chain(others.map(|(_, at)| at))
     }
 
     /// What a reference to an object of this priority carries.
@@ -102,10 +125,10 @@ impl Realtime {
         policies: &Policies,
         own: Option<Priority>,
     ) -> Result<Reach<'_>, SystemException> {
-        let lanes = self.lanes(own);
+        let first = self.lanes(own).next();
         Ok(Reach {
-            endpoints: policies.places(&lanes[0].published),
-            components: self.components(policies, lanes, own)?,
+            endpoints: first.map_or(Cow::Borrowed(&[]), |at| policies.places(&at.published)),
+            components: self.components(policies, own)?,
         })
     }
 
@@ -136,7 +159,6 @@ impl Realtime {
     fn components(
         &self,
         policies: &Policies,
-        lanes: &[PoolLane],
         own: Option<Priority>,
     ) -> Result<Cow<'static, [TaggedComponent]>, SystemException> {
         let Some(model) = self.model else {
@@ -148,7 +170,7 @@ impl Realtime {
         };
         let mut components = Vec::with_capacity(2);
         if self.pool.has_lanes {
-            components.extend(rt::lane_endpoints(policies, lanes)?);
+            components.extend(rt::lane_endpoints(policies, self.lanes(own))?);
         }
         components.push(rt::exposed_policies(policies, told)?);
         Ok(Cow::Owned(components))

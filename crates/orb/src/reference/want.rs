@@ -150,9 +150,14 @@ impl Want {
         all: Vec<Place<'a>>,
         protocols: &[Protocol],
     ) -> Result<Vec<Place<'a>>, Inconsistent> {
-        let lane = match self.lane {
-            Lane::Rather(priority) if all.iter().all(|at| at.lane != Some(priority)) => Lane::Any,
-            lane => lane,
+        let some =
+            |is_it: &dyn Fn(Priority) -> bool| all.iter().any(|at| at.lane.is_some_and(is_it));
+        let lane = match (self.lane, self.band) {
+            (Lane::Rather(priority), band) if !some(&|lane| lane == priority) => match band {
+                Some(band) if some(&|lane| band.holds(lane)) => Lane::In(band),
+                _ => Lane::Any,
+            },
+            (lane, _) => lane,
         };
         // Of a band's lanes the first: the others are for other callers.
         let mut lanes = all.iter().filter_map(|at| at.lane);

@@ -13,9 +13,9 @@ use crate::transport::Endpoint;
 
 /// The endpoints of these lanes, each with its priority: those by TCP as TAO writes them, those within a host by a component of our own.
 /// Those of the first lane, which are the profile's own, come first.
-pub(crate) fn lane_endpoints(
+pub(crate) fn lane_endpoints<'p>(
     policies: &Policies,
-    lanes: &[PoolLane],
+    lanes: impl Iterator<Item = &'p PoolLane>,
 ) -> Result<Vec<TaggedComponent>, EncodeError> {
     let (mut by_tcp, mut local) = (Vec::new(), Vec::new());
     for at in lanes {

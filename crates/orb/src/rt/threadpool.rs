@@ -76,7 +76,7 @@ pub(crate) struct Threadpools {
 /// A pool with its lanes.
 pub(crate) struct Threadpool {
     pub(crate) id: ThreadpoolId,
-    /// At least one. The first is the one that plain ORBs come to.
+    /// At least one, as the pool was asked for.
     pub(crate) lanes: Box<[PoolLane]>,
     /// Made of lanes, whose threads keep their priority.
     pub(crate) has_lanes: bool,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{built_once, root, run};
+use crate::common::{built_once, files_of, root, run};
 
 /// Where TAO is, and how programs are built with it.
 pub(crate) struct Tao {
@@ -68,7 +68,8 @@ impl Tao {
         let idl = root().join("idl").join(idl_file);
         let stem = source.file_stem().expect("a source has a name");
         let name = format!("tao-{}-{}", stem.display(), libraries.len());
-        let inputs = [source.clone(), idl.clone(), self.idl_compiler()];
+        let mut inputs = vec![source.clone(), idl.clone(), self.idl_compiler()];
+        inputs.extend(headers_of(&source));
         let built = built_once(&name, &inputs, |folder| {
             self.build(&source, &idl, libraries, folder);
             Ok(())
@@ -111,6 +112,15 @@ impl Tao {
             .arg(format!("-Wl,-rpath,{}", self.libraries().display()))
             .args(libraries.map(|library| format!("-l{library}"))));
     }
+}
+
+/// The headers that a source may take: in its folder, and in those around it.
+fn headers_of(source: &Path) -> impl Iterator<Item = PathBuf> {
+    let interop = root().join("interop");
+    let folders = source.ancestors().skip(1);
+    let folders = folders.take_while(move |folder| *folder != interop);
+    let files = folders.flat_map(files_of);
+    files.filter(|file| file.extension().is_some_and(|ending| ending == "h"))
 }
 
 /// A program whose real-time threads are in the time-sharing class, so that every host permits their priorities.

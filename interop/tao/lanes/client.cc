@@ -6,7 +6,8 @@
 //   0-49   adds a band to those of the reference that is called from here on
 #include "witnessC.h"
 
-#include "tao/RTCORBA/RTCORBA.h"
+#include "../reported.h"
+#include "real_time.h"
 
 #include <cstdio>
 #include <cstring>
@@ -40,44 +41,33 @@ static CORBA::Object_ptr with_bands(RTCORBA::RTORB_ptr rt, CORBA::Object_ptr obj
     return object->_set_policy_overrides(policies, CORBA::SET_OVERRIDE);
 }
 
-int main(int argc, char** argv) {
-    try {
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        if (argc < 3) {
-            std::fprintf(stderr, "usage: client REFERENCE PRIORITY|LOW-HIGH|v|-...\n");
-            return 2;
-        }
-        CORBA::Object_var object = orb->resolve_initial_references("RTORB");
-        RTCORBA::RTORB_var rt = RTCORBA::RTORB::_narrow(object.in());
-        object = orb->resolve_initial_references("RTCurrent");
-        RTCORBA::Current_var current = RTCORBA::Current::_narrow(object.in());
-        CORBA::Object_var plain = orb->string_to_object(argv[1]);
-        Deckwatch::Witness_var witness = Deckwatch::Witness::_unchecked_narrow(plain.in());
-        RTCORBA::PriorityBands bands;
-        for (int index = 2; index < argc; ++index) {
-            int low = 0, high = 0;
-            if (std::sscanf(argv[index], "%d-%d", &low, &high) == 2) {
-                CORBA::ULong len = bands.length();
-                bands.length(len + 1);
-                bands[len].low = static_cast<RTCORBA::Priority>(low);
-                bands[len].high = static_cast<RTCORBA::Priority>(high);
-                CORBA::Object_var banded = with_bands(rt.in(), plain.in(), bands);
-                witness = Deckwatch::Witness::_unchecked_narrow(banded.in());
-                continue;
-            }
-            if (std::strcmp(argv[index], "v") == 0) {
-                validate(witness.in());
-                continue;
-            }
-            if (std::sscanf(argv[index], "%d", &low) == 1) current->the_priority(static_cast<RTCORBA::Priority>(low));
-            call(witness.in(), argv[index]);
-        }
-        orb->destroy();
-        return 0;
-    } catch (const CORBA::SystemException& exception) {
-        std::fprintf(stderr, "%s minor %#x\n", exception._name(), static_cast<unsigned>(exception.minor()));
-    } catch (const CORBA::Exception& exception) {
-        std::fprintf(stderr, "%s\n", exception._name());
+static int call_all(int argc, char** argv) {
+    RealTime real_time(argc, argv);
+    if (argc < 3) {
+        std::fprintf(stderr, "usage: client REFERENCE PRIORITY|LOW-HIGH|v|-...\n");
+        return 2;
     }
-    return 1;
+    CORBA::Object_var plain = real_time.orb->string_to_object(argv[1]);
+    Deckwatch::Witness_var witness = Deckwatch::Witness::_unchecked_narrow(plain.in());
+    RTCORBA::PriorityBands bands;
+    for (int index = 2; index < argc; ++index) {
+        if (add_band(bands, argv[index])) {
+            CORBA::Object_var banded = with_bands(real_time.rt.in(), plain.in(), bands);
+            witness = Deckwatch::Witness::_unchecked_narrow(banded.in());
+            continue;
+        }
+        if (std::strcmp(argv[index], "v") == 0) {
+            validate(witness.in());
+            continue;
+        }
+        int priority = 0;
+        if (std::sscanf(argv[index], "%d", &priority) == 1) real_time.current->the_priority(static_cast<RTCORBA::Priority>(priority));
+        call(witness.in(), argv[index]);
+    }
+    real_time.orb->destroy();
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    return reported(call_all, argc, argv);
 }

@@ -5,8 +5,10 @@
 //   tcp    the reference tells that TCP is used, and how
 #include "witnessS.h"
 
+#include "../reported.h"
+#include "real_time.h"
+
 #include "tao/ORB_Core.h"
-#include "tao/RTCORBA/RTCORBA.h"
 #include "tao/RTCORBA/RT_Policy_i.h"
 #include "tao/RTPortableServer/RTPortableServer.h"
 
@@ -52,21 +54,17 @@ static CORBA::Policy_ptr tcp(CORBA::ORB_ptr orb, RTCORBA::RTORB_ptr rt) {
     return rt->create_client_protocol_policy(protocols);
 }
 
-static void fill(CORBA::PolicyList& policies, CORBA::ORB_ptr orb, RTCORBA::RTORB_ptr rt, int argc, char** argv) {
+static void fill(CORBA::PolicyList& policies, const RealTime& real_time, int argc, char** argv) {
+    RTCORBA::RTORB_ptr rt = real_time.rt.in();
     RTCORBA::PriorityModel model = std::strcmp(argv[1], "declared") == 0 ? RTCORBA::SERVER_DECLARED : RTCORBA::CLIENT_PROPAGATED;
     RTCORBA::Priority priority = static_cast<RTCORBA::Priority>(std::atoi(argv[2]));
     append(policies, rt->create_priority_model_policy(model, priority));
     RTCORBA::ThreadpoolLanes lanes;
     RTCORBA::PriorityBands bands;
     for (int index = 3; index < argc; ++index) {
-        int low = 0, high = 0;
-        if (std::sscanf(argv[index], "%d-%d", &low, &high) == 2) {
-            CORBA::ULong len = bands.length();
-            bands.length(len + 1);
-            bands[len].low = static_cast<RTCORBA::Priority>(low);
-            bands[len].high = static_cast<RTCORBA::Priority>(high);
-        } else if (std::strcmp(argv[index], "tcp") == 0) {
-            append(policies, tcp(orb, rt));
+        if (add_band(bands, argv[index])) continue;
+        if (std::strcmp(argv[index], "tcp") == 0) {
+            append(policies, tcp(real_time.orb.in(), rt));
         } else {
             CORBA::ULong len = lanes.length();
             lanes.length(len + 1);
@@ -81,39 +79,32 @@ static void fill(CORBA::PolicyList& policies, CORBA::ORB_ptr orb, RTCORBA::RTORB
     append(policies, rt->create_threadpool_policy(pool));
 }
 
-int main(int argc, char** argv) {
-    try {
-        CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
-        if (argc < 3) {
-            std::fprintf(stderr, "usage: server propagated|declared PRIORITY LANE|LOW-HIGH|tcp...\n");
-            return 2;
-        }
-        CORBA::Object_var object = orb->resolve_initial_references("RTORB");
-        RTCORBA::RTORB_var rt = RTCORBA::RTORB::_narrow(object.in());
-        object = orb->resolve_initial_references("RTCurrent");
-        RTCORBA::Current_var current = RTCORBA::Current::_narrow(object.in());
-        object = orb->resolve_initial_references("RootPOA");
-        PortableServer::POA_var root = PortableServer::POA::_narrow(object.in());
-        PortableServer::POAManager_var manager = root->the_POAManager();
-        // The thread that makes pools is given a priority: what has none is refused by TAO.
-        current->the_priority(0);
-        CORBA::PolicyList policies;
-        fill(policies, orb.in(), rt.in(), argc, argv);
-        PortableServer::POA_var poa = root->create_POA("lanes", manager.in(), policies);
-        WitnessServant* servant = new WitnessServant(current.in());
-        PortableServer::ServantBase_var owner = servant;
-        PortableServer::ObjectId_var id = poa->activate_object(servant);
-        CORBA::Object_var reference = poa->id_to_reference(id.in());
-        CORBA::String_var text = orb->object_to_string(reference.in());
-        manager->activate();
-        std::printf("%s\n", text.in());
-        std::fflush(stdout);
-        orb->run();
-        return 0;
-    } catch (const CORBA::SystemException& exception) {
-        std::fprintf(stderr, "%s minor %#x\n", exception._name(), static_cast<unsigned>(exception.minor()));
-    } catch (const CORBA::Exception& exception) {
-        std::fprintf(stderr, "%s\n", exception._name());
+static int serve(int argc, char** argv) {
+    RealTime real_time(argc, argv);
+    if (argc < 3) {
+        std::fprintf(stderr, "usage: server propagated|declared PRIORITY LANE|LOW-HIGH|tcp...\n");
+        return 2;
     }
-    return 1;
+    CORBA::Object_var object = real_time.orb->resolve_initial_references("RootPOA");
+    PortableServer::POA_var root = PortableServer::POA::_narrow(object.in());
+    PortableServer::POAManager_var manager = root->the_POAManager();
+    // The thread that makes pools is given a priority: what has none is refused by TAO.
+    real_time.current->the_priority(0);
+    CORBA::PolicyList policies;
+    fill(policies, real_time, argc, argv);
+    PortableServer::POA_var poa = root->create_POA("lanes", manager.in(), policies);
+    WitnessServant* servant = new WitnessServant(real_time.current.in());
+    PortableServer::ServantBase_var owner = servant;
+    PortableServer::ObjectId_var id = poa->activate_object(servant);
+    CORBA::Object_var reference = poa->id_to_reference(id.in());
+    CORBA::String_var text = real_time.orb->object_to_string(reference.in());
+    manager->activate();
+    std::printf("%s\n", text.in());
+    std::fflush(stdout);
+    real_time.orb->run();
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    return reported(serve, argc, argv);
 }

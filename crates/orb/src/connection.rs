@@ -12,11 +12,12 @@ use std::sync::Arc;
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
 
+use crate::budget::{Budget, OverBudget};
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE};
 use crate::transport::Instant64;
 use crate::wire;
 
-pub(crate) use memory::{Budget, OverBudget, Slab};
+pub(crate) use memory::Slab;
 
 /// A whole message in a buffer of its own.
 #[derive(Debug)]

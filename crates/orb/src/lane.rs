@@ -34,7 +34,8 @@ use deckwatch_sync::{Claim, PiMutex, SlotKey, SlotTable};
 
 use crate::adapter::{Adapter, Holds};
 use crate::bidirectional::TwoWay;
-use crate::connection::{Budget, Inbound, Slab};
+use crate::budget::Budget;
+use crate::connection::{Inbound, Slab};
 use crate::counters::Counters;
 use crate::limits::BUFFERS_PER_THREAD;
 use crate::orb::OrbCore;

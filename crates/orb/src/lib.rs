@@ -37,6 +37,7 @@
 mod adapter;
 mod arguments;
 mod bidirectional;
+mod budget;
 mod builder;
 mod client;
 mod connection;

@@ -5,7 +5,8 @@ use deckwatch_giop::ProtocolError;
 
 use super::call::{Failure, Reply};
 use super::{Client, ClientConnection};
-use crate::connection::{Inbound, OverBudget};
+use crate::budget::OverBudget;
+use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError, read_spinning};

@@ -15,7 +15,7 @@ use deckwatch_giop::Version;
 use deckwatch_sync::{PiMutexGuard, SlotKey};
 
 use super::{Lane, ServerConnection, key_of};
-use crate::connection::{Budget, OverBudget};
+use crate::budget::{Budget, OverBudget};
 use crate::counters::Counter;
 use crate::limits::{LAST_WORD_WAIT, OUTBOUND_SHARES};
 use crate::trace::{CallNumber, Direction};

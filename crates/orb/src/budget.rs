@@ -1,0 +1,67 @@
+//! How much of something many may hold together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What many connections may hold together, of unfinished messages or of replies that wait.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    held: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self {
+            held: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    /// False: so much does not fit; who asks in vain keeps nobody from what fits meanwhile.
+    pub(crate) fn take(&self, octets: usize) -> bool {
+        let more = |held: usize| held.checked_add(octets).filter(|held| *held <= self.max);
+        let order = Ordering::Relaxed;
+        self.held.fetch_update(order, order, more).is_ok()
+    }
+
+    pub(crate) fn give(&self, octets: usize) {
+        self.held.fetch_sub(octets, Ordering::Relaxed);
+    }
+}
+
+/// As much is held as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverBudget;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn who_asks_a_budget_for_too_much_keeps_nobody_from_what_fits() {
+        let budget = Budget::new(100);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(!budget.take(101));
+                }
+            });
+            let fits = || {
+                budget.take(100) && {
+                    budget.give(100);
+                    true
+                }
+            };
+            let always = (0..100_000).all(|_| fits());
+            is_over.store(true, Ordering::Relaxed);
+            assert!(always, "it fits");
+        });
+        assert!(budget.take(60) && budget.take(40) && !budget.take(1));
+        assert!(!budget.take(usize::MAX));
+        budget.give(60);
+        assert!(!budget.take(61) && budget.take(60));
+    }
+}

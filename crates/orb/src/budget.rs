@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What many connections may hold together, of unfinished messages or of replies that wait.
+/// What many may hold together: octets of unfinished messages, replies that wait, threads.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
@@ -18,14 +18,19 @@ impl Budget {
     }
 
     /// False: so much does not fit; who asks in vain keeps nobody from what fits meanwhile.
-    pub(crate) fn take(&self, octets: usize) -> bool {
-        let more = |held: usize| held.checked_add(octets).filter(|held| *held <= self.max);
+    pub(crate) fn take(&self, count: usize) -> bool {
+        let more = |held: usize| held.checked_add(count).filter(|held| *held <= self.max);
         let order = Ordering::Relaxed;
         self.held.fetch_update(order, order, more).is_ok()
     }
 
-    pub(crate) fn give(&self, octets: usize) {
-        self.held.fetch_sub(octets, Ordering::Relaxed);
+    pub(crate) fn give(&self, count: usize) {
+        self.held.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// What is held now.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 }
 

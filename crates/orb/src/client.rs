@@ -26,12 +26,13 @@ use std::time::Duration;
 use deckwatch_sync::{Lent, PiMutex, PiMutexGuard, Pool};
 
 use crate::bidirectional::{Offer, TwoWay};
+use crate::budget::Budget;
 use crate::connection::Slab;
 use crate::counters::{Counter, Counters};
 use crate::interceptor::Registry;
 use crate::limits::{
-    COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, SEALED_BUFFERS,
-    STALE_CHECK_AFTER,
+    COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, OUTSTANDING_MAX,
+    SEALED_BUFFERS, STALE_CHECK_AFTER,
 };
 use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
@@ -76,7 +77,7 @@ pub(crate) struct Client {
     /// Asynchronous calls; made for the first of them.
     replies: PiMutex<Option<Arc<Replies>>>,
     /// How many of them have not been given to anybody.
-    outstanding: AtomicU32,
+    outstanding: Budget,
     /// The number of the last request that was not sent but served by its caller.
     collocated: AtomicU32,
     pub(crate) interceptors: Arc<Registry>,
@@ -169,7 +170,7 @@ impl Client {
             is_sealed: AtomicBool::new(false),
             is_connected: AtomicBool::new(false),
             replies: PiMutex::new(None),
-            outstanding: AtomicU32::new(0),
+            outstanding: Budget::new(OUTSTANDING_MAX as usize),
             collocated: AtomicU32::new(0),
             interceptors,
             offer: OnceLock::new(),

@@ -190,7 +190,7 @@ pub const PLAIN_KEYS_MAX: usize = 1_024;
 
 /// Requests held by an adapter manager in its holding state: each of them holds a thread. The requests held by all managers
 /// leave one thread of a lane free besides, where it has more than one.
-pub const HELD_REQUESTS_MAX: u32 = 64;
+pub const HELD_REQUESTS_MAX: usize = 64;
 
 /// Buffers of each kind that a seal takes for callers: as many threads as may call at the same time without allocating.
 pub const SEALED_BUFFERS: usize = 16;

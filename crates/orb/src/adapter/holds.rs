@@ -1,16 +1,12 @@
 //! How many threads of a lane may wait for something other than events: a manager that holds, a servant that is being
 //! made, a reply that another of them has to read.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use crate::budget::Budget;
 use crate::{Completion, SystemException, minor, raise};
 
 /// Counts the threads of one lane that wait; one is always left for the others.
 #[derive(Debug)]
-pub(crate) struct Holds {
-    taken: AtomicUsize,
-    max: usize,
-}
+pub(crate) struct Holds(Budget);
 
 /// The right to wait, given back on drop.
 pub(crate) struct Hold<'h>(&'h Holds);
@@ -20,21 +16,17 @@ pub(crate) type Patience<'h> = Option<&'h Holds>;
 
 impl Holds {
     pub(crate) const fn new(max: usize) -> Self {
-        Self {
-            taken: AtomicUsize::new(0),
-            max,
-        }
+        Self(Budget::new(max))
     }
 
     pub(crate) fn take(&self) -> Option<Hold<'_>> {
-        let hold = Hold(self);
-        (self.taken.fetch_add(1, Ordering::AcqRel) < self.max).then_some(hold)
+        self.0.take(1).then(|| Hold(self))
     }
 }
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+        self.0.0.give(1);
     }
 }
 

@@ -1,11 +1,12 @@
 //! The state of a set of adapters: whether requests are served, held, or turned away (CORBA 3.3 part 1, 15.3.2).
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::{PoaState, frames};
+use crate::budget::Budget;
 use crate::limits::HELD_REQUESTS_MAX;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
@@ -52,7 +53,7 @@ struct Inner {
     /// The ORB's, by which a thread knows whether it serves a request of it.
     incarnation: u64,
     state: AtomicU8,
-    held: AtomicU32,
+    held: Budget,
     changing: Mutex<()>,
     changed: Condvar,
     adapters: Mutex<Vec<Weak<PoaState>>>,
@@ -67,7 +68,7 @@ impl PoaManager {
             id,
             incarnation,
             state: AtomicU8::new(ManagerState::Holding as u8),
-            held: AtomicU32::new(0),
+            held: Budget::new(HELD_REQUESTS_MAX),
             changing: Mutex::new(()),
             changed: Condvar::new(),
             adapters: Mutex::default(),
@@ -198,10 +199,7 @@ impl PoaManager {
 
     fn hold(&self, may_wait: bool, within: Option<Duration>) -> Result<(), SystemException> {
         let inner = &self.0;
-        if !may_wait || inner.held.fetch_add(1, Ordering::Relaxed) >= HELD_REQUESTS_MAX {
-            if may_wait {
-                inner.held.fetch_sub(1, Ordering::Relaxed);
-            }
+        if !may_wait || !inner.held.take(1) {
             return Err(discarded());
         }
         let guard = inner
@@ -222,7 +220,7 @@ impl PoaManager {
                 timer.timed_out()
             }
         };
-        inner.held.fetch_sub(1, Ordering::Relaxed);
+        inner.held.give(1);
         if is_late {
             return Err(raise::timeout(own::TIMED_OUT_WAITING, Completion::No));
         }

@@ -1,12 +1,12 @@
 //! From the name of a host to its addresses, within a deadline that the system's resolver does not know.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use deckwatch_os::stream;
 
 use super::{Instant64, TransportError};
+use crate::budget::Budget;
 use crate::limits::RESOLUTIONS_MAX;
 
 /// An address is taken as it is; only a name asks the resolver.
@@ -25,17 +25,16 @@ pub(super) fn addresses(
 }
 
 /// Names being resolved now.
-static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
+static RESOLUTIONS: Budget = Budget::new(RESOLUTIONS_MAX);
 
 /// Asks the resolver on a thread of its own, since it knows no deadline; a caller whose deadline has passed leaves it behind.
 fn resolve(
     host: String,
     deadline: Option<Instant64>,
-    running: &'static AtomicUsize,
+    running: &'static Budget,
     ask: impl FnOnce(&str) -> Vec<SocketAddr> + Send + 'static,
 ) -> Result<Vec<SocketAddr>, TransportError> {
-    if running.fetch_add(1, Ordering::AcqRel) >= RESOLUTIONS_MAX {
-        running.fetch_sub(1, Ordering::AcqRel);
+    if !running.take(1) {
         return Err(TransportError::Exhausted);
     }
     let (tell, answer) = sync_channel(1);
@@ -43,11 +42,11 @@ fn resolve(
         .name("orb-resolver".to_owned())
         .spawn(move || {
             let found = ask(&host);
-            running.fetch_sub(1, Ordering::AcqRel);
+            running.give(1);
             let _caller_gave_up = tell.send(found);
         });
     if asking.is_err() {
-        running.fetch_sub(1, Ordering::AcqRel);
+        running.give(1);
         return Err(TransportError::Exhausted);
     }
     let found = match deadline {
@@ -72,7 +71,7 @@ mod tests {
     #[test]
     fn a_resolver_that_does_not_answer_costs_its_callers_their_time_and_a_bounded_number_of_threads()
      {
-        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        static RUNNING: Budget = Budget::new(RESOLUTIONS_MAX);
         let host = || "ship".to_owned();
         let mut held = Vec::new();
         for _ in 0..RESOLUTIONS_MAX {
@@ -91,7 +90,7 @@ mod tests {
         let refused = resolve(host(), None, &RUNNING, ask);
         assert_eq!(refused, Err(TransportError::Exhausted));
         drop(held);
-        while RUNNING.load(Ordering::Acquire) != 0 {
+        while RUNNING.held() != 0 {
             std::thread::yield_now();
         }
         assert_eq!(resolve(host(), None, &RUNNING, ask), Ok(vec![address]));

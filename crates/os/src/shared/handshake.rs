@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -59,14 +59,8 @@ impl SharedListener {
         let Some(socket) = self.listener.accept()? else {
             return Ok(None);
         };
-        let counted = Counted(Arc::clone(&self.open));
-        if self.open.fetch_add(1, Ordering::AcqRel) >= self.connections_max {
-            return Ok(None);
-        }
-        Ok(Some(SharedStream::accepted(
-            socket.into_descriptor(),
-            counted,
-        )))
+        let counted = Counted::take(&self.open, self.connections_max);
+        Ok(counted.map(|counted| SharedStream::accepted(socket.into_descriptor(), counted)))
     }
 
     /// Where it listens.

@@ -67,11 +67,21 @@ struct Rings<'s> {
 
 /// One of the connections that a listener may have.
 #[derive(Debug)]
-pub(super) struct Counted(pub(super) Arc<AtomicUsize>);
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// None: as many as may be are open. Who asks in vain keeps out nobody who comes when one has ended.
+    pub(super) fn take(open: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let more = |open: usize| (open < max).then_some(open + 1);
+        let order = Ordering::Relaxed;
+        open.fetch_update(order, order, more).ok()?;
+        Some(Self(Arc::clone(open)))
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

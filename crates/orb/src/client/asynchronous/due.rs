@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -56,7 +55,7 @@ impl Replies {
         };
         let mut deadlines = self.deadlines.lock("replies.deadlines");
         // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
-        let under_way = call.orb().client.outstanding.load(Ordering::Relaxed) as usize;
+        let under_way = call.orb().client.outstanding.held();
         if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
             deadlines.retain(|Reverse(due)| due.is_wanted());
         }

@@ -5,7 +5,6 @@ mod road;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deckwatch_cdr::{Codec, EncodeError, Writer};
@@ -20,7 +19,7 @@ use crate::client::forward::{may_be_elsewhere, tell};
 use crate::client::oneway::first_target;
 use crate::counters::Counter;
 use crate::interceptor::{ClientFlow, Ending, completed};
-use crate::limits::{FORWARDS_MAX, OUTSTANDING_MAX};
+use crate::limits::FORWARDS_MAX;
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Routes};
@@ -88,7 +87,7 @@ impl Outstanding {
     /// Sends the request of `call`. Its end is for `handler`, where there is one.
     ///
     /// # Errors
-    /// NO_RESOURCES above [`OUTSTANDING_MAX`]; else what kept the request from being sent.
+    /// NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; else what kept the request from being sent.
     pub(crate) fn send(
         orb: &Arc<OrbCore>,
         origin: &Arc<Inner>,
@@ -98,8 +97,7 @@ impl Outstanding {
         let client = &orb.client;
         let replies = client.replies(orb)?;
         replies.rise_to(call.priority);
-        if client.outstanding.fetch_add(1, Ordering::Relaxed) >= OUTSTANDING_MAX {
-            client.outstanding.fetch_sub(1, Ordering::Relaxed);
+        if !client.outstanding.take(1) {
             return Err(raise::no_resources(0, Completion::No));
         }
         let current = origin.current();
@@ -521,7 +519,7 @@ impl Drop for Outstanding {
         for end in ends.into_iter().flatten() {
             end.give_back(&self.orb);
         }
-        self.orb.client.outstanding.fetch_sub(1, Ordering::Relaxed);
+        self.orb.client.outstanding.give(1);
     }
 }
 

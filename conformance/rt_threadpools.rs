@@ -1,5 +1,6 @@
 //! Threadpools and priority models by clause (RTCORBA 1.2): requests made by hand, to the places that
-//! references tell.
+//! references tell. Over TCP alone: how references tell their ports, the life of pools,
+//! and policies, which no transport changes.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -10,7 +11,7 @@ use common::lanes::{
     priority, priority_context, propagated,
 };
 use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
-use common::{Over, Wire, wait_for};
+use common::{Over, Wire, over_each, wait_for};
 use deckwatch_orb::{
     Completion, Counter, PoaError, Policies, PriorityBand, PriorityBands, SystemException,
     SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
@@ -34,8 +35,8 @@ fn bands(bands: &[(i16, i16)]) -> Option<PriorityBands> {
 }
 
 /// A server with lanes, and an object whose callers say their priority.
-fn propagating(priorities: &[i16]) -> (LaneWorld, Told) {
-    let world = LaneWorld::new(Over::Tcp);
+fn propagating(over: Over, priorities: &[i16]) -> (LaneWorld, Told) {
+    let world = LaneWorld::new(over);
     let policies = Policies {
         threadpool: Some(world.pool(priorities)),
         priority_model: propagated(priorities[0]),
@@ -48,219 +49,201 @@ fn propagating(priorities: &[i16]) -> (LaneWorld, Told) {
 
 #[test]
 fn a_reference_tells_the_endpoint_of_each_lane_and_the_priority_model() {
-    let (_world, told) = propagating(&[20, 5, 100]);
-    let priorities: Vec<_> = told
-        .lanes
-        .iter()
-        .map(|(_, _, priority)| *priority)
-        .collect();
-    assert_eq!(priorities, [20, 5, 100]);
+    let (_world, told) = propagating(Over::Tcp, &[20, 5, 100]);
+    assert_eq!(told.order(), [20, 5, 100]);
     let ports: std::collections::HashSet<_> = told.lanes.iter().map(|(_, port, _)| port).collect();
     assert_eq!(ports.len(), 3, "each lane has its own: {:?}", told.lanes);
     assert_eq!(told.address(), told.lane(20), "the first is the profile's");
     assert_eq!(told.model(), (0, 20));
 }
 
-#[test]
-fn a_request_is_served_by_the_lane_whose_port_it_comes_to() {
-    let (world, told) = propagating(&[20, 5, 100]);
-    for number in [5, 20, 100] {
-        let (served, thread) = told.ask_priority(&told.lane(number), Some(number));
-        assert_eq!(served, number, "{thread}");
+over_each! {
+    fn a_request_is_served_by_the_lane_whose_port_it_comes_to(over) {
+        let (world, told) = propagating(over, &[20, 5, 100]);
+        for number in [5, 20, 100] {
+            let (served, thread) = told.ask_lane(number);
+            assert_eq!(served, number, "{thread}");
+        }
+        assert_eq!(world.orb.counters().read(Counter::PriorityChanges), 0);
     }
-    assert_eq!(world.orb.counters().read(Counter::PriorityChanges), 0);
-}
 
-#[test]
-fn a_caller_without_a_priority_is_served_at_the_servers_wherever_its_lane_stands() {
-    let world = LaneWorld::new(Over::Tcp);
-    let pool = Some(world.pool(&[20, 5, 100]));
-    let of = |number: i16, priority_bands| {
+    fn a_caller_without_a_priority_is_served_at_the_servers_wherever_its_lane_stands(over) {
+        let world = LaneWorld::new(over);
+        let pool = Some(world.pool(&[20, 5, 100]));
+        let of = |number: i16, priority_bands| {
+            let policies = Policies {
+                threadpool: pool,
+                priority_model: propagated(number),
+                priority_bands,
+                ..Policies::default()
+            };
+            let name = format!("{number}, {priority_bands:?}");
+            world.object(&world.adapter(&name, &policies))
+        };
+        let two = || bands(&[(0, 10), (11, 100)]);
+        for (told, order) in [
+            (of(20, None), [20, 5, 100]),
+            (of(5, None), [5, 20, 100]),
+            (of(100, None), [100, 20, 5]),
+            (of(100, two()), [100, 20, 5]),
+            // No lane has it: the first of its band, else the first of all.
+            (of(7, two()), [5, 20, 100]),
+            (of(7, None), [20, 5, 100]),
+        ] {
+            assert_eq!(told.order(), order);
+            // TAO takes the address of the profile for the first of its lanes.
+            assert_eq!(told.place(), told.place_of(order[0]));
+            assert_eq!(told.ask_over(told.dial(), None).0, order[0]);
+        }
+        assert_eq!(world.orb.counters().read(Counter::LanesMissed), 0);
+    }
+
+    fn the_priority_of_a_request_comes_back_with_its_reply_as_it_was(over) {
+        let (_world, told) = propagating(over, &[20]);
+        let data = priority_context(20);
+        let request = told
+            .request("ping")
+            .context(RT_CORBA_PRIORITY, &data)
+            .context(4_711, b"of nobody");
+        let reply = told.dial().ask(&request.bare()).reply();
+        assert_eq!(reply.status, NO_EXCEPTION);
+        assert_eq!(reply.contexts, [(RT_CORBA_PRIORITY, data)]);
+        let plain = told.request("ping").bare();
+        let reply = told.dial().ask(&plain).reply();
+        assert_eq!(reply.contexts, []);
+    }
+
+    fn a_lane_whose_thread_is_kept_busy_holds_up_no_other(over) {
+        let (world, told) = propagating(over, &[5, 90]);
+        let mut low = told.dial_lane(5);
+        low.say(&told.request("meet").bare());
+        world.witness.probe.gate.wait_for_arrivals(1);
+        for _ in 0..100 {
+            assert_eq!(told.ask_lane(90).0, 90);
+        }
+        world.witness.probe.gate.open();
+        assert_eq!(low.hear().expect("a reply").reply().status, NO_EXCEPTION);
+    }
+
+    fn an_object_of_a_declared_priority_is_told_at_its_lane_alone(over) {
+        let world = LaneWorld::new(over);
         let policies = Policies {
-            threadpool: pool,
-            priority_model: propagated(number),
-            priority_bands,
+            threadpool: Some(world.pool(&[5, 90])),
+            priority_model: declared(90),
             ..Policies::default()
         };
-        let name = format!("{number}, {priority_bands:?}");
-        world.object(&world.adapter(&name, &policies))
-    };
-    let two = || bands(&[(0, 10), (11, 100)]);
-    for (told, order) in [
-        (of(20, None), [20, 5, 100]),
-        (of(5, None), [5, 20, 100]),
-        (of(100, None), [100, 20, 5]),
-        (of(100, two()), [100, 20, 5]),
-        // No lane has it: the first of its band, else the first of all.
-        (of(7, two()), [5, 20, 100]),
-        (of(7, None), [20, 5, 100]),
-    ] {
-        let lanes: Vec<_> = told.lanes.iter().map(|(_, _, number)| *number).collect();
-        assert_eq!(lanes, order);
-        // TAO takes the address of the profile for the first of its lanes.
-        assert_eq!(told.address(), told.lane(order[0]));
-        assert_eq!(told.ask_priority(&told.address(), None).0, order[0]);
+        let told = world.object(&world.adapter("declared", &policies));
+        assert_eq!(told.model(), (1, 90));
+        assert_eq!(told.order(), [90]);
+        // Whatever the caller says.
+        for said in [None, Some(5), Some(90)] {
+            assert_eq!(told.ask_over(told.dial(), said).0, 90);
+        }
     }
-    assert_eq!(world.orb.counters().read(Counter::LanesMissed), 0);
-}
 
-#[test]
-fn the_priority_of_a_request_comes_back_with_its_reply_as_it_was() {
-    let (_world, told) = propagating(&[20]);
-    let data = priority_context(20);
-    let request = told
-        .request("ping")
-        .context(RT_CORBA_PRIORITY, &data)
-        .context(4_711, b"of nobody");
-    let reply = Wire::at(&told.address()).ask(&request.bare()).reply();
-    assert_eq!(reply.status, NO_EXCEPTION);
-    assert_eq!(reply.contexts, [(RT_CORBA_PRIORITY, data)]);
-    let plain = told.request("ping").bare();
-    let reply = Wire::at(&told.address()).ask(&plain).reply();
-    assert_eq!(reply.contexts, []);
-}
-
-#[test]
-fn a_lane_whose_thread_is_kept_busy_holds_up_no_other() {
-    let (world, told) = propagating(&[5, 90]);
-    let mut low = Wire::at(&told.lane(5));
-    low.say(&told.request("meet").bare());
-    world.witness.probe.gate.wait_for_arrivals(1);
-    for _ in 0..100 {
-        assert_eq!(told.ask_priority(&told.lane(90), Some(90)).0, 90);
+    fn a_request_at_the_lane_of_another_priority_or_another_pool_is_sent_to_its_own(over) {
+        let world = LaneWorld::new(over);
+        let pool = world.pool(&[5, 90]);
+        let of = |priority_model, name| {
+            let policies = Policies {
+                threadpool: Some(pool),
+                priority_model,
+                ..Policies::default()
+            };
+            world.object(&world.adapter(name, &policies))
+        };
+        let (told, open) = (
+            of(declared(90), "declared"),
+            of(propagated(5), "propagated"),
+        );
+        let default = Told::of(
+            &world
+                .root
+                .servant_to_reference(&world.servant())
+                .expect("implicit"),
+        );
+        for (from, asked) in [(&open, &told), (&default, &told), (&told, &default)] {
+            let request = asked.request("ping").bare();
+            let mut reply = from.dial().ask(&request).reply();
+            assert_eq!(reply.status, LOCATION_FORWARD);
+            let forward = Told::of_ior("", &Ior::read(&mut reply.body));
+            assert_eq!(forward.place(), asked.place());
+            assert_eq!(forward.profile.key, asked.profile.key);
+            let key = common::Address::Key(asked.profile.key.clone());
+            let locate = common::message::locate((2, common::Order::Big), 7, &key);
+            let mut located = from.dial().ask(&locate).body();
+            assert_eq!((located.u32(), located.u32()), (7, OBJECT_FORWARD));
+            let forward = Told::of_ior("", &Ior::read(&mut located));
+            assert_eq!(forward.place(), asked.place());
+        }
+        assert_eq!(world.orb.counters().read(Counter::LanesMissed), 3);
     }
-    world.witness.probe.gate.open();
-    assert_eq!(low.hear().expect("a reply").reply().status, NO_EXCEPTION);
-}
 
-#[test]
-fn an_object_of_a_declared_priority_is_told_at_its_lane_alone() {
-    let world = LaneWorld::new(Over::Tcp);
-    let policies = Policies {
-        threadpool: Some(world.pool(&[5, 90])),
-        priority_model: declared(90),
-        ..Policies::default()
-    };
-    let told = world.object(&world.adapter("declared", &policies));
-    assert_eq!(told.model(), (1, 90));
-    let priorities: Vec<_> = told
-        .lanes
-        .iter()
-        .map(|(_, _, priority)| *priority)
-        .collect();
-    assert_eq!(priorities, [90]);
-    // Whatever the caller says.
-    for said in [None, Some(5), Some(90)] {
-        assert_eq!(told.ask_priority(&told.address(), said).0, 90);
+    fn a_thread_of_a_pool_without_lanes_takes_the_priority_of_each_request_and_gives_it_back(over) {
+        let world = LaneWorld::new(over);
+        let rt = world.orb.rt_orb();
+        let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
+        let pool = Some(pool.expect("one thread"));
+        let of = |priority_model, name| {
+            let policies = Policies {
+                threadpool: pool,
+                priority_model,
+                ..Policies::default()
+            };
+            world.object(&world.adapter(name, &policies))
+        };
+        let (plain, said, fixed) = (
+            of(None, "a"),
+            of(propagated(12), "b"),
+            of(declared(44), "c"),
+        );
+        let changes = || world.orb.counters().read(Counter::PriorityChanges);
+        let ask = |told: &Told, number| told.ask_over(told.dial(), number).0;
+        assert_eq!((ask(&plain, None), changes()), (30, 0));
+        assert_eq!((ask(&said, Some(70)), changes()), (70, 1));
+        assert_eq!((ask(&plain, Some(70)), changes()), (30, 1));
+        assert_eq!((ask(&said, None), changes()), (12, 2));
+        assert_eq!((ask(&said, Some(30)), changes()), (30, 2));
+        assert_eq!((ask(&fixed, Some(70)), changes()), (44, 3));
+        assert!(plain.lanes.is_empty() && said.lanes.is_empty(), "no lanes");
+        assert_eq!((said.model(), fixed.model()), ((0, 12), (1, 44)));
+        assert!(plain.policies.is_empty());
     }
-}
 
-#[test]
-fn a_request_at_the_lane_of_another_priority_or_another_pool_is_sent_to_its_own() {
-    let world = LaneWorld::new(Over::Tcp);
-    let pool = world.pool(&[5, 90]);
-    let of = |priority_model, name| {
+    fn the_pool_that_the_orb_begins_with_serves_priorities_too(over) {
+        let world = LaneWorld::new(over);
         let policies = Policies {
-            threadpool: Some(pool),
-            priority_model,
+            priority_model: propagated(3),
             ..Policies::default()
         };
-        world.object(&world.adapter(name, &policies))
-    };
-    let (told, open) = (
-        of(declared(90), "declared"),
-        of(propagated(5), "propagated"),
-    );
-    let default = Told::of(
-        &world
-            .root
-            .servant_to_reference(&world.servant())
-            .expect("implicit"),
-    );
-    for (from, asked) in [(&open, &told), (&default, &told), (&told, &default)] {
-        let request = asked.request("ping").bare();
-        let mut reply = Wire::at(&from.address()).ask(&request).reply();
-        assert_eq!(reply.status, LOCATION_FORWARD);
-        let forward = Told::of_ior("", &Ior::read(&mut reply.body));
-        assert_eq!(forward.address(), asked.address());
-        assert_eq!(forward.profile.key, asked.profile.key);
-        let key = common::Address::Key(asked.profile.key.clone());
-        let locate = common::message::locate((2, common::Order::Big), 7, &key);
-        let mut located = Wire::at(&from.address()).ask(&locate).body();
-        assert_eq!((located.u32(), located.u32()), (7, OBJECT_FORWARD));
-        let forward = Told::of_ior("", &Ior::read(&mut located));
-        assert_eq!(forward.address(), asked.address());
+        let told = world.object(&world.adapter("of the default pool", &policies));
+        let plain = Told::of(
+            &world
+                .root
+                .servant_to_reference(&world.servant())
+                .expect("implicit"),
+        );
+        let mut wire = told.dial();
+        for (said, served) in [(Some(9), 9), (None, 3)] {
+            assert_eq!(told.ask_over(told.dial(), said).0, served);
+            let reply = wire.ask(&plain.request("the_priority").bare()).reply();
+            assert_eq!(heard_priority(reply).0, -1);
+        }
     }
-    assert_eq!(world.orb.counters().read(Counter::LanesMissed), 3);
-}
 
-#[test]
-fn a_thread_of_a_pool_without_lanes_takes_the_priority_of_each_request_and_gives_it_back() {
-    let world = LaneWorld::new(Over::Tcp);
-    let rt = world.orb.rt_orb();
-    let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
-    let pool = Some(pool.expect("one thread"));
-    let of = |priority_model, name| {
+    fn a_priority_that_is_none_is_bad_param(over) {
+        let world = LaneWorld::new(over);
         let policies = Policies {
-            threadpool: pool,
-            priority_model,
+            priority_model: propagated(3),
             ..Policies::default()
         };
-        world.object(&world.adapter(name, &policies))
-    };
-    let (plain, said, fixed) = (
-        of(None, "a"),
-        of(propagated(12), "b"),
-        of(declared(44), "c"),
-    );
-    let changes = || world.orb.counters().read(Counter::PriorityChanges);
-    let ask = |told: &Told, number| told.ask_priority(&told.address(), number).0;
-    assert_eq!((ask(&plain, None), changes()), (30, 0));
-    assert_eq!((ask(&said, Some(70)), changes()), (70, 1));
-    assert_eq!((ask(&plain, Some(70)), changes()), (30, 1));
-    assert_eq!((ask(&said, None), changes()), (12, 2));
-    assert_eq!((ask(&said, Some(30)), changes()), (30, 2));
-    assert_eq!((ask(&fixed, Some(70)), changes()), (44, 3));
-    assert!(plain.lanes.is_empty() && said.lanes.is_empty(), "no lanes");
-    assert_eq!((said.model(), fixed.model()), ((0, 12), (1, 44)));
-    assert!(plain.policies.is_empty());
-}
-
-#[test]
-fn the_pool_that_the_orb_begins_with_serves_priorities_too() {
-    let world = LaneWorld::new(Over::Tcp);
-    let policies = Policies {
-        priority_model: propagated(3),
-        ..Policies::default()
-    };
-    let told = world.object(&world.adapter("of the default pool", &policies));
-    let plain = Told::of(
-        &world
-            .root
-            .servant_to_reference(&world.servant())
-            .expect("implicit"),
-    );
-    let mut wire = Wire::at(&told.address());
-    for (said, served) in [(Some(9), 9), (None, 3)] {
-        assert_eq!(told.ask_priority(&told.address(), said).0, served);
-        let reply = wire.ask(&plain.request("the_priority").bare()).reply();
-        assert_eq!(heard_priority(reply).0, -1);
+        let told = world.object(&world.adapter("a", &policies));
+        let request = told
+            .request("ping")
+            .context(RT_CORBA_PRIORITY, &priority_context(-1));
+        let raised = told.dial().ask(&request.bare()).reply();
+        assert_eq!(raised.exception().0, "IDL:omg.org/CORBA/BAD_PARAM:1.0");
     }
-}
-
-#[test]
-fn a_priority_that_is_none_is_bad_param() {
-    let world = LaneWorld::new(Over::Tcp);
-    let policies = Policies {
-        priority_model: propagated(3),
-        ..Policies::default()
-    };
-    let told = world.object(&world.adapter("a", &policies));
-    let request = told
-        .request("ping")
-        .context(RT_CORBA_PRIORITY, &priority_context(-1));
-    let raised = Wire::at(&told.address()).ask(&request.bare()).reply();
-    assert_eq!(raised.exception().0, "IDL:omg.org/CORBA/BAD_PARAM:1.0");
 }
 
 #[test]
@@ -420,55 +403,54 @@ fn range(low: u16, high: u16) -> Vec<u8> {
     data.octets
 }
 
-#[test]
-fn a_band_is_bound_to_a_connection_of_a_lane_that_it_holds() {
-    let (world, told) = propagating(&[20, 90]);
-    let bind = |told: &Told, address: &(String, u16), context: Option<Vec<u8>>| {
-        let mut request = told.request("_bind_priority_band");
-        if let Some(data) = context {
-            request = request.context(RT_CORBA_PRIORITY_RANGE, &data);
+over_each! {
+    fn a_band_is_bound_to_a_connection_of_a_lane_that_it_holds(over) {
+        let (world, told) = propagating(over, &[20, 90]);
+        let bind = |told: &Told, mut wire: Wire, context: Option<Vec<u8>>| {
+            let mut request = told.request("_bind_priority_band");
+            if let Some(data) = context {
+                request = request.context(RT_CORBA_PRIORITY_RANGE, &data);
+            }
+            wire.ask(&request.bare()).reply()
+        };
+        for band in [range(90, 90), range(0, 32_767)] {
+            let reply = bind(&told, told.dial_lane(90), Some(band));
+            assert_eq!((reply.status, reply.body.rest().len()), (NO_EXCEPTION, 0));
         }
-        Wire::at(address).ask(&request.bare()).reply()
-    };
-    let lane = told.lane(90);
-    for band in [range(90, 90), range(0, 32_767)] {
-        let reply = bind(&told, &lane, Some(band));
-        assert_eq!((reply.status, reply.body.rest().len()), (NO_EXCEPTION, 0));
+        let refused = |context| bind(&told, told.dial_lane(90), context).exception().0;
+        assert_eq!(
+            refused(Some(range(20, 89))),
+            "IDL:omg.org/CORBA/INV_POLICY:1.0"
+        );
+        for context in [None, Some(range(90, 20)), Some(range(0x8000, 90))] {
+            assert_eq!(refused(context), "IDL:omg.org/CORBA/BAD_PARAM:1.0");
+        }
+        // Threads of a pool without lanes take any priority.
+        let rt = world.orb.rt_orb();
+        let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
+        let policies = Policies {
+            threadpool: Some(pool.expect("one thread")),
+            priority_model: propagated(30),
+            ..Policies::default()
+        };
+        let open = world.object(&world.adapter("without lanes", &policies));
+        let reply = bind(&open, open.dial(), Some(range(70, 90)));
+        assert_eq!(reply.status, NO_EXCEPTION);
     }
-    let refused = |context| bind(&told, &lane, context).exception().0;
-    assert_eq!(
-        refused(Some(range(20, 89))),
-        "IDL:omg.org/CORBA/INV_POLICY:1.0"
-    );
-    for context in [None, Some(range(90, 20)), Some(range(0x8000, 90))] {
-        assert_eq!(refused(context), "IDL:omg.org/CORBA/BAD_PARAM:1.0");
-    }
-    // Threads of a pool without lanes take any priority.
-    let rt = world.orb.rt_orb();
-    let pool = rt.create_threadpool(0, 1, 0, priority(30), None);
-    let policies = Policies {
-        threadpool: Some(pool.expect("one thread")),
-        priority_model: propagated(30),
-        ..Policies::default()
-    };
-    let open = world.object(&world.adapter("without lanes", &policies));
-    let reply = bind(&open, &open.address(), Some(range(70, 90)));
-    assert_eq!(reply.status, NO_EXCEPTION);
-}
 
-#[test]
-fn no_pool_is_made_while_the_orb_shuts_down() {
-    let (world, told) = propagating(&[5]);
-    let mut served = Wire::at(&told.address());
-    served.say(&told.request("meet").bare());
-    world.witness.probe.gate.wait_for_arrivals(1);
-    world.orb.shutdown(false).expect("once");
-    // It has begun to once nobody can connect any more, and waits for the request that is served.
-    wait_for(|| std::net::TcpStream::connect(told.address()).is_err());
-    let rt = world.orb.rt_orb();
-    let ended = SystemException::new(Kind::BadInvOrder, minor::omg(4), Completion::No);
-    let made = rt.create_threadpool(0, 1, 0, priority(30), None);
-    assert_eq!(made, Err(ended), "nobody would end it");
-    world.witness.probe.gate.open();
-    assert_eq!(served.hear().expect("a reply").reply().status, NO_EXCEPTION);
+    fn no_pool_is_made_while_the_orb_shuts_down(over) {
+        let (world, told) = propagating(over, &[5]);
+        let mut served = told.dial();
+        served.say(&told.request("meet").bare());
+        world.witness.probe.gate.wait_for_arrivals(1);
+        world.orb.shutdown(false).expect("once");
+        // It has begun to once nobody can connect any more, and waits for the request that is served.
+        wait_for(|| Wire::reach(&told.place()).is_err());
+        let rt = world.orb.rt_orb();
+        let ended = SystemException::new(Kind::BadInvOrder, minor::omg(4), Completion::No);
+        let made = rt.create_threadpool(0, 1, 0, priority(30), None);
+        assert_eq!(made, Err(ended), "nobody would end it");
+        world.witness.probe.gate.open();
+        assert_eq!(served.hear().expect("a reply").reply().status, NO_EXCEPTION);
+    }
 }

@@ -12,11 +12,13 @@ use super::ior::{Ior, Profile, TAG_INTERNET_IOP};
 use super::message::{NO_EXCEPTION, Reply, Request};
 use super::octets::{Cursor, Octets, Order};
 use super::servant::{PROBE_ID, Probe};
-use super::wire::Wire;
+use super::wire::{TAG_DECKWATCH_SHARED_MEMORY, TAG_OMNIORB_UNIX_TRANS, Wire};
 use super::{Over, listening};
 
 pub(crate) const TAG_POLICIES: u32 = 2;
 pub(crate) const TAO_TAG_ENDPOINTS: u32 = 0x5441_4F02;
+/// Our own, for lanes within a host.
+const TAG_DECKWATCH_LANES: u32 = 0x4457_0002;
 pub(crate) const RT_CORBA_PRIORITY: u32 = 10;
 pub(crate) const RT_CORBA_PRIORITY_RANGE: u32 = 11;
 
@@ -139,6 +141,8 @@ pub(crate) struct Told {
     pub(crate) profile: Profile,
     /// Host, port and priority of each lane.
     pub(crate) lanes: Vec<(String, u16, i16)>,
+    /// Lanes within the host, and the priority of each.
+    local: Vec<(Endpoint, i16)>,
     /// Numbers of policies, and their values.
     pub(crate) policies: Vec<(u32, Vec<u8>)>,
 }
@@ -170,6 +174,7 @@ impl Told {
         });
         Self {
             text: text.to_owned(),
+            local: local_lanes(&profile),
             profile,
             lanes,
             policies,
@@ -199,6 +204,59 @@ impl Told {
         (host.clone(), *port)
     }
 
+    /// Where the profile itself leads, over whichever transport.
+    pub(crate) fn place(&self) -> Endpoint {
+        if self.profile.port != 0 {
+            return Endpoint::tcp(&self.profile.host, self.profile.port);
+        }
+        let place = |(tag, data): &(u32, Vec<u8>)| {
+            let mut data = Cursor::encapsulated(data);
+            let mut both = || (data.string(), data.string());
+            local_place(*tag == TAG_DECKWATCH_SHARED_MEMORY, both())
+        };
+        let is_it = |(tag, _): &&(u32, Vec<u8>)| {
+            [TAG_OMNIORB_UNIX_TRANS, TAG_DECKWATCH_SHARED_MEMORY].contains(tag)
+        };
+        let mut components = self.profile.components.iter();
+        components.find(is_it).map(place).expect("a place")
+    }
+
+    /// A connection to where the profile itself leads.
+    pub(crate) fn dial(&self) -> Wire {
+        Wire::reach(&self.place()).expect("it listens")
+    }
+
+    /// Where the lane of a priority is, over whichever transport.
+    pub(crate) fn place_of(&self, number: i16) -> Endpoint {
+        let is_it = |(_, priority): &&(Endpoint, i16)| *priority == number;
+        match self.local.iter().find(is_it) {
+            Some((place, _)) => place.clone(),
+            None => {
+                let (host, port) = self.lane(number);
+                Endpoint::tcp(&host, port)
+            }
+        }
+    }
+
+    /// A connection to the lane of a priority.
+    pub(crate) fn dial_lane(&self, number: i16) -> Wire {
+        Wire::reach(&self.place_of(number)).expect("it listens")
+    }
+
+    /// The priorities of the lanes, in the order in which they are told.
+    pub(crate) fn order(&self) -> Vec<i16> {
+        let by_tcp = self.lanes.iter().map(|(_, _, number)| *number);
+        by_tcp
+            .chain(self.local.iter().map(|(_, number)| *number))
+            .collect()
+    }
+
+    /// Asks the witness at the lane of this priority, which the request says: its priority and the name of its thread.
+    #[track_caller]
+    pub(crate) fn ask_lane(&self, number: i16) -> (i16, String) {
+        self.ask_over(self.dial_lane(number), Some(number))
+    }
+
     pub(crate) fn request(&self, operation: &str) -> Request {
         Request::new((2, Order::Big), &self.profile.key, operation)
     }
@@ -210,12 +268,42 @@ impl Told {
         address: &(String, u16),
         number: Option<i16>,
     ) -> (i16, String) {
+        self.ask_over(Wire::at(address), number)
+    }
+
+    /// The same over a connection.
+    #[track_caller]
+    pub(crate) fn ask_over(&self, mut wire: Wire, number: Option<i16>) -> (i16, String) {
         let mut request = self.request("the_priority");
         if let Some(number) = number {
             request = request.context(RT_CORBA_PRIORITY, &priority_context(number));
         }
-        heard_priority(Wire::at(address).ask(&request.bare()).reply())
+        heard_priority(wire.ask(&request.bare()).reply())
     }
+}
+
+fn local_place(is_shared: bool, (host, path): (String, String)) -> Endpoint {
+    match is_shared {
+        true => Endpoint::SharedMemory { host, path },
+        false => Endpoint::Unix { host, path },
+    }
+}
+
+fn local_lanes(profile: &Profile) -> Vec<(Endpoint, i16)> {
+    const SHARED_MEMORY: u32 = 0x5441_4F02;
+    let mut components = profile.components.iter();
+    let found = components.find(|(tag, _)| *tag == TAG_DECKWATCH_LANES);
+    let Some((_, data)) = found else {
+        return Vec::new();
+    };
+    let mut body = Cursor::encapsulated(data);
+    let count = body.u32();
+    let one = |_| {
+        let protocol = body.u32();
+        let place = local_place(protocol == SHARED_MEMORY, (body.string(), body.string()));
+        (place, body.u16().cast_signed())
+    };
+    (0..count).map(one).collect()
 }
 
 /// What the witness said.

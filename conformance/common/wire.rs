@@ -87,19 +87,22 @@ impl Wire {
 
     /// To the first endpoint of a server of ours.
     pub(crate) fn to(orb: &Orb) -> Self {
-        match &orb.endpoints()[0] {
+        Self::reach(&orb.endpoints()[0]).expect("it listens")
+    }
+
+    /// To an endpoint of a server of ours, if it listens.
+    pub(crate) fn reach(endpoint: &Endpoint) -> std::io::Result<Self> {
+        Ok(match endpoint {
             Endpoint::Tcp { host, port } => {
-                Self::of_tcp(TcpStream::connect((host.as_str(), *port)).expect("it listens"))
+                Self::of_tcp(TcpStream::connect((host.as_str(), *port))?)
             }
-            Endpoint::Unix { path, .. } => {
-                Self::of_unix(UnixStream::connect(path).expect("it listens"))
-            }
+            Endpoint::Unix { path, .. } => Self::of_unix(UnixStream::connect(path)?),
             Endpoint::SharedMemory { path, .. } => {
-                let connected = shared::connect(Path::new(path), patience_ns());
-                Self(Box::new(Shared(connected.expect("it listens"))))
+                let connected = shared::connect(Path::new(path), patience_ns())?;
+                Self(Box::new(Shared(connected)))
             }
             other => panic!("no test speaks to {other}"),
-        }
+        })
     }
 
     /// Sends octets; a server may have closed already.
@@ -171,10 +174,10 @@ pub(crate) enum Address {
 }
 
 /// omniORB's component for a unix socket: the name of the host, then the path. The profile around it has port 0.
-const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
+pub(crate) const TAG_OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
 
 /// Our own for shared memory, of the same form.
-const TAG_DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
+pub(crate) const TAG_DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
 
 type Connections = Box<dyn Iterator<Item = Wire> + Send>;
 

@@ -98,11 +98,44 @@ impl Lanes {
     /// The high lane answers all of its calls.
     fn require_high(&self) {
         let (_orb, high) = self.client(HIGH);
-        for number in 0..CALLS as u32 {
-            let octets = number.to_be_bytes();
-            assert_eq!(call_octets(&high, &octets).as_deref(), Ok(&octets[..]));
-        }
+        (0..CALLS as u32).for_each(|number| require_answer(&high, number));
     }
+
+    /// The high lane answers whoever asks it all the while that `work` takes.
+    fn require_high_during(&self, work: impl FnOnce()) {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let (_orb, high) = self.client(HIGH);
+                let mut answered = 0;
+                while !is_over.load(Ordering::Acquire) {
+                    require_answer(&high, answered);
+                    answered += 1;
+                }
+                answered
+            });
+            let over = Over(&is_over);
+            work();
+            drop(over);
+            let answered = asking.join().unwrap();
+            assert_ne!(answered, 0);
+        });
+        self.require_high();
+    }
+}
+
+/// Says so when it is dropped, also where a test fails.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn require_answer(object: &ObjectRef, number: u32) {
+    let octets = number.to_be_bytes();
+    assert_eq!(call_octets(object, &octets).as_deref(), Ok(&octets[..]));
 }
 
 #[test]
@@ -270,25 +303,61 @@ fn a_hundred_clients_that_connect_at_once_are_all_answered() {
 }
 
 #[test]
+fn the_high_lane_answers_while_a_hundred_clients_connect_to_the_low_one_at_once() {
+    let lanes = Lanes::start();
+    lanes.require_high_during(|| {
+        let ready = Barrier::new(100);
+        std::thread::scope(|scope| {
+            for number in 0..100_u32 {
+                let (lanes, ready) = (&lanes, &ready);
+                scope.spawn(move || {
+                    let (_orb, low) = lanes.client(LOW);
+                    ready.wait();
+                    require_answer(&low, number);
+                });
+            }
+        });
+    });
+    // Each has its own, and so has who asked all the while, and who asked behind them.
+    let accepted = lanes.server.counters().read(Counter::ConnectionsAccepted);
+    assert_eq!(accepted, 102);
+}
+
+#[test]
 fn a_thousand_connections_that_open_and_die_leave_nothing() {
     let server = Server::start();
     let (_orb, object) = client_of(&server);
-    let asked = request(&object, 1, 8);
+    open_and_die(&server.address().to_string(), &server.orb, &object);
+    let accepted = server.orb.counters().read(Counter::ConnectionsAccepted);
+    assert_eq!(accepted, 1_001, "and the client's own");
+}
+
+#[test]
+fn the_high_lane_answers_while_a_thousand_connections_of_the_low_one_open_and_die() {
+    let lanes = Lanes::start();
+    let (_orb, low) = lanes.client(LOW);
+    let (host, port) = endpoint_of(&low);
+    lanes.require_high_during(|| open_and_die(&format!("{host}:{port}"), &lanes.server, &low));
+    let accepted = lanes.server.counters().read(Counter::ConnectionsAccepted);
+    assert_eq!(accepted, 1_003, "and those of three clients");
+}
+
+/// A thousand connections, and the end of all of them; the object is asked meanwhile.
+fn open_and_die(address: &str, server: &Orb, object: &ObjectRef) {
+    let asked = request(object, 1, 8);
     for number in 0..1_000 {
-        let mut connection = TcpStream::connect(server.address()).unwrap();
+        let mut connection = TcpStream::connect(address).unwrap();
         // Before, within and behind a message.
         let sent = [0, 5, asked.len() / 2, asked.len()][number % 4];
         connection.write_all(&asked[..sent]).unwrap();
     }
-    call(&object, "ping").unwrap();
-    let count = |counter| server.orb.counters().read(counter);
+    let closed = || server.counters().read(Counter::ConnectionsClosed);
     let given_up = Instant::now() + Duration::from_secs(60);
-    // All but the client's own.
-    while count(Counter::ConnectionsClosed) < 1_000 && Instant::now() < given_up {
-        call(&object, "ping").unwrap();
+    // All but those of clients.
+    while closed() < 1_000 && Instant::now() < given_up {
+        call(object, "ping").unwrap();
     }
-    assert_eq!(count(Counter::ConnectionsClosed), 1_000);
-    assert_eq!(count(Counter::ConnectionsAccepted), 1_001);
+    assert_eq!(closed(), 1_000);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use deckwatch_orb::{
 };
 use support::{
     Bench, CallError, Refused, Server, TEST_ID, call, call_back, call_octets, call_refuse,
-    call_text, client_of, note, noted,
+    call_text, client_of, note, noted, wait_for,
 };
 
 #[test]
@@ -69,9 +69,7 @@ fn oneways_are_served_in_the_order_of_their_calls() {
     for value in 0..5_000 {
         note(&bench, value).unwrap();
     }
-    while noted(&bench).unwrap() < 5_000 {
-        std::thread::yield_now();
-    }
+    wait_for(|| noted(&bench).unwrap() == 5_000);
     assert!(
         server
             .bench

@@ -4,10 +4,10 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deckwatch_orb::{Counter, Orb, OrbBuilder};
-use support::{Server, call, call_octets, client_of, request, request_of};
+use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 
 fn server(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Server {
     let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
@@ -16,17 +16,6 @@ fn server(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Server {
 
 fn count(server: &Server, counter: Counter) -> u64 {
     server.orb.counters().read(counter)
-}
-
-fn wait_for(what: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "it does not come"
-        );
-        std::thread::yield_now();
-    }
 }
 
 /// One message: its type and its body.

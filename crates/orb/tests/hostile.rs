@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use deckwatch_orb::{Counter, Orb, SystemExceptionKind as Kind};
-use support::{Server, call, call_octets, client_of};
+use support::{Server, call, call_octets, client_of, wait_for};
 
 /// A GIOP 1.2 request header, whatever follows.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -26,17 +26,6 @@ fn say(server: &Server, octets: &[u8]) -> Vec<u8> {
     let mut answer = Vec::new();
     let _reset = stream.read_to_end(&mut answer);
     answer
-}
-
-fn wait_for(what: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "it does not come"
-        );
-        std::thread::yield_now();
-    }
 }
 
 const MESSAGE_ERROR: u8 = 6;

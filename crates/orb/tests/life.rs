@@ -4,14 +4,13 @@ mod support;
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, Poa, Policies, Policy, RequestProcessing, Servant, ServantActivator,
     ServantManager, ServantManagerError, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind,
 };
-use support::{Bench, Server, call, client_of, note};
+use support::{Bench, Server, call, client_of, note, wait_for};
 
 const OMG: u32 = 0x4f4d_0000;
 
@@ -110,13 +109,12 @@ fn an_orb_without_threads_works_when_it_is_told_to() {
     assert_eq!(server.orb.perform_work(), Ok(()));
     let (_client, bench) = client_of(&server);
     note(&bench, 7).unwrap();
-    while !server.orb.work_pending().unwrap() {
-        std::thread::yield_now();
-    }
+    wait_for(|| server.orb.work_pending().unwrap());
     assert_eq!(*server.bench.order.lock().unwrap(), []);
-    while server.bench.order.lock().unwrap().is_empty() {
+    wait_for(|| {
         server.orb.perform_work().unwrap();
-    }
+        !server.bench.order.lock().unwrap().is_empty()
+    });
     assert_eq!(*server.bench.order.lock().unwrap(), [7]);
     assert_eq!(server.orb.shutdown(true), Ok(()));
 }
@@ -154,25 +152,12 @@ fn a_one_way_that_nobody_waits_for_is_sent_at_the_end_of_its_orb_too() {
         .unwrap();
     note(&told, 1).unwrap();
     orb.orb.shutdown(true).unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
-    while *server.bench.order.lock().unwrap() != [1, 2] {
-        assert!(
-            Instant::now() < until,
-            "it lies in a box that nobody empties"
-        );
-        std::thread::yield_now();
-    }
+    // It does not lie in a box that nobody empties.
+    wait_for(|| *server.bench.order.lock().unwrap() == [1, 2]);
 }
 
 #[test]
 fn an_orb_ends_with_its_last_handle_whatever_references_it_knows_by_name() {
-    let wait_for = |what: &dyn Fn() -> bool| {
-        let until = Instant::now() + Duration::from_secs(30);
-        while !what() {
-            assert!(Instant::now() < until, "it keeps itself");
-            std::thread::yield_now();
-        }
-    };
     let server = Server::start();
     let client = Orb::builder().initial_reference("Bench", &server.text);
     let client = client.build().unwrap();
@@ -181,7 +166,7 @@ fn an_orb_ends_with_its_last_handle_whatever_references_it_knows_by_name() {
         assert_eq!(call(&found, "ping"), Ok(()));
     }
     drop(client);
-    wait_for(&|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
 
     let address = server.address();
     let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
@@ -189,5 +174,5 @@ fn an_orb_ends_with_its_last_handle_whatever_references_it_knows_by_name() {
     server.orb.register_plain_key(b"Own", &own).unwrap();
     assert_eq!(server.orb.resolve_initial_references("Own"), Ok(own));
     drop(server);
-    wait_for(&|| std::net::TcpStream::connect(address).is_err());
+    wait_for(|| std::net::TcpStream::connect(address).is_err());
 }

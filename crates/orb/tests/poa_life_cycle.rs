@@ -10,7 +10,7 @@ use deckwatch_orb::{
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -147,9 +147,7 @@ fn a_servant_may_not_wait_for_its_own_end_and_may_begin_it() {
     // The adapter has not been destroyed by that.
     assert_eq!(call(&object, "nothing"), Ok(()));
     assert_eq!(call(&object, "leave"), Ok(()));
-    while server.root.find_poa("selfish", false).is_ok() {
-        std::thread::yield_now();
-    }
+    wait_for(|| server.root.find_poa("selfish", false).is_err());
     assert_eq!(
         poa.activate_object(Arc::new(Bench::default())),
         Err(PoaError::WrongPolicy)

@@ -13,6 +13,7 @@ use deckwatch_orb::{
 };
 use support::{
     Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of, seen_by,
+    wait_for,
 };
 
 /// Notes on which threads it is called, and how many are within it.
@@ -150,9 +151,7 @@ fn a_thread_that_performs_work_by_hand_serves_when_it_likes() {
     assert_eq!(server.orb.work_pending(), Ok(false));
     let object = at(&client, &poa, b"id");
     let caller = thread::spawn(move || call(&object, "ping"));
-    while !server.orb.work_pending().unwrap() {
-        thread::yield_now();
-    }
+    wait_for(|| server.orb.work_pending().unwrap());
     assert!(witness.threads.lock().unwrap().is_empty());
     server.orb.perform_work().unwrap();
     assert_eq!(caller.join().unwrap(), Ok(()));
@@ -188,10 +187,10 @@ fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_ada
         .unwrap();
     let object = at(&client, &poa, b"id");
     let caller = thread::spawn(move || call(&object, "ping"));
-    while !caller.is_finished() {
+    wait_for(|| {
         server.orb.perform_work().unwrap();
-        thread::yield_now();
-    }
+        caller.is_finished()
+    });
     assert_eq!(caller.join().unwrap(), Ok(()));
     poa.destroy(true, true).unwrap();
     assert_eq!(keeper.1.load(Ordering::SeqCst), 1);

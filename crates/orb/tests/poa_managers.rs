@@ -8,7 +8,7 @@ use deckwatch_orb::{
     Completion, Counter, ManagerAlreadyExists, ManagerState, Orb, PoaManager, PoaManagerError,
     Policies, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
+use support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -63,9 +63,7 @@ fn a_manager_that_is_told_to_wait_returns_when_the_last_request_has_ended() {
             let manager = server.root.the_poa_manager().clone();
             move || change(&manager)
         });
-        while server.root.the_poa_manager().state() == ManagerState::Active {
-            std::thread::yield_now();
-        }
+        wait_for(|| server.root.the_poa_manager().state() != ManagerState::Active);
         assert!(!waiting.is_finished() && !meeting.is_finished());
         server.bench.gate.open();
         assert_eq!(waiting.join().unwrap(), Ok(()));

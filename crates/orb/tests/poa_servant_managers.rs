@@ -12,7 +12,9 @@ use deckwatch_orb::{
     ServantLocator, ServantManager, ServantManagerError, ServantRetention, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged, seen_by};
+use support::{
+    Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged, seen_by, wait_for,
+};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)
@@ -32,9 +34,7 @@ impl Log {
     }
 
     fn await_len(&self, len: usize) -> Vec<String> {
-        while self.0.lock().unwrap().len() < len {
-            std::thread::yield_now();
-        }
+        wait_for(|| self.0.lock().unwrap().len() >= len);
         self.read()
     }
 }

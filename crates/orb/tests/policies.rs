@@ -12,7 +12,7 @@ use deckwatch_orb::{
     SyncScope, SystemException, SystemExceptionKind as Kind, minor, own_minor,
 };
 use support::fake::{fake_listener, fake_server, ior_octets, read_request, reply};
-use support::{Server, call, client_of, note, noted};
+use support::{Server, call, client_of, note, noted, wait_for};
 
 const SCOPES: [SyncScope; 4] = [
     SyncScope::None,
@@ -129,9 +129,7 @@ fn oneways_keep_their_order_whatever_they_wait_for() {
     for value in 0..200_u32 {
         note(&by_scope[value as usize % SCOPES.len()], value).unwrap();
     }
-    while noted(&bench).unwrap() < 200 {
-        std::thread::yield_now();
-    }
+    wait_for(|| noted(&bench).unwrap() == 200);
     let order = server.bench.order.lock().unwrap();
     assert!(order.iter().copied().eq(0..200));
 }
@@ -147,9 +145,7 @@ fn a_oneway_with_server_follows_a_forward_and_a_plain_one_is_not_told_of_it() {
     let forwarded = with(&forwarded, Policy::SyncScope(SyncScope::WithServer));
     note(&forwarded, 1).unwrap();
     assert_eq!(orb.counters().read(Counter::Forwards), 1);
-    while noted(&bench).unwrap() == 0 {
-        std::thread::yield_now();
-    }
+    wait_for(|| noted(&bench).unwrap() != 0);
 }
 
 #[test]
@@ -185,9 +181,7 @@ fn what_is_in_the_box_is_sent_before_the_orb_ends_and_wrong_arguments_are_told()
     assert_eq!(refused, Err(told));
     orb.shutdown(true).unwrap();
     let (_other, bench) = client_of(&server);
-    while noted(&bench).unwrap() < 100 {
-        std::thread::yield_now();
-    }
+    wait_for(|| noted(&bench).unwrap() >= 100);
     assert!(
         server
             .bench
@@ -215,9 +209,7 @@ fn a_oneway_with_sync_none_goes_to_the_next_address_where_the_first_is_dead() {
     );
     let carefree = orb.string_to_object(&url).unwrap().unwrap();
     note(&with(&carefree, Policy::SyncScope(SyncScope::None)), 7).unwrap();
-    while noted(&bench).unwrap() == 0 {
-        std::thread::yield_now();
-    }
+    wait_for(|| noted(&bench).unwrap() != 0);
 }
 
 #[test]
@@ -229,9 +221,7 @@ fn a_oneway_with_sync_none_is_not_told_that_nobody_listens_and_the_operator_is()
     let gone = orb.string_to_object(&url).unwrap().unwrap();
     let carefree = with(&gone, Policy::SyncScope(SyncScope::None));
     assert_eq!(oneway(&carefree, "ping"), Ok(()));
-    while orb.counters().read(Counter::OnewaysLost) == 0 {
-        std::thread::yield_now();
-    }
+    wait_for(|| orb.counters().read(Counter::OnewaysLost) != 0);
     assert_eq!(oneway(&gone, "ping").unwrap_err().kind, Kind::Transient);
 }
 

@@ -12,10 +12,7 @@ use deckwatch_orb::{
     SystemException, SystemExceptionKind as Kind, ThreadpoolId, ThreadpoolLane,
 };
 use deckwatch_os::schedule::{self, Class};
-use support::{Bench, TEST_ID, call};
-
-/// The longest that anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use support::{Bench, TEST_ID, call, wait_for};
 
 /// Tells what its thread is: scheduling class, size of the stack.
 #[derive(Default)]
@@ -173,15 +170,6 @@ fn threads_named(name: &str) -> usize {
         .filter_map(comm)
         .filter(|comm| comm.starts_with(name))
         .count()
-}
-
-/// Waits for what other threads bring about.
-fn wait_for(what: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
-    while !what() {
-        assert!(begun.elapsed() < PATIENCE, "it does not come");
-        std::thread::yield_now();
-    }
 }
 
 /// Calls in a thread of its own.

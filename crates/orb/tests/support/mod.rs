@@ -12,7 +12,7 @@ pub mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deckwatch_cdr::{EncodeError, Parse, Reader, UserException, Write, Writer};
 use deckwatch_orb::transport::TransportError;
@@ -288,6 +288,19 @@ impl Server {
 
     pub fn address(&self) -> std::net::SocketAddr {
         self.orb.endpoints()[0].to_string().parse().unwrap()
+    }
+}
+
+/// The longest that anything of a test may take on a loaded machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for what another thread brings about.
+#[track_caller]
+pub fn wait_for(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < PATIENCE, "it does not come");
+        std::thread::yield_now();
     }
 }
 

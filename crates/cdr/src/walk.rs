@@ -4,6 +4,7 @@
 //! among at most `UNION_CASES_MAX`, and a value of a value type for its type among at most `VALUE_IDS_MAX` ids, for the declared one among at
 //! most `VALUE_BASES_MAX` bases of each. What an id means that values share is searched for once, not once a value.
 
+pub(crate) mod ids;
 mod opaque;
 mod plan;
 mod sink;

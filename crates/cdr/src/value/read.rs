@@ -5,7 +5,8 @@ use crate::fixed::parse_packed;
 use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Member, Node};
-use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, id_text, kept_opaque};
+use crate::walk::ids::id_text;
+use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, kept_opaque};
 use crate::walk::{Met, check_bound, keep_value, read_selector, select, survey_value};
 use crate::{
     Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,

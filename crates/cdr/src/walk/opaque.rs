@@ -4,10 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::values::{
-    CHUNKED, Chunks, FIRST_TAG, Header, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG,
-    write_indirection,
-};
+use super::ids::{Header, write_indirection};
+use super::values::{CHUNKED, Chunks, FIRST_TAG, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::VALUE_BASE_ID;
 use crate::{ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Reader, Write, Writer};

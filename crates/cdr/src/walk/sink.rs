@@ -2,8 +2,9 @@
 
 use crate::typecode::{Kind, Node, ValueModifier, write::write_discriminator};
 use crate::value::Described;
+use crate::walk::ids::write_indirection;
 use crate::walk::opaque::Opaque;
-use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, write_indirection};
+use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::{EncodeError, Reader, Write, Writer};
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
 //! What telling the types of values may cost.
 
-use super::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID, write_indirection};
+use super::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::{Member, ValueModifier};
 use crate::value::{known_type, make_type_known, octets_searched};
+use crate::walk::ids::write_indirection;
 use crate::walk::survey_value;
 use crate::{ByteOrder, Reader, TypeCode, Write, Writer};
 

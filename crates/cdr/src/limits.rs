@@ -1,8 +1,8 @@
 //! Every bound of this crate, with its reason.
 
 /// Most octets one writer may produce unless told otherwise: 64 MiB, far above any mission message and far below
-/// what would exhaust a small host. It bounds what an `Any` keeps too, which may be sixteen times what came: values that share a list of ids name
-/// each of them again. While values of value types are passed over, each is remembered in 32 octets, of as few as four that came.
+/// what would exhaust a small host. It bounds what an `Any` keeps too, which may be several times what came: where what follows is to stay aligned,
+/// values that share a list of ids name each of them again, by an indirection. While values of value types are passed over, each is remembered in 32 octets, of as few as four that came.
 pub const MESSAGE_SIZE_MAX: usize = 64 << 20;
 
 /// How deep sequences of constructed values, Any values and TypeCodes may nest. IDL written by hand stays under 20; each

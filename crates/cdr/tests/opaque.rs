@@ -489,6 +489,65 @@ fn states_cost_no_more_than_their_octets() {
 }
 
 #[test]
+fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
+    let order = ByteOrder::NATIVE;
+    let row = structure(&[
+        ("before", &TypeCode::unbounded_string()),
+        ("i", &interface()),
+    ]);
+    let rows = TypeCode::sequence(&row, 0);
+    let sent = octets(&rows, order, |w| {
+        w.write_u32(40).expect("room");
+        let mut list = None;
+        for row in 0..40 {
+            "four".repeat(row % 3).write(w).expect("room");
+            w.write_u8(0).expect("room");
+            w.write_u32(ID_LIST | CHUNKED).expect("room");
+            if let Some(list) = list {
+                w.write_u32(u32::MAX).expect("room");
+                let back: usize = w.position() - list;
+                w.write_u32((back as u32).wrapping_neg()).expect("room");
+            } else {
+                list = Some(w.position());
+                w.write_u32(9).expect("room");
+                "IDL:Own:1.0".write(w).expect("room");
+                (0..8).for_each(|base| format!("IDL:Base{base}:1.0").write(w).expect("room"));
+            }
+            a_chunk(w);
+            w.write_u32(u32::MAX).expect("room");
+        }
+    });
+    let any = parsed(&sent, order).expect("an Any");
+    let tree = any.to_dynamic().expect("a tree");
+    let Value::Elements(all) = &tree else {
+        panic!("{tree:?}");
+    };
+    for row in all {
+        let Value::Struct(row) = row else {
+            panic!("{row:?}");
+        };
+        let state = state_of(&row[1]);
+        assert_eq!(state.bases().count(), 8);
+        reads_as_it_was(state);
+    }
+    let built = Any::from_dynamic(&rows, &tree).expect("it is of its type");
+    for before in 0..8 {
+        let mut again = vec![0; before];
+        let mut w = Writer::new(&mut again).with_origin(0).with_order(order);
+        any.write(&mut w).expect("it can be written");
+        // Where the first stands otherwise aligned, it names the ids each by an indirection.
+        assert!(again.len() <= sent.len() + before + 8 * 9 + 40);
+        let mut r = Reader::new(&again, order).at_position(before);
+        let back = Any::parse(&mut r).expect("it can be read");
+        assert_eq!(r.finish(), Ok(()));
+        assert!(back.to_dynamic().as_ref() == Ok(&tree));
+    }
+    let octets = written(&built, order).expect("it can be written");
+    let back = parsed(&octets, order).expect("it can be read");
+    assert!(back.to_dynamic().as_ref() == Ok(&tree));
+}
+
+#[test]
 fn ids_of_bases_that_values_share_are_parts_of_a_tree_each() {
     let order = ByteOrder::NATIVE;
     let count = VALUE_PARTS_MAX / (VALUE_IDS_MAX - 2);

@@ -3,10 +3,10 @@
 use super::{Described, Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, write::write_discriminator};
+use crate::walk::ids::{Id, WrittenIds};
 use crate::walk::values::{FIRST_TAG, NULL_TAG, ONE_ID, has_state};
 use crate::walk::{copy_value, is_enumerator, select};
 use crate::{Any, EncodeError, TypeCode, WString, Write, Writer};
-use std::collections::HashMap;
 
 /// Writes a value of this type.
 ///
@@ -221,7 +221,9 @@ fn write_instance(
         if !fits {
             return Err(EncodeError::TypeMismatch);
         }
-        state.write(&instance.type_id, 1, &mut HashMap::new(), w)?;
+        let ids = std::iter::once(&*instance.type_id).chain(state.bases());
+        let ids = || ids.map(Id::Text).collect();
+        state.write((None, ids), 1, &mut WrittenIds::default(), w)?;
         return w.write_u32(1_u32.wrapping_neg());
     }
     let Described { arena, node } = actual.ok_or(EncodeError::TypeMismatch)?;

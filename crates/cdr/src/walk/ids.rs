@@ -4,7 +4,9 @@ use super::opaque::is_kept;
 use super::values::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::VALUE_BASE_ID;
+use crate::value::Described;
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
+use std::collections::HashMap;
 
 /// What stands between a value's tag and its state.
 pub(crate) struct Header<'a> {
@@ -12,6 +14,8 @@ pub(crate) struct Header<'a> {
     pub(super) count: usize,
     /// Where they stand.
     pub(super) ids: Reader<'a>,
+    /// Whether they stand in a list.
+    is_list: bool,
     /// Whether an indirection leads to their list.
     pub(super) is_elsewhere: bool,
 }
@@ -24,6 +28,7 @@ impl<'a> Header<'a> {
         let here = |count, ids| Self {
             count,
             ids,
+            is_list: tag & ID_LIST == ID_LIST,
             is_elsewhere: false,
         };
         Ok(match tag & ID_LIST {
@@ -37,6 +42,7 @@ impl<'a> Header<'a> {
                 Some(mut ids) => Self {
                     count: id_count(&mut ids)?,
                     ids,
+                    is_list: true,
                     is_elsewhere: true,
                 },
                 None => {
@@ -50,25 +56,119 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The ids, each once, but for that of all values behind others.
-    pub(super) fn texts(&self, r: &Reader<'_>) -> Result<Vec<String>, DecodeError> {
-        let mut there = self.ids;
-        let mut texts: Vec<String> = Vec::new();
-        let mut left = VALUE_ID_SIZE_MAX;
-        for _ in 0..self.count {
+    /// Where the list of them stands, where there is one.
+    pub(super) fn list(&self) -> Option<usize> {
+        self.is_list.then(|| self.ids.position() - 4)
+    }
+
+    /// Succeeds where they can be kept with a value that only its own code can read.
+    pub(super) fn require_kept(&self) -> Result<(), DecodeError> {
+        let (mut there, mut left, mut count) = (self.ids, VALUE_ID_SIZE_MAX, 0);
+        for index in 0..self.count {
             let id = id_text(&mut there)?;
+            if index > 0 && id == VALUE_BASE_ID.as_bytes() {
+                continue;
+            }
+            count += 1;
             let rest = left.checked_sub(id.len()).filter(|_| is_kept(id));
-            left = rest.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
-            let id = String::from_utf8_lossy(id).into_owned();
-            let is_fill = !texts.is_empty() && id == VALUE_BASE_ID;
-            if !is_fill && !texts.contains(&id) {
+            left = rest.ok_or_else(|| there.error(DecodeFact::TypeUnsupported))?;
+        }
+        if count < VALUE_IDS_MAX {
+            Ok(())
+        } else {
+            Err(there.error(DecodeFact::TypeUnsupported))
+        }
+    }
+
+    /// The ids, which can be kept, each once, but for that of all values behind others.
+    pub(super) fn texts(&self) -> Vec<&'a str> {
+        let mut there = self.ids;
+        let mut texts = Vec::with_capacity(self.count);
+        for _ in 0..self.count {
+            let id = id_text(&mut there).ok();
+            let id = id.and_then(|id| std::str::from_utf8(id).ok());
+            let id = id.filter(|id| texts.is_empty() || *id != VALUE_BASE_ID);
+            if let Some(id) = id.filter(|id| !texts.contains(id)) {
+                gathered();
                 texts.push(id);
             }
         }
-        if texts.len() >= VALUE_IDS_MAX {
-            return Err(r.error(DecodeFact::TypeUnsupported));
+        texts
+    }
+}
+
+/// A repository id that is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Id<'i> {
+    /// That of a type.
+    Of(Described<'i>),
+    /// One of which no more is known.
+    Text(&'i str),
+}
+
+impl<'i> Id<'i> {
+    pub(super) fn text(self) -> &'i str {
+        match self {
+            Self::Of(Described { arena, node }) => arena.node(node).id().unwrap_or_default(),
+            Self::Text(text) => text,
         }
-        Ok(texts)
+    }
+}
+
+/// Where the repository ids stand that were written within one `any`. Most have none: nothing is made ready for them.
+#[derive(Default)]
+pub(crate) struct WrittenIds {
+    types: Option<HashMap<(usize, u32), usize>>,
+    /// Those of types that are not known by more than their ids.
+    texts: Option<HashMap<Box<str>, usize>>,
+    /// Whole lists, by where they stand in what is read.
+    lists: Option<HashMap<usize, usize>>,
+}
+
+impl WrittenIds {
+    /// Where this id stands.
+    #[inline(always)]
+    pub(super) fn place(&self, id: Id<'_>) -> Option<usize> {
+        match id {
+            Id::Of(described) => self.types.as_ref()?.get(&described.key()).copied(),
+            Id::Text(text) => self.texts.as_ref()?.get(text).copied(),
+        }
+    }
+
+    fn note(&mut self, id: Id<'_>, place: usize) {
+        match id {
+            Id::Of(described) => {
+                let types = self.types.get_or_insert_default();
+                types.insert(described.key(), place);
+            }
+            Id::Text(text) => {
+                let texts = self.texts.get_or_insert_default();
+                texts.insert(text.into(), place);
+            }
+        }
+    }
+
+    /// Where what was read as this list stands.
+    pub(super) fn list(&self, read: Option<usize>) -> Option<usize> {
+        self.lists.as_ref()?.get(&read?).copied()
+    }
+
+    /// From now on this list stands there.
+    pub(super) fn note_list(&mut self, read: Option<usize>, place: usize) {
+        if let Some(read) = read {
+            self.lists.get_or_insert_default().insert(read, place);
+        }
+    }
+
+    /// Writes an id, or what stands for one that was written.
+    #[inline(always)]
+    pub(super) fn write(&mut self, id: Id<'_>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+        if let Some(there) = self.place(id) {
+            return write_indirection(there, w);
+        }
+        w.align(4)?;
+        self.note(id, w.position());
+        id.text().write(w)
     }
 }
 
@@ -134,4 +234,26 @@ pub(crate) fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), 
     let offset = there as i64 - w.position() as i64;
     let offset = i32::try_from(offset).map_err(|_| EncodeError::LengthTooLarge)?;
     offset.write(w)
+}
+
+/// Is told of each id that is gathered to be written or kept with its value; only tests count them.
+#[cfg(not(test))]
+const fn gathered() {}
+
+#[cfg(test)]
+use counted::gathered;
+#[cfg(test)]
+pub(super) mod counted {
+    use std::cell::Cell;
+
+    thread_local!(static GATHERED: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn gathered() {
+        GATHERED.set(GATHERED.get() + 1);
+    }
+
+    /// Ids that this thread has gathered.
+    pub(in crate::walk) fn ids_gathered() -> usize {
+        GATHERED.get()
+    }
 }

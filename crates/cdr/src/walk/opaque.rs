@@ -2,9 +2,8 @@
 //! 9.5), and that of a value in chunks whose type is not known.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use super::ids::{Header, write_indirection};
+use super::ids::{Header, Id, WrittenIds, write_indirection};
 use super::values::{CHUNKED, Chunks, FIRST_TAG, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::VALUE_BASE_ID;
@@ -49,21 +48,18 @@ impl Opaque {
         (&self.octets, self.phase)
     }
 
-    /// Reads what stands behind the header of a value in chunks, up to its end. Gives its repository id, `formal_id` where it names none.
-    /// `is_value` tells whether a value began at a place before: what leads to one cannot be kept.
-    pub(crate) fn read(
-        header: &Header<'_>,
-        formal_id: &str,
+    /// The same, of a value that may be read as these instead.
+    pub(super) fn with_bases(self, bases: Vec<String>) -> Self {
+        Self { bases, ..self }
+    }
+
+    /// Reads what stands behind the header of a value in chunks, up to its end. `is_value` tells whether a value began at a place before: what
+    /// leads to one cannot be kept.
+    pub(super) fn read(
         chunks: &mut Chunks,
         r: &mut Reader<'_>,
         is_value: impl Fn(usize) -> bool,
-    ) -> Result<(String, Self), DecodeError> {
-        let mut ids = header.texts(r)?;
-        let id = if ids.is_empty() {
-            formal_id.to_owned()
-        } else {
-            ids.remove(0)
-        };
+    ) -> Result<Self, DecodeError> {
         let mut at = *r;
         at.align(4);
         let (end, level) = chunks.pass(r)?;
@@ -77,9 +73,7 @@ impl Opaque {
             usize::try_from(place).is_ok_and(|place| place < at.position() && is_value(place))
         };
         let state = Self::of_block(block, &at, level, is_outside);
-        let mut state = state.map_err(|fact| at.error(fact))?;
-        state.bases = ids;
-        Ok((id, state))
+        state.map_err(|fact| at.error(fact))
     }
 
     /// The state in `block`, whose first octet is where `at` is, of a value at this level.
@@ -135,17 +129,24 @@ impl Opaque {
         })
     }
 
-    /// Writes a value of this id with this state, but for its end tag, at this level of chunks. Gives where it begins. `known` are places of
-    /// ids that were written.
-    pub(crate) fn write(
+    /// Writes a value with this state, but for its end tag, at this level of chunks. Gives where it begins. `list` is where its ids stand as a list
+    /// in what is read; they are asked for where that was not written before.
+    pub(crate) fn write<'i>(
         &self,
-        id: &str,
+        (list, ids): (Option<usize>, impl FnOnce() -> Vec<Id<'i>>),
         level: u32,
-        known: &mut HashMap<Box<str>, usize>,
+        known: &mut WrittenIds,
         w: &mut Writer<'_>,
     ) -> Result<usize, EncodeError> {
         self.require_form(w)?;
-        let start = self.write_header(id, known, w)?;
+        let start = match known.list(list) {
+            Some(there) if !self.is_shifted(w.phase().next_multiple_of(4) + 12) => {
+                w.write_u32(FIRST_TAG | CHUNKED | ID_LIST)?;
+                write_indirection(there, w)?;
+                w.position() - 12
+            }
+            _ => self.write_header((list, &ids()), known, w)?,
+        };
         w.align(4)?;
         if self.octets.is_empty() {
             return Ok(start);
@@ -169,44 +170,38 @@ impl Opaque {
         }
     }
 
+    /// Whether the octets would stand otherwise aligned than they did behind a header that ends there, modulo 8.
+    fn is_shifted(&self, end: usize) -> bool {
+        !self.octets.is_empty() && end.next_multiple_of(4) & 7 != self.phase
+    }
+
     /// In the form behind which what follows is aligned as it was: one id or a list of one, or a list with one more.
     fn write_header(
         &self,
-        id: &str,
-        known: &mut HashMap<Box<str>, usize>,
+        (list, ids): (Option<usize>, &[Id<'_>]),
+        known: &mut WrittenIds,
         w: &mut Writer<'_>,
     ) -> Result<usize, EncodeError> {
-        let ids: Vec<&str> = std::iter::once(id).chain(self.bases()).collect();
-        if ids.iter().any(|id| !is_kept(id.as_bytes())) || ids.len() >= VALUE_IDS_MAX {
+        let is_kept = |id: &Id<'_>| is_kept(id.text().as_bytes());
+        if !ids.iter().all(is_kept) || ids.len() >= VALUE_IDS_MAX {
             return Err(EncodeError::TypeUnsupported);
         }
         let mut is_list = ids.len() > 1;
         let mut end = w.phase().next_multiple_of(4) + 4 + 4 * usize::from(is_list);
-        for id in &ids {
-            let size = if known.contains_key(*id) {
-                4
-            } else {
-                id.len() + 1
-            };
+        for id in ids {
+            let size = known.place(*id).map_or(id.text().len() + 1, |_| 4);
             end = end.next_multiple_of(4) + 4 + size;
         }
-        let is_shifted = !self.octets.is_empty() && end.next_multiple_of(4) & 7 != self.phase;
+        let is_shifted = self.is_shifted(end);
         let fill = is_list && is_shifted;
         is_list |= is_shifted;
         w.write_u32(FIRST_TAG | CHUNKED | if is_list { ID_LIST } else { ONE_ID })?;
         let start = w.position() - 4;
         if is_list {
+            known.note_list(list, w.position());
             w.write_count(ids.len() + usize::from(fill))?;
         }
-        for id in ids {
-            w.align(4)?;
-            if let Some(there) = known.get(id) {
-                write_indirection(*there, w)?;
-                continue;
-            }
-            known.insert(id.into(), w.position());
-            id.write(w)?;
-        }
+        ids.iter().try_for_each(|id| known.write(*id, w))?;
         if fill {
             FILL_ID.write(w)?;
         }

@@ -2,11 +2,10 @@
 
 use crate::typecode::{Kind, Node, ValueModifier, write::write_discriminator};
 use crate::value::Described;
-use crate::walk::ids::write_indirection;
+use crate::walk::ids::{Header, Id, WrittenIds, write_indirection};
 use crate::walk::opaque::Opaque;
 use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::{EncodeError, Reader, Write, Writer};
-use std::collections::HashMap;
 
 /// Where a walk's parts go.
 pub(super) trait Sink {
@@ -28,8 +27,14 @@ pub(super) trait Sink {
     fn end(&mut self) -> Result<(), EncodeError>;
     /// The value that began there, once more.
     fn again(&mut self, there: usize) -> Result<(), EncodeError>;
-    /// A value of this repository id whose state only its own code can read; where it begins is what [`Sink::again`] is told.
-    fn opaque(&mut self, id: &str, state: &Opaque) -> Result<usize, EncodeError>;
+    /// A value with these ids, or of the declared type where there are none, whose state only its own code can read; where it begins is what
+    /// [`Sink::again`] is told.
+    fn opaque(
+        &mut self,
+        header: &Header<'_>,
+        declared: Described<'_>,
+        state: &Opaque,
+    ) -> Result<usize, EncodeError>;
     /// An `any` within begins; gives what [`Sink::end_any`] is told.
     fn begin_any(&mut self) -> Around;
     /// The `any` ends.
@@ -59,7 +64,12 @@ impl Sink for Nowhere {
     fn again(&mut self, _: usize) -> Result<(), EncodeError> {
         Ok(())
     }
-    fn opaque(&mut self, _: &str, _: &Opaque) -> Result<usize, EncodeError> {
+    fn opaque(
+        &mut self,
+        _: &Header<'_>,
+        _: Described<'_>,
+        _: &Opaque,
+    ) -> Result<usize, EncodeError> {
         Ok(0)
     }
     fn begin_any(&mut self) -> Around {
@@ -87,10 +97,7 @@ pub(super) struct Output<'w, 'b> {
 pub(super) struct Around {
     /// Values that may be read as their base come in chunks, as they travel; else none does, as they are kept.
     is_chunking: bool,
-    /// Where the repository id of a type stands that was written.
-    ids: HashMap<(usize, u32), usize>,
-    /// The same of types that are not known by more than their ids.
-    opaque_ids: HashMap<Box<str>, usize>,
+    ids: WrittenIds,
 }
 
 impl Around {
@@ -221,16 +228,9 @@ impl Sink for Output<'_, '_> {
         if count > 1 {
             self.w.write_count(count)?;
         }
-        for index in types().take(count) {
-            let key = Described { arena, node: index }.key();
-            if let Some(there) = self.around.ids.get(&key) {
-                write_indirection(*there, self.w)?;
-                continue;
-            }
-            let id = arena.node(index).id().unwrap_or_default();
-            self.w.align(4)?;
-            self.around.ids.insert(key, self.w.position());
-            id.write(self.w)?;
+        for node in types().take(count) {
+            let id = Id::Of(Described { arena, node });
+            self.around.ids.write(id, self.w)?;
         }
         Ok(start)
     }
@@ -257,11 +257,20 @@ impl Sink for Output<'_, '_> {
         write_indirection(there, self.w)
     }
 
-    fn opaque(&mut self, id: &str, state: &Opaque) -> Result<usize, EncodeError> {
+    fn opaque(
+        &mut self,
+        header: &Header<'_>,
+        declared: Described<'_>,
+        state: &Opaque,
+    ) -> Result<usize, EncodeError> {
         self.close();
         self.level += 1;
-        let known = &mut self.around.opaque_ids;
-        let start = state.write(id, self.level, known, self.w)?;
+        let ids = || match &*header.texts() {
+            [] => vec![Id::Of(declared)],
+            texts => texts.iter().copied().map(Id::Text).collect(),
+        };
+        let ids = (header.list(), ids);
+        let start = state.write(ids, self.level, &mut self.around.ids, self.w)?;
         self.end()?;
         Ok(start)
     }

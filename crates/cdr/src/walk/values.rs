@@ -27,6 +27,9 @@ pub(crate) const ID_LIST: u32 = 6;
 /// The state comes in chunks.
 pub(crate) const CHUNKED: u32 = 8;
 
+/// Where a list of ids stands, and what tells the type from others that is declared where it is met.
+type ListUse = (usize, (usize, u32));
+
 /// The types that are described where the walk is, and the values that came so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
@@ -35,7 +38,9 @@ pub(super) struct Scope<'t> {
     /// Where each value began, where it was written, and its type where that is known; ascending.
     seen: Vec<(usize, usize, Option<Described<'t>>)>,
     /// What ids mean, in `sent` or by themselves, that stand where indirections lead: however many values share one, it is searched for once.
-    meanings: HashMap<usize, Option<Described<'t>>>,
+    meanings: Option<HashMap<usize, Option<Described<'t>>>>,
+    /// What values are whose list of ids stands there, where one of this type is declared; of lists where indirections lead.
+    lists: Option<HashMap<ListUse, Actual<'t>>>,
 }
 
 impl<'t> Scope<'t> {
@@ -44,8 +49,15 @@ impl<'t> Scope<'t> {
             arena,
             sent: arena,
             seen: Vec::new(),
-            meanings: HashMap::new(),
+            meanings: None,
+            lists: None,
         }
+    }
+
+    /// What is declared by this node where the walk is.
+    const fn declared(&self, node: u32) -> Described<'t> {
+        let arena = self.arena;
+        Described { arena, node }
     }
 
     /// The type of an id, whether or not values of it may stand where `formal` is declared.
@@ -59,7 +71,8 @@ impl<'t> Scope<'t> {
         if !id.is_elsewhere || !std::ptr::eq(arena, self.sent) {
             return search();
         }
-        let meaning = *self.meanings.entry(id.start()).or_insert_with(search);
+        let meanings = self.meanings.get_or_insert_default();
+        let meaning = *meanings.entry(id.start()).or_insert_with(search);
         meaning.map(|found| found.found_from(arena, formal))
     }
 
@@ -229,14 +242,36 @@ impl Chunks {
 }
 
 impl Header<'_> {
-    /// The value's type: the first that is known and may stand where `formal` is declared.
+    /// What the value is, where `formal` is declared.
+    #[inline(always)]
     fn resolve<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
+        match self.list() {
+            Some(list) if self.is_elsewhere => self.resolve_shared(list, scope, formal),
+            _ => self.look(scope, formal),
+        }
+    }
+
+    /// However many values share a list, its ids are looked at once.
+    fn resolve_shared<'t>(
+        &self,
+        list: usize,
+        scope: &mut Scope<'t>,
+        formal: u32,
+    ) -> Result<Actual<'t>, DecodeError> {
+        let key = (list, scope.declared(formal).key());
+        if let Some(actual) = scope.lists.as_ref().and_then(|lists| lists.get(&key)) {
+            return Ok(*actual);
+        }
+        let actual = self.look(scope, formal)?;
+        scope.lists.get_or_insert_default().insert(key, actual);
+        Ok(actual)
+    }
+
+    /// The value's type: the first that is known and may stand where `formal` is declared.
+    fn look<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
         let (count, mut there) = (self.count, self.ids);
         let arena = scope.arena;
-        let declared = Described {
-            arena,
-            node: formal,
-        };
+        let declared = scope.declared(formal);
         let stateless = !has_state(arena.node(formal));
         if count == 0 && !stateless {
             return Ok(Actual::Known(declared, false));
@@ -254,10 +289,12 @@ impl Header<'_> {
             }
             // A custom value is read as no other.
             if index == 0 && is_custom(node) {
+                self.require_kept()?;
                 return Ok(Actual::Opaque(Some(found)));
             }
         }
         if stateless && (count > 0 || is_custom(arena.node(formal))) {
+            self.require_kept()?;
             return Ok(Actual::Opaque((count == 0).then_some(declared)));
         }
         Err(there.error(DecodeFact::TypeUnsupported))
@@ -267,7 +304,10 @@ impl Header<'_> {
 /// The repository id and state of a value that only its own code can read, in the form in which an `any` keeps it.
 pub(crate) fn kept_opaque(tag: u32, r: &mut Reader<'_>) -> Result<(String, Opaque), DecodeError> {
     let header = Header::read(tag, r)?;
-    Opaque::read(&header, "", &mut Chunks::default(), r, |_| false)
+    let state = Opaque::read(&mut Chunks::default(), r, |_| false)?;
+    let mut ids = header.texts().into_iter().map(str::to_owned);
+    let id = ids.next().unwrap_or_default();
+    Ok((id, state.with_bases(ids.collect())))
 }
 
 impl<S: Sink> Walk<S> {
@@ -347,12 +387,11 @@ impl<S: Sink> Walk<S> {
         (start, header): (usize, &Header<'_>),
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
-        let formal_id = scope.arena.node(formal).id().unwrap_or_default();
         let is_value = |there| there == start || scope.seen_at(there).is_some();
-        let (id, state) = Opaque::read(header, formal_id, &mut self.chunks, r, is_value)?;
+        let state = Opaque::read(&mut self.chunks, r, is_value)?;
         self.met.values = true;
         self.met.opaque = true;
-        let there = self.sink.opaque(&id, &state)?;
+        let there = self.sink.opaque(header, scope.declared(formal), &state)?;
         scope.seen.push((start, there, actual));
         Ok(())
     }

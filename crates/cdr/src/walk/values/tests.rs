@@ -4,8 +4,8 @@ use super::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::{Member, ValueModifier};
 use crate::value::{known_type, make_type_known, octets_searched};
-use crate::walk::ids::write_indirection;
-use crate::walk::survey_value;
+use crate::walk::ids::{counted::ids_gathered, write_indirection};
+use crate::walk::{copy_value, keep_value, survey_value};
 use crate::{ByteOrder, Reader, TypeCode, Write, Writer};
 
 /// Types of the members that values are declared as, and lists of ids, in the tests.
@@ -111,4 +111,40 @@ fn an_id_longer_than_all_that_are_known_is_not_searched_for() {
     let id = "U".repeat(VALUE_ID_SIZE_MAX - 1);
     assert!(known_type(&id).is_none() && outer.find_value(&id).is_none());
     assert_eq!(octets_searched(), before);
+}
+
+#[test]
+fn ids_of_opaque_values_that_share_a_list_are_gathered_once_where_they_are_written() {
+    const VALUES: usize = 100;
+    let mut octets = Vec::new();
+    let mut w = Writer::new(&mut octets);
+    w.write_u32(VALUES as u32).expect("room");
+    let mut list = None;
+    for _ in 0..VALUES {
+        w.write_u8(0).expect("room");
+        w.write_u32(FIRST_TAG | ID_LIST | CHUNKED).expect("room");
+        if let Some(list) = list {
+            put_indirection(list, &mut w);
+        } else {
+            list = Some(w.position());
+            w.write_u32(VALUE_IDS_MAX as u32 - 1).expect("room");
+            for letter in (b'A'..).take(VALUE_IDS_MAX - 1) {
+                char::from(letter).to_string().write(&mut w).expect("room");
+            }
+        }
+        w.write_u32(u32::MAX).expect("room");
+    }
+    let code = TypeCode::sequence(&TypeCode::abstract_interface("IDL:I:1.0", "I"), 0);
+    let before = ids_gathered();
+    let mut r = Reader::new(&octets, ByteOrder::NATIVE);
+    let met = survey_value(&code, &mut r).expect("it is a value");
+    assert!(met.opaque && r.remaining() == 0);
+    assert_eq!(ids_gathered(), before);
+    for write in [keep_value, copy_value] {
+        let (before, mut written) = (ids_gathered(), Vec::new());
+        let mut r = Reader::new(&octets, ByteOrder::NATIVE);
+        write(&code, &mut r, &mut Writer::new(&mut written)).expect("it can be written");
+        assert_eq!(ids_gathered() - before, VALUE_IDS_MAX - 1);
+        assert!(written == octets, "{} of {}", written.len(), octets.len());
+    }
 }

@@ -19,11 +19,16 @@ const LATENCY_NS: u64 = 250_000;
 /// A client, a server, and the client's reference to the server's object.
 fn two(world: &World) -> (Orb, Orb, ObjectRef) {
     let (client, server) = (world.orb("client"), world.orb("server"));
+    let reference = reference_to(&client, &server);
+    (client, server, reference)
+}
+
+/// The client's reference to an object that the server has from here on.
+fn reference_to(client: &Orb, server: &Orb) -> ObjectRef {
     let root = server.root_poa().unwrap();
     root.the_poa_manager().activate().unwrap();
     let bench: Arc<dyn Servant> = Arc::new(Bench::default());
-    let reference = seen_by(&client, &root.servant_to_reference(&bench).unwrap());
-    (client, server, reference)
+    seen_by(client, &root.servant_to_reference(&bench).unwrap())
 }
 
 fn text_of(r: &mut Reader<'_>) -> Result<String, DecodeError> {
@@ -52,6 +57,22 @@ fn many_calls_take_two_latencies_together() {
     }
     let took = client.transport().now().since(begun);
     assert_eq!(took, Duration::from_nanos(2 * LATENCY_NS));
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
+    world.end();
+}
+
+#[test]
+fn calls_that_last_longer_than_a_connection_may_idle_go_over_one_connection() {
+    let limit = Duration::from_secs(60);
+    let latency = limit.as_nanos() as u64;
+    let world = World::new(1, (latency, latency));
+    let server = world.orb_with("server", |builder| builder.idle_timeout(limit * 10));
+    let client = world.orb_with("client", |builder| builder.client_idle_timeout(limit));
+    let reference = reference_to(&client, &server);
+    for index in 0..4 {
+        let text = index.to_string();
+        assert_eq!(poll(&send(&reference, &text)), Ok(text));
+    }
     assert_eq!(client.counters().read(Counter::ConnectionsMade), 1);
     world.end();
 }

@@ -195,7 +195,7 @@ impl Client {
             match self.send(&mut connection, target, call, deadline) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
                 done => {
-                    connection.last_used = now;
+                    connection.last_used = self.transport.now_coarse();
                     // After a deadline a part of the message may have gone: nothing can follow it.
                     *kept = done.is_ok().then_some(connection);
                     return done.map(drop);

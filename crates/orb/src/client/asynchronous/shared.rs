@@ -242,6 +242,9 @@ impl SharedConnection {
                 return Err(client.no_reply(self.number, other));
             }
         };
+        // Before nobody waits any more: who ends what is unused looks at both.
+        let now = client.transport.now();
+        self.used.store(now.0, Ordering::Relaxed);
         let waiting = self.waiting.lock("client.waiting").remove(&head.id);
         let Some(waiting) = waiting else {
             let is_late = self.issued.load(Ordering::Relaxed).wrapping_sub(head.id) < u32::MAX / 2;

@@ -172,7 +172,7 @@ fn an_object_that_was_deactivated_does_not_exist() {
 #[test]
 fn a_persistent_reference_outlives_its_orb_and_a_transient_one_does_not() {
     let start = |endpoint: &str| {
-        let server = Server::with(Orb::builder().listen(endpoint).unwrap().build().unwrap());
+        let server = Server::at(endpoint);
         let poa = server
             .root
             .create_poa("store", None, &Policies::persistent())
@@ -353,8 +353,7 @@ impl Drop for Doomed {
 
 #[test]
 fn a_servant_that_panics_at_its_end_takes_no_thread_of_the_lane_with_it() {
-    let orb = Orb::builder().listen("127.0.0.1:0").unwrap();
-    let server = Server::with(orb.threads(1).dynamic_threads(0).build().unwrap());
+    let server = Server::shaped(|builder| builder.threads(1).dynamic_threads(0));
     let (client, other) = client_of(&server);
     let bench = Arc::new(Bench::default());
     let id = server

@@ -6,13 +6,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use deckwatch_orb::{Counter, Orb, OrbBuilder};
+use deckwatch_orb::{Counter, Orb};
 use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
-
-fn server(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Server {
-    let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
-    Server::with(shape(builder).build().unwrap())
-}
 
 fn count(server: &Server, counter: Counter) -> u64 {
     server.orb.counters().read(counter)
@@ -41,7 +36,7 @@ const LARGE: u32 = 15 << 20;
 
 #[test]
 fn a_peer_that_does_not_read_holds_no_thread_and_has_its_reply_when_it_does() {
-    let server = server(|builder| builder.threads(1).dynamic_threads(0));
+    let server = Server::shaped(|builder| builder.threads(1).dynamic_threads(0));
     let (_orb, bench) = client_of(&server);
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(&request(&bench, 1, LARGE)).unwrap();
@@ -57,7 +52,7 @@ fn a_peer_that_does_not_read_holds_no_thread_and_has_its_reply_when_it_does() {
 
 #[test]
 fn a_peer_that_takes_nothing_of_its_reply_is_closed() {
-    let server = server(|builder| builder.reply_timeout(Duration::from_millis(200)));
+    let server = Server::shaped(|builder| builder.reply_timeout(Duration::from_millis(200)));
     let (_orb, bench) = client_of(&server);
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(&request(&bench, 1, LARGE)).unwrap();
@@ -68,7 +63,7 @@ fn a_peer_that_takes_nothing_of_its_reply_is_closed() {
 
 #[test]
 fn replies_that_wait_hold_no_more_than_they_may() {
-    let server = server(|builder| builder.outbound_size_max(4 << 20));
+    let server = Server::shaped(|builder| builder.outbound_size_max(4 << 20));
     let (_orb, bench) = client_of(&server);
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(&request(&bench, 1, LARGE)).unwrap();
@@ -83,7 +78,7 @@ fn requests_behind_a_reply_that_waits_are_read_when_it_has_gone() {
     const REQUESTS: u32 = 60;
     const SIZE: u32 = 1 << 20;
     // Without a pause the replies would need fifteen times what they may hold.
-    let server = server(|builder| builder.outbound_size_max(16 << 20).threads(4));
+    let server = Server::shaped(|builder| builder.outbound_size_max(16 << 20).threads(4));
     let (_orb, bench) = client_of(&server);
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut writing = stream.try_clone().unwrap();
@@ -108,7 +103,7 @@ fn requests_behind_a_reply_that_waits_are_read_when_it_has_gone() {
 
 #[test]
 fn a_connection_that_brings_nothing_is_closed_with_a_farewell_and_its_client_connects_again() {
-    let server = server(|builder| builder.idle_timeout(Duration::from_millis(100)));
+    let server = Server::shaped(|builder| builder.idle_timeout(Duration::from_millis(100)));
     let (client, bench) = client_of(&server);
     let mut silent = TcpStream::connect(server.address()).unwrap();
     assert_eq!(read_message(&mut silent), (CLOSE_CONNECTION, vec![]));
@@ -122,7 +117,7 @@ fn a_connection_that_brings_nothing_is_closed_with_a_farewell_and_its_client_con
 
 #[test]
 fn a_connection_is_not_idle_while_a_request_of_it_is_served() {
-    let server = server(|builder| builder.idle_timeout(Duration::from_millis(40)));
+    let server = Server::shaped(|builder| builder.idle_timeout(Duration::from_millis(40)));
     let (client, bench) = client_of(&server);
     let meeting = std::thread::spawn(move || call(&bench, "meet"));
     server.bench.gate.wait_for_arrivals(1);
@@ -138,7 +133,7 @@ fn a_connection_is_not_idle_while_a_request_of_it_is_served() {
 
 #[test]
 fn the_longest_idle_connection_makes_room_for_the_next() {
-    let server = server(|builder| builder.connections_max(3));
+    let server = Server::shaped(|builder| builder.connections_max(3));
     let (first_client, first) = client_of(&server);
     let (second_client, second) = client_of(&server);
     let (_busy_client, busy) = client_of(&server);
@@ -178,7 +173,7 @@ fn the_longest_idle_connection_makes_room_for_the_next() {
 
 #[test]
 fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
-    let server = server(|builder| builder.connections_max(2));
+    let server = Server::shaped(|builder| builder.connections_max(2));
     let busy: Vec<_> = (0..2)
         .map(|_| {
             let (client, bench) = client_of(&server);
@@ -203,7 +198,7 @@ fn where_every_connection_is_busy_the_next_waits_until_one_is_not() {
 #[test]
 fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
     const ONEWAYS: u32 = 4_000;
-    let server = server(|builder| builder.threads(8));
+    let server = Server::shaped(|builder| builder.threads(8));
     let (client, bench) = client_of(&server);
     let ends = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -242,7 +237,10 @@ fn one_ways_of_a_connection_keep_their_order_while_many_threads_serve_it() {
 
 #[test]
 fn a_client_closes_a_connection_that_no_call_has_used_for_long_while_it_calls_others() {
-    let (left, called) = (server(|builder| builder), server(|builder| builder));
+    let (left, called) = (
+        Server::shaped(|builder| builder),
+        Server::shaped(|builder| builder),
+    );
     let client = Orb::builder().client_idle_timeout(Duration::from_millis(100));
     let client = client.build().unwrap();
     let reference = |server: &Server| client.string_to_object(&server.text).unwrap().unwrap();
@@ -261,7 +259,7 @@ fn a_client_closes_a_connection_that_no_call_has_used_for_long_while_it_calls_ot
 #[test]
 fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none() {
     // Every newcomer costs an idle connection, and every call may meet the farewell on its way.
-    let server = server(|builder| builder.connections_max(3));
+    let server = Server::shaped(|builder| builder.connections_max(3));
     let calls_each = 300_u64;
     let clients: Vec<_> = (0..6).map(|_| client_of(&server)).collect();
     std::thread::scope(|scope| {
@@ -283,7 +281,7 @@ fn clients_whose_connections_are_closed_under_them_lose_no_call_and_repeat_none(
 
 #[test]
 fn a_peer_that_does_not_read_does_not_keep_an_orb_from_its_end() {
-    let server = server(|builder| builder);
+    let server = Server::shaped(|builder| builder);
     let (_client, bench) = client_of(&server);
     assert_eq!(call(&bench, "ping"), Ok(()));
     let mut stream = TcpStream::connect(server.address()).unwrap();

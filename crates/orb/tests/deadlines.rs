@@ -178,7 +178,7 @@ fn a_server_that_restarts_is_found_again_by_the_next_call() {
     first.orb.register_plain_key(b"Bench", &own).unwrap();
     assert_eq!((call(&bench, "ping"), note(&bench, 1)), (Ok(()), Ok(())));
     first.orb.shutdown(true).expect("it ends");
-    let second = Server::with(Orb::builder().listen(&endpoint).unwrap().build().unwrap());
+    let second = Server::at(&endpoint);
     let own = second.orb.string_to_object(&second.text).unwrap().unwrap();
     second.orb.register_plain_key(b"Bench", &own).unwrap();
     assert_eq!(call(&bench, "ping"), Ok(()));

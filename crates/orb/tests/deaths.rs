@@ -294,13 +294,7 @@ fn callers_that_give_up_and_go_on_never_get_anothers_reply() {
     const CALLERS: u32 = 4;
     const ROUNDS: u32 = 20;
     // Each call that was given up holds a thread of the server until the gate opens.
-    let server = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .dynamic_threads((CALLERS * ROUNDS) as usize + 8)
-        .build()
-        .unwrap();
-    let server = Server::with(server);
+    let server = Server::shaped(|builder| builder.dynamic_threads((CALLERS * ROUNDS) as usize + 8));
     let (orb, bench) = client_of(&server);
     let go_on = |caller: u32, gives_up: bool| {
         let hurried = bench.with_round_trip_timeout(Some(Duration::from_millis(3)));

@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use deckwatch_orb::{Counter, Orb, SystemExceptionKind as Kind};
-use support::{Server, call, call_octets, client_of, wait_for};
+use deckwatch_orb::{Counter, SystemExceptionKind as Kind};
+use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 
 /// A GIOP 1.2 request header, whatever follows.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -103,29 +103,7 @@ fn a_connection_that_ends_within_a_message_is_closed_and_counted() {
 fn every_single_octet_of_a_good_request_may_be_wrong() {
     let server = Server::start();
     let (_orb, bench) = client_of(&server);
-    let key = bench.object_key().unwrap();
-    let mut body = vec![
-        0,
-        0,
-        0,
-        1,
-        3,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        u8::try_from(key.len()).unwrap(),
-    ];
-    body.extend(key);
-    body.resize(body.len().next_multiple_of(4), 0);
-    body.extend(b"\0\0\0\x05ping\0\0\0\0\0\0\0\0");
-    let good = message(0, &body);
+    let good = request_of(&bench, (1, 3), "ping", &[]);
     assert_eq!(say(&server, &good).get(7), Some(&1));
     for at in 0..good.len() {
         for flip in [0x01, 0x80, 0xff] {
@@ -140,14 +118,7 @@ fn every_single_octet_of_a_good_request_may_be_wrong() {
 
 #[test]
 fn half_sent_messages_hold_no_thread() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .threads(1)
-        .dynamic_threads(0)
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.threads(1).dynamic_threads(0));
     let stalled: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -195,32 +166,9 @@ fn a_hundred_clients_that_connect_at_once_are_all_served() {
 fn a_request_in_fragments_is_served_as_if_it_had_come_whole() {
     let server = Server::start();
     let (_orb, bench) = client_of(&server);
-    let key = bench.object_key().unwrap();
-    let mut body = vec![
-        0,
-        0,
-        0,
-        1,
-        3,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        u8::try_from(key.len()).unwrap(),
-    ];
-    body.extend(key);
-    body.resize(body.len().next_multiple_of(4), 0);
-    body.extend(b"\0\0\0\x07octets\0\0\0\0\0\0");
-    body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
-    body.extend(2_000_u32.to_be_bytes());
-    body.resize(body.len() + 2_000, 9);
-    let whole = say(&server, &message(0, &body));
+    let request = request(&bench, 1, 2_000);
+    let whole = say(&server, &request);
+    let body = &request[12..];
     let mut parts = message(0, &body[..500]);
     parts[6] |= 2;
     for (part, more) in [(&body[500..1_500], 2), (&body[1_500..], 0)] {
@@ -234,13 +182,7 @@ fn a_request_in_fragments_is_served_as_if_it_had_come_whole() {
 
 #[test]
 fn a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .arrival_timeout(Duration::from_millis(300))
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.arrival_timeout(Duration::from_millis(300)));
     let half = message(0, &[0; 64]);
     let fragment = {
         let mut first = message(0, &[0; 64]);
@@ -271,13 +213,7 @@ fn a_message_that_never_ends_is_given_up_and_one_that_is_slow_is_not() {
 #[test]
 fn half_sent_messages_of_many_connections_hold_no_more_than_the_lane_may() {
     const MESSAGE: usize = 1 << 20;
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .inbound_size_max(4 * MESSAGE)
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.inbound_size_max(4 * MESSAGE));
     let (_orb, bench) = client_of(&server);
     let half = message(0, &vec![0; MESSAGE]);
     let flood: Vec<_> = (0..12)
@@ -297,14 +233,7 @@ fn half_sent_messages_of_many_connections_hold_no_more_than_the_lane_may() {
 
 #[test]
 fn requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .threads(2)
-        .dynamic_threads(0)
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.threads(2).dynamic_threads(0));
     let (client, bench) = client_of(&server);
     let root = server.orb.root_poa().unwrap();
     let holding = root
@@ -334,21 +263,9 @@ fn requests_that_are_held_leave_a_thread_to_the_others_and_end_with_the_orb() {
 
 #[test]
 fn a_request_that_came_in_two_parts_and_is_served_for_long_is_not_taken_for_one_that_never_ends() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .arrival_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.arrival_timeout(Duration::from_millis(100)));
     let (_orb, bench) = client_of(&server);
-    let key = bench.object_key().unwrap();
-    let mut body = vec![0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    body.push(u8::try_from(key.len()).unwrap());
-    body.extend(key);
-    body.resize(body.len().next_multiple_of(4), 0);
-    body.extend(b"\0\0\0\x05meet\0\0\0\0\0\0\0\0");
-    let request = message(0, &body);
+    let request = request_of(&bench, (1, 3), "meet", &[]);
     let accepted = server.orb.counters().read(Counter::ConnectionsAccepted);
     let mut slow = TcpStream::connect(server.address()).unwrap();
     slow.write_all(&request[..20]).unwrap();

@@ -11,7 +11,7 @@ use deckwatch_giop::{
     ByteOrder, Codec, Format, Frame, Header, Message, MessageKind, Parts, Reply, ReplyStatus,
     RequestHeader, Response, SystemException, Target, Version, write_cancel_request,
 };
-use deckwatch_orb::{Counter, Orb};
+use deckwatch_orb::Counter;
 use support::{Server, call, client_of};
 
 const MESSAGE_ERROR: u8 = 6;
@@ -265,13 +265,7 @@ fn a_value_that_is_broken_across_two_fragments_of_1_1_is_marshal() {
 
 #[test]
 fn a_train_that_never_ends_is_given_up_though_whole_requests_come_between_its_fragments() {
-    let orb = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .arrival_timeout(Duration::from_millis(300))
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
+    let server = Server::shaped(|builder| builder.arrival_timeout(Duration::from_millis(300)));
     let (_orb, bench) = client_of(&server);
     let key = bench.object_key().unwrap();
     let format = format(Version::V1_2, ByteOrder::NATIVE);

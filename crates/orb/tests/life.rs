@@ -100,11 +100,7 @@ fn a_servant_cannot_wait_for_the_end_of_its_orb_but_may_begin_it_and_still_repli
 
 #[test]
 fn an_orb_without_threads_works_when_it_is_told_to() {
-    let orb = Orb::builder()
-        .turned_by_hand()
-        .listen("127.0.0.1:0")
-        .unwrap();
-    let server = Server::with(orb.build().unwrap());
+    let server = Server::shaped(|builder| builder.turned_by_hand());
     assert_eq!(server.orb.work_pending(), Ok(false));
     assert_eq!(server.orb.perform_work(), Ok(()));
     let (_client, bench) = client_of(&server);

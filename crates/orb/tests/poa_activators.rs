@@ -81,7 +81,7 @@ fn references(paths: &[&[&str]]) -> (String, Vec<String>) {
 }
 
 fn restart(endpoint: &str, maker: &Arc<Maker>) -> (Server, Orb) {
-    let server = Server::with(Orb::builder().listen(endpoint).unwrap().build().unwrap());
+    let server = Server::at(endpoint);
     server
         .root
         .set_the_activator(Some(Arc::new(Handle(Arc::clone(maker)))))
@@ -132,7 +132,7 @@ fn an_adapter_that_is_not_made_does_not_exist_and_an_activator_that_raises_is_ob
 #[test]
 fn without_an_activator_an_unknown_adapter_does_not_exist() {
     let (endpoint, texts) = references(&[&["a"]]);
-    let server = Server::with(Orb::builder().listen(&endpoint).unwrap().build().unwrap());
+    let server = Server::at(&endpoint);
     let (client, _) = client_of(&server);
     let unknown = raised(Kind::ObjectNotExist, minor::ADAPTER_UNKNOWN);
     let object = read(&client, &texts[0]);

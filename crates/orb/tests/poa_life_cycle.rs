@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use deckwatch_orb::{
-    Completion, IdAssignment, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
+    Completion, IdAssignment, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
     SystemExceptionKind as Kind, minor,
 };
@@ -279,7 +279,7 @@ fn adapters_know_their_names_parents_children_and_ids() {
 #[test]
 fn a_persistent_reference_to_an_adapter_of_two_levels_survives_a_restart() {
     let start = |endpoint: &str| {
-        let server = Server::with(Orb::builder().listen(endpoint).unwrap().build().unwrap());
+        let server = Server::at(endpoint);
         let manager = server.root.the_poa_manager();
         let above = server
             .root

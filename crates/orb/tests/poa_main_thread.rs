@@ -161,6 +161,19 @@ fn a_thread_that_performs_work_by_hand_serves_when_it_likes() {
 
 struct Keeper(Arc<Witness>, AtomicUsize);
 
+/// An adapter of the main thread whose servants this makes.
+fn kept(server: &Server) -> (Poa, Arc<Keeper>) {
+    let with_manager = Policies {
+        request_processing: RequestProcessing::UseServantManager,
+        ..policies()
+    };
+    let poa = child(server, "main", &with_manager);
+    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
+    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
+        .unwrap();
+    (poa, keeper)
+}
+
 impl ServantActivator for Keeper {
     fn incarnate(&self, _: &[u8], _: &Poa) -> Result<Arc<dyn Servant>, ServantManagerError> {
         self.0.note();
@@ -177,14 +190,7 @@ impl ServantActivator for Keeper {
 fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_adapters_end() {
     let server = Server::start();
     let (client, _) = client_of(&server);
-    let with_manager = Policies {
-        request_processing: RequestProcessing::UseServantManager,
-        ..policies()
-    };
-    let poa = child(&server, "main", &with_manager);
-    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
-    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
-        .unwrap();
+    let (poa, keeper) = kept(&server);
     let object = at(&client, &poa, b"id");
     let caller = thread::spawn(move || call(&object, "ping"));
     wait_for(|| {
@@ -205,14 +211,7 @@ fn a_servant_manager_too_is_called_on_the_main_thread_which_may_wait_for_the_ada
 fn at_the_end_of_the_orb_servants_go_back_on_the_main_thread() {
     let server = Server::start();
     let (client, _) = client_of(&server);
-    let with_manager = Policies {
-        request_processing: RequestProcessing::UseServantManager,
-        ..policies()
-    };
-    let poa = child(&server, "main", &with_manager);
-    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
-    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
-        .unwrap();
+    let (poa, keeper) = kept(&server);
     let main = run(&server.orb);
     assert_eq!(call(&at(&client, &poa, b"id"), "ping"), Ok(()));
     server.orb.shutdown(true).unwrap();
@@ -223,9 +222,7 @@ fn at_the_end_of_the_orb_servants_go_back_on_the_main_thread() {
 
 #[test]
 fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to_the_others() {
-    let two_threads = Orb::builder().listen("127.0.0.1:0").unwrap();
-    let two_threads = two_threads.threads(2).dynamic_threads(0).build().unwrap();
-    let server = Server::with(two_threads);
+    let server = Server::shaped(|builder| builder.threads(2).dynamic_threads(0));
     let (client, bench) = client_of(&server);
     let poa = child(&server, "main", &policies());
     poa.activate_object_with_id(b"id", Arc::new(Witness::default()))
@@ -253,14 +250,7 @@ fn requests_that_no_main_thread_comes_for_end_with_the_orb_and_leave_a_thread_to
 #[test]
 fn where_no_thread_was_lent_servants_go_back_on_the_one_that_ends_the_orb() {
     let server = Server::start();
-    let with_manager = Policies {
-        request_processing: RequestProcessing::UseServantManager,
-        ..policies()
-    };
-    let poa = child(&server, "main", &with_manager);
-    let keeper = Arc::new(Keeper(Arc::default(), AtomicUsize::new(0)));
-    poa.set_servant_manager(ServantManager::Activator(keeper.clone()))
-        .unwrap();
+    let (poa, keeper) = kept(&server);
     poa.activate_object_with_id(b"id", keeper.0.clone())
         .unwrap();
     server.orb.shutdown(true).unwrap();

@@ -5,8 +5,8 @@ mod support;
 use std::sync::Arc;
 
 use deckwatch_orb::{
-    Completion, Counter, ManagerAlreadyExists, ManagerState, Orb, PoaManager, PoaManagerError,
-    Policies, Servant, ServerRequest, SystemException, SystemExceptionKind as Kind, minor,
+    Completion, Counter, ManagerAlreadyExists, ManagerState, PoaManager, PoaManagerError, Policies,
+    Servant, ServerRequest, SystemException, SystemExceptionKind as Kind, minor,
 };
 use support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 
@@ -194,8 +194,7 @@ fn managers_are_found_by_name_as_long_as_somebody_has_them() {
 
 #[test]
 fn the_end_of_the_orb_turns_held_requests_away() {
-    let orb = Orb::builder().listen("127.0.0.1:0").unwrap();
-    let server = Server::with(orb.build().unwrap());
+    let server = Server::start();
     let (_client, bench) = client_of(&server);
     server.root.the_poa_manager().hold_requests(true).unwrap();
     let held = std::thread::spawn(move || call(&bench, "ping"));

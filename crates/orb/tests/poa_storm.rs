@@ -114,6 +114,18 @@ fn callers(objects: &[ObjectRef], served: &Arc<AtomicUsize>) -> Vec<std::thread:
     callers.collect()
 }
 
+/// A server whose adapter `storm` is made when it is asked for, and what is noted of it.
+fn stormy() -> (Server, Arc<Book>) {
+    let server = Server::start();
+    let book = Arc::new(Book::default());
+    let maker = Maker(Arc::clone(&book));
+    server
+        .root
+        .set_the_activator(Some(Arc::new(maker)))
+        .unwrap();
+    (server, book)
+}
+
 fn objects_of(client: &Orb, poa: &Poa) -> Vec<ObjectRef> {
     (0..OBJECTS)
         .map(|number| {
@@ -134,14 +146,8 @@ fn check(server: &Server, book: &Book) {
 
 #[test]
 fn objects_that_are_deactivated_under_load_are_made_anew_and_every_servant_goes_back_once() {
-    let server = Server::start();
+    let (server, book) = stormy();
     let (client, _) = client_of(&server);
-    let book = Arc::new(Book::default());
-    let maker = Maker(Arc::clone(&book));
-    server
-        .root
-        .set_the_activator(Some(Arc::new(maker)))
-        .unwrap();
     let poa = server.root.find_poa("storm", true).unwrap();
     let objects = objects_of(&client, &poa);
     let served = Arc::new(AtomicUsize::new(0));
@@ -167,14 +173,8 @@ fn objects_that_are_deactivated_under_load_are_made_anew_and_every_servant_goes_
 
 #[test]
 fn adapters_that_are_destroyed_under_load_are_made_anew() {
-    let server = Server::start();
+    let (server, book) = stormy();
     let (client, _) = client_of(&server);
-    let book = Arc::new(Book::default());
-    let maker = Maker(Arc::clone(&book));
-    server
-        .root
-        .set_the_activator(Some(Arc::new(maker)))
-        .unwrap();
     let objects = objects_of(&client, &server.root.find_poa("storm", true).unwrap());
     let served = Arc::new(AtomicUsize::new(0));
     let callers = callers(&objects, &served);

@@ -72,6 +72,22 @@ fn at(orb: &Orb, address: std::net::SocketAddr) -> ObjectRef {
     orb.string_to_object(&url).unwrap().unwrap()
 }
 
+/// What a client tells whose server answers its call by these octets, and closes.
+fn told_of_reply(octets: &'static [u8]) -> Page {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        read_request(&mut stream);
+        stream.write_all(octets).unwrap();
+    });
+    let (orb, page) = traced();
+    call(&at(&orb, address), "ping").unwrap_err();
+    serving.join().unwrap();
+    orb.shutdown(true).expect("it ends");
+    page
+}
+
 fn paragraph(page: &Page) -> Vec<String> {
     let lines = page.lines();
     let begin = lines
@@ -90,13 +106,7 @@ fn paragraph(page: &Page) -> Vec<String> {
 #[test]
 fn both_ends_tell_each_message_in_a_line() {
     let theirs = Page::default();
-    let server = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .trace(theirs.clone())
-        .build()
-        .unwrap();
-    let server = Server::with(server);
+    let server = Server::shaped(|builder| builder.trace(theirs.clone()));
     let own = server.orb.string_to_object(&server.text).unwrap().unwrap();
     server.orb.register_plain_key(b"Bench", &own).unwrap();
     let (orb, ours) = traced();
@@ -164,19 +174,7 @@ fn a_server_that_is_not_there_is_told_with_what_was_tried_and_what_to_do() {
 
 #[test]
 fn a_connection_that_breaks_within_a_reply_is_told_so() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (orb, page) = traced();
-    let reference = at(&orb, listener.local_addr().unwrap());
-    let serving = std::thread::spawn(move || {
-        let mut stream = listener.accept().unwrap().0;
-        read_request(&mut stream);
-        stream
-            .write_all(b"GIOP\x01\x02\x01\x01\x0c\0\0\0ab")
-            .unwrap();
-    });
-    call(&reference, "ping").unwrap_err();
-    serving.join().unwrap();
-    orb.shutdown(true).expect("it ends");
+    let page = told_of_reply(b"GIOP\x01\x02\x01\x01\x0c\0\0\0ab");
     assert_eq!(
         paragraph(&page),
         [
@@ -193,13 +191,7 @@ fn a_connection_that_breaks_within_a_reply_is_told_so() {
 #[test]
 fn what_cannot_be_read_is_told_on_either_side() {
     let theirs = Page::default();
-    let server = Orb::builder()
-        .listen("127.0.0.1:0")
-        .unwrap()
-        .trace(theirs.clone())
-        .build()
-        .unwrap();
-    let server = Server::with(server);
+    let server = Server::shaped(|builder| builder.trace(theirs.clone()));
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -208,19 +200,7 @@ fn what_cannot_be_read_is_told_on_either_side() {
     let expected = "T #1 what came from PEER cannot be read: the message does not begin with GIOP";
     assert_eq!(theirs.lines()[1], expected, "{}", theirs.text());
 
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (orb, page) = traced();
-    let reference = at(&orb, listener.local_addr().unwrap());
-    let serving = std::thread::spawn(move || {
-        let mut stream = listener.accept().unwrap().0;
-        read_request(&mut stream);
-        stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .unwrap();
-    });
-    call(&reference, "ping").unwrap_err();
-    serving.join().unwrap();
-    orb.shutdown(true).unwrap();
+    let page = told_of_reply(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert!(
         page.lines().contains(&expected.to_owned()),
         "{}",

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use deckwatch_cdr::{EncodeError, Parse, Reader, UserException, Write, Writer};
 use deckwatch_orb::transport::TransportError;
 use deckwatch_orb::{
-    BuildError, Completion, Counter, ObjectRef, Orb, Poa, Servant, ServerRequest, SystemException,
-    SystemExceptionKind,
+    BuildError, Completion, Counter, ObjectRef, Orb, OrbBuilder, Poa, Servant, ServerRequest,
+    SystemException, SystemExceptionKind,
 };
 
 pub const TEST_ID: &str = "IDL:deckwatch.test/Bench:1.0";
@@ -270,6 +270,12 @@ impl Server {
 
     pub fn at(endpoint: &str) -> Self {
         Self::with(Orb::builder().listen(endpoint).unwrap().build().unwrap())
+    }
+
+    /// One on loopback whose ORB is built with this too.
+    pub fn shaped(shape: impl FnOnce(OrbBuilder) -> OrbBuilder) -> Self {
+        let builder = Orb::builder().listen("127.0.0.1:0").unwrap();
+        Self::with(shape(builder).build().unwrap())
     }
 
     pub fn with(orb: Orb) -> Self {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, due, important, info, outside, raised,
 };
-use common::lanes::{LaneWorld, Told, priority};
+use common::lanes::{LaneWorld, Told, lane, priority, propagated};
 use common::message::NO_EXCEPTION;
 use common::servant::call;
 use common::{Order, Over, Wire, wait_for};
@@ -21,7 +21,7 @@ use deckwatch_orb::rt_scheduling::{
 };
 use deckwatch_orb::{
     Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, Servant, ServerRequest,
-    SystemException, SystemExceptionKind as Kind, UtcT, own_minor,
+    SystemException, SystemExceptionKind as Kind, ThreadpoolLane, UtcT, own_minor,
 };
 use deckwatch_os::schedule::{Class, limit_real_time, set_class};
 
@@ -104,23 +104,21 @@ fn a_parameter_that_the_scheduler_cannot_go_by_begins_nothing() {
     );
 }
 
-/// A pool of one thread that serves until the gate opens, while requests wait in its queue; the numbers of those, as they were served.
+/// A pool, or its lane of priority 5, whose one thread serves until the gate opens while requests wait; their numbers as they were served.
 fn queue_order(
+    lanes: &[ThreadpoolLane],
     scheduler: RankedScheduler,
     requests: &[(u32, Option<SchedulingParameter>)],
 ) -> Vec<u32> {
     let world = LaneWorld::with(Over::Tcp, Orb::builder().scheduler(scheduler));
-    let buffering = RequestBuffering {
-        max_buffered_requests: 16,
-        max_request_buffer_size: 0,
+    let (rt, buffering) = (world.orb.rt_orb(), Some(RequestBuffering::default()));
+    let pool = match lanes {
+        [] => rt.create_threadpool(0, 1, 0, priority(5), buffering),
+        lanes => rt.create_threadpool_with_lanes(0, lanes, false, buffering),
     };
-    let pool = world
-        .orb
-        .rt_orb()
-        .create_threadpool(0, 1, 0, priority(5), Some(buffering))
-        .expect("one thread");
     let policies = Policies {
-        threadpool: Some(pool),
+        threadpool: Some(pool.expect("threads")),
+        priority_model: propagated(5).filter(|_| !lanes.is_empty()),
         ..Policies::default()
     };
     let told: Told = world.object(&world.adapter("served", &policies));
@@ -142,6 +140,10 @@ fn queue_order(
         // The next one comes when this one waits.
         wait_for(|| world.orb.counters().read(Counter::RequestsBuffered) >= waiting);
         wires.push(wire);
+    }
+    // The others are not kept waiting.
+    for other in lanes.iter().skip(1).map(|lane| lane.lane_priority.value()) {
+        assert_eq!(told.ask_lane(other).0, other);
     }
     world.witness.probe.gate.open();
     for mut wire in wires {
@@ -166,17 +168,17 @@ fn the_scheduler_orders_the_requests_that_wait_for_a_thread() {
         (5, Some(parameter(4, 20, 3))),
         (6, None),
     ];
-    for (scheduler, order) in [
-        (RankedScheduler::fixed_priority(), [5, 3, 4, 2, 1, 6]),
-        (RankedScheduler::most_important_first(), [5, 3, 4, 2, 1, 6]),
-        (
-            RankedScheduler::earliest_deadline_first(),
-            [4, 2, 3, 5, 1, 6],
-        ),
-        (RankedScheduler::least_laxity(), [3, 2, 4, 5, 1, 6]),
-    ] {
-        let name = format!("{scheduler:?}");
-        assert_eq!(queue_order(scheduler, &requests), order, "{name}");
+    let disciplines: [(fn() -> RankedScheduler, _); 4] = [
+        (RankedScheduler::fixed_priority, [5, 3, 4, 2, 1, 6]),
+        (RankedScheduler::most_important_first, [5, 3, 4, 2, 1, 6]),
+        (RankedScheduler::earliest_deadline_first, [4, 2, 3, 5, 1, 6]),
+        (RankedScheduler::least_laxity, [3, 2, 4, 5, 1, 6]),
+    ];
+    for (made, order) in disciplines {
+        for lanes in [&[][..], &[lane(5), lane(90)]] {
+            let name = format!("{:?}, {lanes:?}", made());
+            assert_eq!(queue_order(lanes, made(), &requests), order, "{name}");
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use common::lanes::{
 use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
 use common::{Over, Wire, over_each, wait_for};
 use deckwatch_orb::{
-    Completion, Counter, PoaError, Policies, PriorityBand, PriorityBands, SystemException,
-    SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId, ThreadpoolLane,
-    minor,
+    Completion, Counter, ObjectRef, PoaError, Policies, PriorityBand, PriorityBands,
+    SystemException, SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId,
+    ThreadpoolLane, minor,
 };
 
 /// A LocateStatus.
@@ -55,6 +55,22 @@ fn a_reference_tells_the_endpoint_of_each_lane_and_the_priority_model() {
     assert_eq!(ports.len(), 3, "each lane has its own: {:?}", told.lanes);
     assert_eq!(told.address(), told.lane(20), "the first is the profile's");
     assert_eq!(told.model(), (0, 20));
+}
+
+/// As a caller of ours: the priority and the thread that the witness tells.
+fn ask_witness(object: &ObjectRef) -> (i16, String) {
+    let asked: Result<(i16, Vec<u8>), SystemException> = object.invoke(
+        "the_priority",
+        |_| Ok(()),
+        |r| {
+            let octets = r.read_octets(2)?;
+            let number = i16::from_ne_bytes([octets[0], octets[1]]);
+            Ok((number, r.read_octet_sequence()?.to_vec()))
+        },
+        |_, _| Ok(None),
+    );
+    let (number, name) = asked.expect("it is served");
+    (number, String::from_utf8(name).expect("plain names"))
 }
 
 over_each! {
@@ -111,6 +127,26 @@ over_each! {
         let plain = told.request("ping").bare();
         let reply = told.dial().ask(&plain).reply();
         assert_eq!(reply.contexts, []);
+    }
+
+    fn objects_of_threadpools_are_served_by_its_threads_where_their_own_orb_calls_them_too(over) {
+        let (world, told) = propagating(over, &[5, 90]);
+        let laneless = Policies {
+            threadpool: world.orb.rt_orb().create_threadpool(0, 1, 0, priority(30), None).ok(),
+            ..Policies::default()
+        };
+        let laneless = world.object(&world.adapter("laneless", &laneless));
+        for (told, caller, served) in [
+            (&told, 90, (90, "orb-1.1-0")),
+            (&told, 5, (5, "orb-1.0-0")),
+            (&laneless, 90, (30, "orb-2.0-0")),
+        ] {
+            let object = world.orb.string_to_object(&told.text).expect("a reference");
+            let object = object.expect("not nil");
+            let (number, thread) = common::rt::at(&world.orb, caller, || ask_witness(&object));
+            assert_eq!((number, thread.as_str()), served);
+        }
+        assert_eq!(world.orb.counters().read(Counter::CollocatedCalls), 0);
     }
 
     fn a_lane_whose_thread_is_kept_busy_holds_up_no_other(over) {

@@ -37,6 +37,10 @@ pub const CONNECTIONS_MAX: usize = 16_384;
 /// and a client that is told farewell on a new connection gives up.
 pub const NEWCOMER_GRACE: Duration = Duration::from_secs(1);
 
+/// For how long a connection must have brought nothing to go for one that waits where descriptors have run out, perhaps for quite other
+/// reasons: its client connects again, and takes one anew. Longer than callers pause who count on their connections.
+pub const EXHAUSTED_IDLE: Duration = Duration::from_secs(5);
+
 /// Octets of memory that a connection holds while nothing happens on it, the table's growth by doubling included: ten thousand
 /// hold less than 6 MiB besides what the kernel keeps for their sockets. A test counts it. Each begins a cache line of its own, or
 /// threads that serve neighbours would take it from each other.

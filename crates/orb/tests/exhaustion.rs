@@ -30,8 +30,12 @@ fn a_server_without_descriptors_serves_on_and_accepts_again_when_it_has_some() {
     // The connections there are serve on.
     call(&bench, "ping").unwrap();
     assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
+    // Until one has been idle for long: it makes way.
+    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
+    assert_eq!(server.orb.counters().read(Counter::ConnectionsEvicted), 1);
 
     drop(fillers);
+    call(&bench, "ping").unwrap();
     wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) >= 2);
     drop(waiting);
     let (_other, fresh) = client_of(&server);

@@ -11,7 +11,7 @@ use super::{Lane, ServerConnection, token_of};
 use crate::bidirectional::TwoWay;
 use crate::connection::Inbound;
 use crate::counters::Counter;
-use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::limits::{ACCEPTS_PER_TURN_MAX, EXHAUSTED_IDLE};
 use crate::trace::Side;
 use crate::transport::{Interest, Stream, TransportError};
 
@@ -53,12 +53,27 @@ impl Lane {
                 Ok(None) => return,
                 Err(_) => {
                     self.counters.count(Counter::AcceptsExhausted);
+                    if self.make_way(listener) {
+                        continue;
+                    }
                     self.rest_accepting();
                     self.resting.store(true, Ordering::Release);
                     return;
                 }
             }
         }
+    }
+
+    /// Whether a connection waits at a listener.
+    fn is_awaited_at(&self, listener: usize) -> bool {
+        let listeners = self.listeners.lock("lane.accept");
+        listeners.get(listener).is_some_and(|at| at.is_pending())
+    }
+
+    /// Without descriptors: true where a connection that has been idle for long has gone for one that waits.
+    fn make_way(&self, listener: usize) -> bool {
+        let _one_at_a_time = self.making_room.lock("lane.evict");
+        self.is_awaited_at(listener) && self.evict(EXHAUSTED_IDLE)
     }
 
     /// At the most connections there may be: true where one that is idle could go for one that waits.
@@ -68,13 +83,10 @@ impl Lane {
         if self.open.load(Ordering::Acquire) < self.shape.connections_max {
             return true;
         }
-        let listeners = self.listeners.lock("lane.accept");
-        let waits = listeners.get(listener).is_some_and(|at| at.is_pending());
-        drop(listeners);
-        if !waits {
+        if !self.is_awaited_at(listener) {
             return false;
         }
-        if self.evict() {
+        if self.evict(Duration::ZERO) {
             return true;
         }
         self.counters.count(Counter::AcceptsRefused);

@@ -196,14 +196,15 @@ impl Lane {
         }
     }
 
-    /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle. One that
-    /// has just come is not: its first request is on the way.
-    pub(super) fn evict(&self) -> bool {
+    /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle, for so long at
+    /// least. One that has just come is not: its first request is on the way.
+    pub(super) fn evict(&self, for_so_long: Duration) -> bool {
         let now = self.transport.now_coarse();
         let may_go = |connection: &ServerConnection| {
+            let unused_for = now.since(last_used(connection, now));
             let has_brought = connection.has_brought.load(Ordering::Relaxed);
-            let is_new = !has_brought && now.since(last_used(connection, now)) < NEWCOMER_GRACE;
-            !is_new && connection.looks_quiet()
+            let is_new = !has_brought && unused_for < NEWCOMER_GRACE;
+            !is_new && unused_for >= for_so_long && connection.looks_quiet()
         };
         let mut tried = Instant64(0);
         loop {

@@ -2,9 +2,9 @@
 
 use deckwatch_giop::ReplyStatus;
 
-use super::call::{Call, CallKind, Failure, Reply};
+use super::call::{Call, CallKind, Errand, Failure, Reply};
 use super::late::Cancel;
-use super::{Client, ClientConnection, Deadlines};
+use super::{Client, ClientConnection};
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::ADDRESSINGS_MAX;
@@ -21,15 +21,12 @@ impl Client {
     pub(super) fn ask(
         &self,
         connection: &mut ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
-        deadlines: Deadlines,
+        errand: &Errand<'_>,
     ) -> Result<(Reply, bool), Failure> {
-        let asked_in = target.profile.disposition();
-        match self.ask_once(connection, target, call, deadlines) {
+        let asked_in = errand.target.profile.disposition();
+        match self.ask_once(connection, errand) {
             Ok((reply, is_clean)) if reply.status() == ReplyStatus::NeedsAddressingMode => {
-                let refused = (reply, is_clean, asked_in);
-                self.ask_otherwise(connection, target, call, deadlines, refused)
+                self.ask_otherwise(connection, errand, (reply, is_clean, asked_in))
             }
             asked => asked,
         }
@@ -39,21 +36,20 @@ impl Client {
     fn ask_otherwise(
         &self,
         connection: &mut ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
-        deadlines: Deadlines,
+        errand: &Errand<'_>,
         (mut reply, mut is_clean, mut asked_in): (Reply, bool, u16),
     ) -> Result<(Reply, bool), Failure> {
+        let profile = &errand.target.profile;
         for times in 1..=ADDRESSINGS_MAX {
             self.counters.count(Counter::Readdressings);
             let wanted = wire::read_disposition(reply.body(&reply.message()));
             reply.give_back(self);
-            let obeys = wanted.is_some_and(|wanted| target.profile.address_by(wanted, asked_in));
+            let obeys = wanted.is_some_and(|wanted| profile.address_by(wanted, asked_in));
             if !obeys || !is_clean || times == ADDRESSINGS_MAX {
                 break;
             }
-            asked_in = target.profile.disposition();
-            (reply, is_clean) = self.ask_once(connection, target, call, deadlines)?;
+            asked_in = profile.disposition();
+            (reply, is_clean) = self.ask_once(connection, errand)?;
             if reply.status() != ReplyStatus::NeedsAddressingMode {
                 return Ok((reply, is_clean));
             }
@@ -66,11 +62,10 @@ impl Client {
     fn ask_once(
         &self,
         connection: &mut ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
-        deadlines: Deadlines,
+        errand: &Errand<'_>,
     ) -> Result<(Reply, bool), Failure> {
-        let request_id = self.send(connection, target, call, deadlines.request)?;
+        let (target, deadlines) = (errand.target, &errand.deadlines);
+        let request_id = self.send(connection, target, errand.call, deadlines.request)?;
         let mut buffer = self.slab.lend();
         let read = self.fill(connection, &mut buffer, deadlines.reply);
         if let Ok(Some(count)) = read
@@ -84,8 +79,7 @@ impl Client {
             return Ok((Reply::plain(buffer, count, head), true));
         }
         std::hint::cold_path();
-        let begun = (read, buffer);
-        self.read_on(connection, target, call, (request_id, deadlines), begun)
+        self.read_on(connection, errand, request_id, (read, buffer))
     }
 
     /// What comes instead of a reply that is there at once, whole and with nothing beside its results.
@@ -93,16 +87,16 @@ impl Client {
     fn read_on(
         &self,
         connection: &mut ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
-        (request_id, deadlines): (u32, Deadlines),
+        errand: &Errand<'_>,
+        request_id: u32,
         (read, buffer): (Result<Option<usize>, Failure>, Vec<u8>),
     ) -> Result<(Reply, bool), Failure> {
-        let asked = (request_id, &target.profile);
+        let profile = &errand.target.profile;
+        let (asked, deadline) = ((request_id, profile), errand.deadlines.reply);
         let mut inbound = Inbound::new(self.sizes.message_max, None);
         inbound.begin(buffer, *read.as_ref().unwrap_or(&None));
         let received = match read {
-            Ok(Some(_)) => self.receive(connection, &mut inbound, asked, deadlines.reply),
+            Ok(Some(_)) => self.receive(connection, &mut inbound, asked, deadline),
             Ok(None) => Err(self.waited_in_vain()),
             Err(failure) => Err(failure),
         };
@@ -110,12 +104,12 @@ impl Client {
             Ok(reply) => reply,
             Err(mut failure) => {
                 let is_within = inbound.is_within_message();
-                let number = connection.life.number;
+                let (number, call) = (connection.life.number, errand.call.number);
                 self.trace
-                    .attempt_failed(number, call.number, failure.exception, is_within);
+                    .attempt_failed(number, call, failure.exception, is_within);
                 inbound.discard(&self.slab);
                 if failure.exception.minor == own::TIMED_OUT_WAITING && !is_within {
-                    let cancel = self.cancel(connection, &target.profile, request_id);
+                    let cancel = self.cancel(connection, profile, request_id);
                     failure.keeps_connection = cancel == Cancel::Sent;
                 }
                 return Err(failure);

@@ -20,12 +20,11 @@ use std::time::Duration;
 
 use deckwatch_sync::{Bell, PiMutex};
 
-use super::call::{Call, Failure};
+use super::call::{Errand, Failure};
 use super::{Binding, Client};
 use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::OrbCore;
-use crate::reference::Target;
 use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
@@ -109,11 +108,9 @@ impl Replies {
     pub(super) fn connection(
         &self,
         client: &Client,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadline: Option<Instant64>,
+        errand: &Errand<'_>,
     ) -> Result<Arc<SharedConnection>, Failure> {
+        let (target, deadline) = (errand.target, errand.deadlines.request);
         let ended = || Failure::last(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         if self.is_closed() {
             return Err(ended());
@@ -129,7 +126,7 @@ impl Replies {
         {
             return Ok(Arc::clone(connection));
         }
-        let made = client.connect_for(target, call, may_reconnect, deadline)?;
+        let made = client.connect_for(errand)?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Response, context_id, priority_context, priority_range_context};
 
-use super::call::{Call, CallKind, Failure};
+use super::call::{Call, CallKind, Errand, Failure};
 use super::{Client, ClientConnection, Deadlines};
 use crate::reference::Target;
 use crate::transport::Instant64;
@@ -56,11 +56,11 @@ impl Client {
     pub(super) fn bind_band(
         &self,
         mut connection: ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
+        errand: &Errand<'_>,
         until: Instant64,
     ) -> Result<ClientConnection, Failure> {
-        if target.binding.is_deaf_to_bands.load(Ordering::Relaxed) {
+        let (is_deaf_here, call) = (&errand.target.binding.is_deaf_to_bands, errand.call);
+        if is_deaf_here.load(Ordering::Relaxed) {
             return Ok(connection);
         }
         let binding = Call {
@@ -81,9 +81,12 @@ impl Client {
             reply: Some(until),
             request: Some(until),
         };
-        let (reply, is_clean) = self
-            .ask(&mut connection, target, &binding, deadlines)
-            .map_err(unbound)?;
+        let binding = Errand {
+            call: &binding,
+            deadlines,
+            ..*errand
+        };
+        let (reply, is_clean) = self.ask(&mut connection, &binding).map_err(unbound)?;
         let refused = match reply.status() {
             ReplyStatus::SystemException => {
                 let message = reply.message();
@@ -94,8 +97,7 @@ impl Client {
         };
         reply.give_back(self);
         if refused.is_some_and(is_deaf) {
-            let is_deaf = &target.binding.is_deaf_to_bands;
-            is_deaf.store(true, Ordering::Relaxed);
+            is_deaf_here.store(true, Ordering::Relaxed);
         }
         match refused {
             // Whether the object exists the request itself will tell.

@@ -7,11 +7,12 @@ use deckwatch_cdr::{Divided, Reader};
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Ior, ReplyStatus, Response};
 
-use super::Client;
+use super::{Client, Deadlines};
 use crate::SystemException;
 use crate::connection::Arrived;
 use crate::interceptor::{ClientFlow, Said};
 use crate::policy::Overrides;
+use crate::reference::Target;
 use crate::rt::Priority;
 use crate::rt::scheduling::{Departure, Traveller};
 use crate::trace::CallNumber;
@@ -48,6 +49,16 @@ impl Call<'_> {
     pub(super) fn traveller(&self) -> Option<&Traveller> {
         self.departure?.traveller.as_ref()
     }
+}
+
+/// A call on its way to one target.
+#[derive(Clone, Copy)]
+pub(super) struct Errand<'e> {
+    pub(super) target: &'e Target,
+    pub(super) call: &'e Call<'e>,
+    /// A closed connection may be replaced.
+    pub(super) may_reconnect: bool,
+    pub(super) deadlines: Deadlines,
 }
 
 /// How a call goes out.

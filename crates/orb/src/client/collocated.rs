@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Divided;
 
-use super::call::{Attempt, Call, CallKind, Failure, Reply};
+use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
 use super::{Client, Deadlines};
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -41,13 +41,8 @@ fn lane_here(lane: &Weak<Lane>, target: &Target, call: &Call<'_>) -> Option<Arc<
 impl Client {
     /// Has `lane` serve a call in this thread. Its deadline bounds what the call waits for; a servant is not interrupted, but
     /// results that come too late are not given.
-    pub(super) fn call_here(
-        &self,
-        lane: &Lane,
-        target: &Target,
-        call: &Call<'_>,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, Failure> {
+    pub(super) fn call_here(&self, lane: &Lane, errand: &Errand<'_>) -> Result<Attempt, Failure> {
+        let (target, call, deadlines) = (errand.target, errand.call, &errand.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;
         let request = self.marshal_here(target, call)?;
         let mut answer = self.slab.lend_empty();

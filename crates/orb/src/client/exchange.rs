@@ -6,7 +6,7 @@ use std::sync::Arc;
 use deckwatch_cdr::Parse;
 use deckwatch_giop::{Ior, ReplyStatus};
 
-use super::call::{Attempt, Call, CallKind, Failure, Reply};
+use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
 use super::collocated::may_be_collocated;
 use super::two_way::may_be_two_way;
 use super::{Client, ClientConnection, Deadlines};
@@ -15,7 +15,7 @@ use crate::interceptor::ClientFlow;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::policy::RebindMode;
 use crate::reference::Target;
-use crate::transport::{Instant64, TransportError};
+use crate::transport::TransportError;
 use crate::wire;
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
@@ -32,12 +32,18 @@ impl Client {
         let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
+            let errand = Errand {
+                target,
+                call,
+                may_reconnect,
+                deadlines,
+            };
             let is_elsewhere = target.here.is_none() && !may_be_two_way(target, call);
             let attempt = if is_elsewhere && call.kind != CallKind::Oneway {
-                self.call_target(target, call, may_reconnect, deadlines)
+                self.call_target(&errand)
             } else {
                 std::hint::cold_path();
-                self.call_otherwise(target, call, may_reconnect, deadlines)
+                self.call_otherwise(&errand)
             };
             match attempt {
                 Ok(attempt) => return Ok(attempt),
@@ -50,48 +56,36 @@ impl Client {
 
     /// Where the call may not go over a connection that it has for itself.
     #[inline(never)]
-    fn call_otherwise(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, Failure> {
-        if let Some(lane) = may_be_collocated(target, call) {
-            self.call_here(&lane, target, call, deadlines)
-        } else if let Some(two_way) = self.two_way(target, call) {
-            two_way.and_then(|over| self.exchange_two_way(&over, target, call, deadlines))
-        } else if call.kind == CallKind::Oneway {
-            self.call_in_order(target, call, may_reconnect, deadlines)
+    fn call_otherwise(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
+        if let Some(lane) = may_be_collocated(errand.target, errand.call) {
+            self.call_here(&lane, errand)
+        } else if let Some(two_way) = self.two_way(errand.target, errand.call) {
+            two_way.and_then(|over| self.exchange_two_way(&over, errand))
+        } else if errand.call.kind == CallKind::Oneway {
+            self.call_in_order(errand)
         } else {
-            self.call_target(target, call, may_reconnect, deadlines)
+            self.call_target(errand)
         }
     }
 
     /// A cached connection that turns out to be closed is replaced by a fresh one, once.
-    fn call_target(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, Failure> {
-        let Some(mut connection) = self.lend_idle(&target.binding) else {
+    fn call_target(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
+        let Some(mut connection) = self.lend_idle(&errand.target.binding) else {
             std::hint::cold_path();
-            return self.call_afresh(target, call, may_reconnect, deadlines);
+            return self.call_afresh(errand);
         };
         self.counters.count(Counter::RequestsSent);
-        match self.ask(&mut connection, target, call, deadlines) {
+        match self.ask(&mut connection, errand) {
             Ok((reply, true)) => {
                 let now = connection.note_use(&*self.transport);
                 drop(connection);
                 self.close_idle_at(now);
-                self.interpret(reply, call.flow).map_err(Failure::last)
+                let flow = errand.call.flow;
+                self.interpret(reply, flow).map_err(Failure::last)
             }
             asked => {
                 std::hint::cold_path();
-                let connection = connection.into_value();
-                self.call_again(connection, target, call, (may_reconnect, deadlines), asked)
+                self.call_again(connection.into_value(), errand, asked)
             }
         }
     }
@@ -101,46 +95,33 @@ impl Client {
     fn call_again(
         &self,
         connection: ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
-        (may_reconnect, deadlines): (bool, Deadlines),
+        errand: &Errand<'_>,
         asked: Result<(Reply, bool), Failure>,
     ) -> Result<Attempt, Failure> {
         match asked {
             Err(failure) if failure.may_retry => {
                 drop(connection);
                 self.counters.count(Counter::StaleConnections);
-                self.call_afresh(target, call, may_reconnect, deadlines)
+                self.call_afresh(errand)
             }
-            asked => self.end_exchange(connection, target, call, asked),
+            asked => self.end_exchange(connection, errand, asked),
         }
     }
 
     /// Over a connection that is not there yet.
     #[inline(never)]
-    fn call_afresh(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, Failure> {
-        let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
+    fn call_afresh(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
+        let mut connection = self.connect_for(errand)?;
         self.counters.count(Counter::RequestsSent);
-        let asked = self.ask(&mut connection, target, call, deadlines);
-        self.end_exchange(connection, target, call, asked)
+        let asked = self.ask(&mut connection, errand);
+        self.end_exchange(connection, errand, asked)
     }
 
     /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
-    pub(super) fn connect_for(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadline: Option<Instant64>,
-    ) -> Result<ClientConnection, Failure> {
-        let binding = &target.binding;
-        if !may_reconnect && Arc::strong_count(&binding.open) == 1 {
+    pub(super) fn connect_for(&self, errand: &Errand<'_>) -> Result<ClientConnection, Failure> {
+        let (binding, call) = (&errand.target.binding, errand.call);
+        let deadline = errand.deadlines.request;
+        if !errand.may_reconnect && Arc::strong_count(&binding.open) == 1 {
             return Err(Failure::last(raise::rebind(minor::NONE, Completion::No)));
         }
         let within = self
@@ -173,7 +154,7 @@ impl Client {
         })?;
         match binding.quality.band {
             None => Ok(connection),
-            Some(_) => self.bind_band(connection, target, call, until),
+            Some(_) => self.bind_band(connection, errand, until),
         }
     }
 
@@ -182,22 +163,22 @@ impl Client {
     fn end_exchange(
         &self,
         mut connection: ClientConnection,
-        target: &Target,
-        call: &Call<'_>,
+        errand: &Errand<'_>,
         asked: Result<(Reply, bool), Failure>,
     ) -> Result<Attempt, Failure> {
         match asked {
             Ok((reply, is_clean)) => {
                 if is_clean {
                     let now = connection.note_use(&*self.transport);
-                    let _enough_idle = target.binding.idle.put(connection);
+                    let _enough_idle = errand.target.binding.idle.put(connection);
                     self.close_idle_at(now);
                 }
-                self.interpret(reply, call.flow).map_err(Failure::last)
+                let flow = errand.call.flow;
+                self.interpret(reply, flow).map_err(Failure::last)
             }
             Err(failure) => {
                 if failure.keeps_connection {
-                    self.set_aside(&target.binding, connection);
+                    self.set_aside(&errand.target.binding, connection);
                 }
                 Err(failure)
             }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::call::{Attempt, Call, Failure, Reply};
+use super::call::{Attempt, Call, Errand, Failure, Reply};
 use super::collocated::may_be_collocated;
 use super::forward::{may_be_elsewhere, tell};
 use super::{Binding, Client, ClientConnection, Deadlines};
@@ -151,7 +151,13 @@ impl Client {
                     self.send_two_way(&over, target, call, over.next_id())
                 })
             } else {
-                self.send_in_order(target, call, may_reconnect)
+                let deadlines = Deadlines::NONE;
+                self.send_in_order(Errand {
+                    target,
+                    call,
+                    may_reconnect,
+                    deadlines,
+                })
             };
             match sent {
                 Ok(()) => return Ok(()),
@@ -162,29 +168,21 @@ impl Client {
         Err(last)
     }
 
-    fn send_in_order(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-    ) -> Result<(), Failure> {
-        let limit = match call.needs_time() {
-            true => self.begin(call).map_err(Failure::last)?.request,
-            false => None,
-        };
-        let mut kept = self.turn(&target.binding, limit)?;
-        self.send_over(&mut kept, target, call, may_reconnect, limit)
+    fn send_in_order(&self, mut errand: Errand<'_>) -> Result<(), Failure> {
+        if errand.call.needs_time() {
+            errand.deadlines = self.begin(errand.call).map_err(Failure::last)?;
+        }
+        let mut kept = self.turn(&errand.target.binding, errand.deadlines.request)?;
+        self.send_over(&mut kept, &errand)
     }
 
     /// Sends a one-way over the connection that is kept for them, or a new one.
     pub(super) fn send_over(
         &self,
         kept: &mut Option<ClientConnection>,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        limit: Option<Instant64>,
+        errand: &Errand<'_>,
     ) -> Result<(), Failure> {
+        let (target, call, limit) = (errand.target, errand.call, errand.deadlines.request);
         // Before the connection is taken: nothing goes over it.
         self.require_end(call, limit)?;
         let now = self.transport.now_coarse();
@@ -202,33 +200,28 @@ impl Client {
                 }
             }
         }
-        let mut connection = self.connect_for(target, call, may_reconnect, limit)?;
+        let mut connection = self.connect_for(errand)?;
         self.send(&mut connection, target, call, deadline)?;
         *kept = Some(connection);
         Ok(())
     }
 
     /// A one-way whose receipt or outcome is waited for: behind those sent before it, and those made meanwhile wait.
-    pub(super) fn call_in_order(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        may_reconnect: bool,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, Failure> {
-        let mut kept = self.turn(&target.binding, deadlines.request)?;
+    pub(super) fn call_in_order(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
+        let flow = errand.call.flow;
+        let mut kept = self.turn(&errand.target.binding, errand.deadlines.request)?;
         self.counters.count(Counter::OnewaysSent);
         let now = self.transport.now_coarse();
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
         if let Some(mut connection) = cached {
-            match self.ask(&mut connection, target, call, deadlines) {
+            match self.ask(&mut connection, errand) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                asked => return self.keep(&mut kept, connection, asked, call.flow),
+                asked => return self.keep(&mut kept, connection, asked, flow),
             }
         }
-        let mut connection = self.connect_for(target, call, may_reconnect, deadlines.request)?;
-        let asked = self.ask(&mut connection, target, call, deadlines);
-        self.keep(&mut kept, connection, asked, call.flow)
+        let mut connection = self.connect_for(errand)?;
+        let asked = self.ask(&mut connection, errand);
+        self.keep(&mut kept, connection, asked, flow)
     }
 
     /// Waits until those who were first have sent theirs, or have been answered.

@@ -12,7 +12,7 @@ use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
-use super::call::{Call, CallKind, Failure};
+use super::call::{Call, CallKind, Errand, Failure};
 use super::collocated::may_be_collocated;
 use super::forward::tell;
 use super::oneway::{send_oneway_unasked, with_interceptors};
@@ -282,11 +282,17 @@ impl Letter {
             self.policies.rebind() != RebindMode::NoReconnect || !self.object.current().is_bound();
         let target = &self.targets[0];
         self.with_call(|call| {
-            let limit = match call.needs_time() {
-                true => Deadlines::of(client, call, client.transport.now()).request,
-                false => None,
+            let deadlines = match call.needs_time() {
+                true => Deadlines::of(client, call, client.transport.now()),
+                false => Deadlines::NONE,
             };
-            client.send_over(kept, target, call, may_reconnect, limit)
+            let errand = Errand {
+                target,
+                call,
+                may_reconnect,
+                deadlines,
+            };
+            client.send_over(kept, &errand)
         })
     }
 

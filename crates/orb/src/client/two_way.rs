@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Version};
 
-use super::call::{Attempt, Call, CallKind, Failure, Reply};
+use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::bidirectional::TwoWay;
@@ -61,7 +61,13 @@ impl Client {
         if let Some(open) = kept.as_ref().filter(|open| open.is_open()) {
             return Some(Ok(Arc::clone(open)));
         }
-        let connection = match self.connect_for(target, call, true, deadlines.request) {
+        let errand = Errand {
+            target,
+            call,
+            may_reconnect: true,
+            deadlines,
+        };
+        let connection = match self.connect_for(&errand) {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),
         };
@@ -78,10 +84,9 @@ impl Client {
     pub(super) fn exchange_two_way(
         &self,
         two_way: &TwoWay,
-        target: &Target,
-        call: &Call<'_>,
-        deadlines: Deadlines,
+        errand: &Errand<'_>,
     ) -> Result<Attempt, Failure> {
+        let (target, call, deadlines) = (errand.target, errand.call, &errand.deadlines);
         let (lane, _) = two_way.lane().ok_or_else(|| of_the_way(closed()))?;
         let _hold = permit(lane.patience_for_replies()).map_err(Failure::of_the_way)?;
         self.counters.count(Counter::RequestsSent);

@@ -7,7 +7,7 @@ use deckwatch_giop::ReplyStatus;
 use super::Outstanding;
 use crate::bidirectional::TwoWay;
 use crate::client::asynchronous::{Replies, SharedConnection};
-use crate::client::call::{Call, Failure, Reply};
+use crate::client::call::{Call, Errand, Failure, Reply};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -94,11 +94,15 @@ impl Outstanding {
         call: &Call<'_>,
     ) -> Result<(), Failure> {
         let client = &self.orb.client;
-        let until = self.deadlines.request;
-        let may_reconnect = !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect;
+        let errand = Errand {
+            target,
+            call,
+            may_reconnect: !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect,
+            deadlines: self.deadlines,
+        };
         let mut is_second = false;
         loop {
-            let connection = replies.connection(client, target, call, may_reconnect, until)?;
+            let connection = replies.connection(client, &errand)?;
             let Err(failure) = connection.send(client, self, target, call) else {
                 return Ok(());
             };

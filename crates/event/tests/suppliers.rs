@@ -1,69 +1,17 @@
 //! Suppliers of an event channel that give way where there is room for no other.
 
+#[path = "../../orb/tests/support/around.rs"]
+mod around;
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
+use around::Around;
 use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerConnectPushSupplierError;
 use deckwatch_event::cos_event_comm::{PushSupplier, PushSupplierSkeleton};
 use deckwatch_event::limits;
-use deckwatch_orb::transport::{
-    Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
-    TransportError,
-};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 use support::{World, connected, number, pushed};
-
-/// The sockets of the system, with a clock that the test sets forward.
-#[derive(Default)]
-struct Later {
-    sockets: SocketTransport,
-    ahead_ns: AtomicU64,
-}
-
-impl Later {
-    fn pass(&self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).expect("less than a lifetime");
-        self.ahead_ns.fetch_add(ns, Ordering::Relaxed);
-    }
-}
-
-impl Transport for Later {
-    fn now(&self) -> Instant64 {
-        Instant64(self.sockets.now().0 + self.ahead_ns.load(Ordering::Relaxed))
-    }
-
-    fn connect(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-        deadline: Option<Instant64>,
-    ) -> Result<Box<dyn Stream>, TransportError> {
-        self.sockets.connect(endpoint, options, deadline)
-    }
-
-    fn listen(
-        &self,
-        endpoint: &Endpoint,
-        options: &StreamOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        self.sockets.listen(endpoint, options)
-    }
-
-    fn poller(&self) -> Result<Box<dyn Poller>, TransportError> {
-        self.sockets.poller()
-    }
-
-    fn outward_hosts(&self, over_ipv6: bool) -> Vec<String> {
-        self.sockets.outward_hosts(over_ipv6)
-    }
-
-    fn host_name(&self) -> String {
-        self.sockets.host_name()
-    }
-}
 
 /// A supplier that is there.
 struct Present;
@@ -76,7 +24,7 @@ impl PushSupplier for Present {
 
 #[test]
 fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
-    let clock = Arc::new(Later::default());
+    let clock = Arc::new(Around::default());
     let world = World::over(clock.clone());
     let present = world.activate(Arc::new(PushSupplierSkeleton::new(Present)));
     let quiet = world.connect_supplier(Some(&present)).unwrap();
@@ -112,7 +60,7 @@ fn suppliers_that_have_died_give_way_where_there_is_room_for_no_other() {
 
 #[test]
 fn suppliers_without_a_reference_give_way_only_while_they_are_quiet() {
-    let clock = Arc::new(Later::default());
+    let clock = Arc::new(Around::default());
     let world = World::over(clock.clone());
     let all: Vec<_> = (0..limits::SUPPLIERS_MAX)
         .map(|_| world.supplier())

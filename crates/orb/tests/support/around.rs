@@ -1,6 +1,10 @@
-//! The sockets of the system with a test around them: it is asked before each comes about, and its clock of UTC may be wrong.
+//! The sockets of the system with a test around them: it is asked before each comes about, may set the clock
+//! forward, and have that of UTC be wrong.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use deckwatch_orb::transport::{
     Endpoint, Instant64, Listener, Poller, SocketTransport, Stream, StreamOptions, Transport,
@@ -12,6 +16,7 @@ type Before = dyn Fn(&Endpoint, &StreamOptions) -> Result<(), TransportError> + 
 pub(crate) struct Around {
     sockets: SocketTransport,
     before: Box<Before>,
+    ahead_ns: AtomicU64,
     utc_ahead_ns: i64,
 }
 
@@ -23,6 +28,7 @@ impl Around {
         Self {
             sockets: SocketTransport::default(),
             before: Box::new(before),
+            ahead_ns: AtomicU64::new(0),
             utc_ahead_ns: 0,
         }
     }
@@ -31,14 +37,26 @@ impl Around {
     pub(crate) fn with_utc_ahead(ns: i64) -> Self {
         Self {
             utc_ahead_ns: ns,
-            ..Self::asking(|_, _| Ok(()))
+            ..Self::default()
         }
+    }
+
+    /// Has so much time pass at once.
+    pub(crate) fn pass(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).expect("less than a lifetime");
+        self.ahead_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        Self::asking(|_, _| Ok(()))
     }
 }
 
 impl Transport for Around {
     fn now(&self) -> Instant64 {
-        self.sockets.now()
+        Instant64(self.sockets.now().0 + self.ahead_ns.load(Ordering::Relaxed))
     }
 
     fn utc_ns(&self) -> u64 {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::ior::Ior;
 use common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER,
-    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, done, reply,
+    SYNC_WITH_TARGET, SYSTEM_EXCEPTION, done, done_if_wanted, reply,
 };
 use common::servant::{call, call_with, note};
 use common::{FORMS, Lanes, OMG, Order, Over, Peer, World, message, over_each};
@@ -47,14 +47,7 @@ fn gone(over: Over, client: &Orb) -> ObjectRef {
 
 over_each! {
     fn each_sync_scope_has_its_response_flags(over) {
-        let peer = Peer::start(over, |_, wire, tell| {
-            while let Some(asked) = wire.hear() {
-                if asked.asked().response_flags != SYNC_NONE {
-                    wire.say(&done(&asked));
-                }
-                tell(asked);
-            }
-        });
+        let peer = Peer::answering(over, |_, asked| done_if_wanted(asked));
         let client = common::client();
         for minor in peer.minors() {
             for (scope, flags_1_2, expected_before) in [
@@ -263,14 +256,7 @@ over_each! {
     }
 
     fn what_is_set_closer_to_the_call_wins(over) {
-        let peer = Peer::start(over, |_, wire, tell| {
-            while let Some(asked) = wire.hear() {
-                if asked.asked().response_flags != SYNC_NONE {
-                    wire.say(&done(&asked));
-                }
-                tell(asked);
-            }
-        });
+        let peer = Peer::answering(over, |_, asked| done_if_wanted(asked));
         let client = common::client();
         let object = peer.seen_by(&client, 2);
         let flags = |object: &ObjectRef| {

@@ -220,6 +220,15 @@ fn seen(client: &Orb, told: &Told) -> ObjectRef {
     object.expect("not nil")
 }
 
+/// Of an adapter with lanes of 5 and 90, whose objects are served at their callers' priority.
+fn two_lanes(world: &LaneWorld) -> Policies {
+    Policies {
+        threadpool: Some(world.pool(&[5, 90])),
+        priority_model: propagated(5),
+        ..Policies::default()
+    }
+}
+
 /// The priority of the servant's thread, and its name.
 fn served(object: &ObjectRef) -> Result<(i16, String), SystemException> {
     let read = |r: &mut Reader<'_>| -> Result<(i16, String), DecodeError> {
@@ -234,12 +243,7 @@ fn served(object: &ObjectRef) -> Result<(i16, String), SystemException> {
 #[test]
 fn a_caller_is_served_at_his_priority_by_the_lane_that_has_it() {
     let world = LaneWorld::new(Over::Tcp);
-    let policies = Policies {
-        threadpool: Some(world.pool(&[5, 90])),
-        priority_model: propagated(5),
-        ..Policies::default()
-    };
-    let told = world.object(&world.adapter("propagated", &policies));
+    let told = world.object(&world.adapter("propagated", &two_lanes(&world)));
     let client = client();
     let object = seen(&client, &told);
     let mut threads = Vec::new();
@@ -264,12 +268,7 @@ fn a_caller_is_served_at_his_priority_by_the_lane_that_has_it() {
 fn lanes_that_listen_within_the_host_are_found_there() {
     for over in [Over::Unix, Over::Shared] {
         let world = LaneWorld::new(over);
-        let policies = Policies {
-            threadpool: Some(world.pool(&[5, 90])),
-            priority_model: propagated(5),
-            ..Policies::default()
-        };
-        let told = world.object(&world.adapter("local", &policies));
+        let told = world.object(&world.adapter("local", &two_lanes(&world)));
         let client = client();
         let object = seen(&client, &told);
         let lane_of = |number| at(&client, number, || served(&object)).expect("a lane");
@@ -312,10 +311,8 @@ fn bands_that_the_server_tells_lead_callers_of_a_band_to_its_lane() {
     let rt = client.rt_orb();
     let bands = rt.create_priority_banded_connection_policy(&[band(0, 49), band(50, 32_767)]);
     let policies = Policies {
-        threadpool: Some(world.pool(&[5, 90])),
-        priority_model: propagated(5),
         priority_bands: Some(bands.expect("in order")),
-        ..Policies::default()
+        ..two_lanes(&world)
     };
     let object = seen(&client, &world.object(&world.adapter("banded", &policies)));
     let lane_of = |number| at(&client, number, || served(&object)).expect("a lane").1;
@@ -329,12 +326,7 @@ fn bands_that_the_server_tells_lead_callers_of_a_band_to_its_lane() {
 #[test]
 fn a_server_takes_a_band_that_its_lane_lies_in_and_refuses_others() {
     let world = LaneWorld::new(Over::Tcp);
-    let policies = Policies {
-        threadpool: Some(world.pool(&[5, 90])),
-        priority_model: propagated(5),
-        ..Policies::default()
-    };
-    let told = world.object(&world.adapter("propagated", &policies));
+    let told = world.object(&world.adapter("propagated", &two_lanes(&world)));
     let bind = |number, order, range: Option<(i16, i16)>| {
         let mut request = told.request("_bind_priority_band");
         request.form.1 = order;

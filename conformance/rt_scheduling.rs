@@ -10,7 +10,7 @@ use common::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, client, due, important, info, outside, raised,
     system,
 };
-use common::message::{NO_EXCEPTION, SYNC_NONE, done};
+use common::message::{NO_EXCEPTION, done_if_wanted};
 use common::servant::{call, note};
 use common::{Cursor, Octets, Order, Over, Peer, Received, Wire, wait_for};
 use deckwatch_orb::rt_scheduling::{Current, DtState, IdType, SegmentError};
@@ -104,14 +104,7 @@ fn ids_are_those_of_no_other_thread() {
 
 #[test]
 fn a_call_carries_its_thread_and_a_oneway_begins_another() {
-    let peer = Peer::start(Over::Tcp, |_, wire, tell| {
-        while let Some(asked) = wire.hear() {
-            if asked.asked().response_flags != SYNC_NONE {
-                wire.say(&done(&asked));
-            }
-            tell(asked);
-        }
-    });
+    let peer = Peer::answering(Over::Tcp, |_, asked| done_if_wanted(asked));
     let (orb, current) = client();
     let object = peer.seen_by(&orb, 2);
     assert_eq!(call(&object, "ping"), Ok(()));

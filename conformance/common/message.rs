@@ -197,6 +197,14 @@ pub(crate) fn done(asked: &Received) -> Vec<u8> {
     asked.answered(NO_EXCEPTION, |_| ())
 }
 
+/// Answers a request without results, where its caller wants an answer.
+pub(crate) fn done_if_wanted(asked: &Received) -> Vec<u8> {
+    match asked.asked().response_flags {
+        SYNC_NONE => Vec::new(),
+        _ => done(asked),
+    }
+}
+
 /// Answers a request by the octets it came with.
 pub(crate) fn mirror(asked: &Received) -> Vec<u8> {
     let arguments = asked.asked().body;

@@ -1,103 +1,19 @@
 //! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
 
-#[path = "../../../conformance/common/valuetypes.rs"]
-mod valuetypes;
+#[path = "support/states.rs"]
+mod states;
 
-use deckwatch_cdr::dyn_any::DynAny;
-use deckwatch_cdr::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX, VALUE_PARTS_MAX};
-use deckwatch_cdr::typecode::{Member, ValueModifier};
+use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::{Opaque, Value, read_value, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, CharSet, Codec, DecodeFact, Divided, EncodeError, Parse, Reader, TypeCode,
     Version, Write, Writer,
 };
-use valuetypes::instance;
-
-const CUSTOM: &str = "IDL:C:1.0";
-const POINT: &str = "IDL:Point:1.0";
-
-const ONE_ID: u32 = 0x7fff_ff02;
-const ID_LIST: u32 = 0x7fff_ff06;
-const CHUNKED: u32 = 8;
-
-fn valuetype(id: &str, modifier: ValueModifier, members: &[(&str, &TypeCode)]) -> TypeCode {
-    valuetypes::valuetype(id, modifier, None, members)
-}
-
-/// `custom valuetype C { public double d; };`
-fn custom() -> TypeCode {
-    valuetype(CUSTOM, ValueModifier::Custom, &[("d", &TypeCode::double())])
-}
-
-fn point() -> TypeCode {
-    valuetype(POINT, ValueModifier::None, &[("x", &TypeCode::long())])
-}
-
-fn structure(members: &[(&str, &TypeCode)]) -> TypeCode {
-    let members = members.iter();
-    let members = members.map(|(name, type_code)| Member { name, type_code });
-    TypeCode::structure("IDL:S:1.0", "S", &members.collect::<Vec<_>>())
-}
-
-fn interface() -> TypeCode {
-    TypeCode::abstract_interface("IDL:I:1.0", "I")
-}
-
-fn chunk(w: &mut Writer<'_>, content: impl FnOnce(&mut Writer<'_>)) {
-    w.write_u32(0).expect("room");
-    let start = w.position();
-    content(w);
-    w.patch_u32(start - 4, (w.position() - start) as u32);
-}
-
-/// The end of every value that has not ended yet.
-fn end(w: &mut Writer<'_>) {
-    w.write_u32(u32::MAX).expect("room");
-}
-
-/// An indirection to what begins at this octet.
-fn back_to(target: usize, w: &mut Writer<'_>) {
-    w.write_u32(u32::MAX).expect("room");
-    let back = w.position() - target;
-    w.write_u32((back as u32).wrapping_neg()).expect("room");
-}
-
-/// A number, a double where it is aligned, and some text.
-fn a_chunk(w: &mut Writer<'_>) {
-    chunk(w, |w| {
-        w.write_u32(7).expect("room");
-        0.5_f64.write(w).expect("room");
-        "text".write(w).expect("room");
-    });
-}
-
-fn a_custom(w: &mut Writer<'_>) {
-    w.write_u32(ONE_ID | CHUNKED).expect("room");
-    CUSTOM.write(w).expect("room");
-    a_chunk(w);
-    end(w);
-}
-
-fn octets(code: &TypeCode, order: ByteOrder, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut w = Writer::new(&mut octets).with_order(order);
-    code.write(&mut w).expect("a TypeCode");
-    write(&mut w);
-    octets
-}
-
-fn parsed(octets: &[u8], order: ByteOrder) -> Result<Any, DecodeFact> {
-    let mut r = Reader::new(octets, order);
-    let any = Any::parse(&mut r).map_err(|error| error.fact)?;
-    r.finish().map_err(|error| error.fact)?;
-    Ok(any)
-}
-
-fn written(any: &Any, order: ByteOrder) -> Result<Vec<u8>, EncodeError> {
-    let mut octets = Vec::new();
-    any.write(&mut Writer::new(&mut octets).with_order(order))?;
-    Ok(octets)
-}
+use states::valuetypes::instance;
+use states::{
+    CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, chunk, custom, end, interface,
+    octets, parsed, point, structure, valuetype, written,
+};
 
 /// The state of what is an instance with nothing but that.
 fn state_of(value: &Value) -> &Opaque {
@@ -390,105 +306,6 @@ fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
 }
 
 #[test]
-fn states_that_are_cut_off_or_lead_outside_are_refused() {
-    let order = ByteOrder::Big;
-    let both = structure(&[("p", &point()), ("c", &custom())]);
-    let with = |write: &dyn Fn(&mut Writer<'_>, usize, usize)| {
-        octets(&both, order, |w| {
-            w.write_u32(ONE_ID).expect("room");
-            let value = w.position() - 4;
-            let id = w.position();
-            POINT.write(w).expect("room");
-            w.write_u32(7).expect("room");
-            w.write_u32(ONE_ID | CHUNKED).expect("room");
-            CUSTOM.write(w).expect("room");
-            write(w, value, id);
-        })
-    };
-    let whole = with(&|w, _, _| {
-        a_chunk(w);
-        w.write_u32(ONE_ID | CHUNKED).expect("room");
-        POINT.write(w).expect("room");
-        a_chunk(w);
-        w.write_u32(2_u32.wrapping_neg()).expect("room");
-        a_chunk(w);
-        end(w);
-    });
-    assert!(parsed(&whole, order).is_ok());
-    for cut in 0..whole.len() {
-        assert!(parsed(&whole[..cut], order).is_err(), "{cut}");
-    }
-    let shared = with(&|w, value, _| {
-        chunk(w, |w| back_to(value, w));
-        end(w);
-    });
-    assert_eq!(parsed(&shared, order), Err(DecodeFact::TypeUnsupported));
-    let id_outside = with(&|w, _, id| {
-        w.write_u32(ONE_ID | CHUNKED).expect("room");
-        back_to(id, w);
-        chunk(w, |w| w.write_u8(1).expect("room"));
-        end(w);
-    });
-    assert_eq!(parsed(&id_outside, order), Err(DecodeFact::TypeUnsupported));
-    let nowhere = with(&|w, value, _| {
-        chunk(w, |w| back_to(value + 4, w));
-        end(w);
-    });
-    // Numbers that lead to no value are numbers.
-    assert!(parsed(&nowhere, order).is_ok());
-    let no_chunks = with(&|w, _, _| w.write_u32(5).expect("room"));
-    assert!(parsed(&no_chunks, order).is_err());
-    for lie in [0x7fff_0000_u32, 0xffff_fff0, 0x7fff_ff04] {
-        let lying = with(&|w, _, _| w.write_u32(lie).expect("room"));
-        assert!(parsed(&lying, order).is_err(), "{lie:x}");
-    }
-}
-
-#[test]
-fn states_cost_no_more_than_their_octets() {
-    let order = ByteOrder::NATIVE;
-    // Values within values, however deep, take no stack.
-    let deep = octets(&custom(), order, |w| {
-        w.write_u32(ONE_ID | CHUNKED).expect("room");
-        CUSTOM.write(w).expect("room");
-        for _ in 0..100_000 {
-            w.write_u32(0x7fff_ff00 | CHUNKED).expect("room");
-        }
-        end(w);
-    });
-    let any = parsed(&deep, order).expect("an Any");
-    assert_eq!(written(&any, order).as_deref(), Ok(&*deep));
-    assert!(any.to_dynamic().is_ok() && DynAny::from_any(&any).is_ok());
-    // A long id that all share is kept once.
-    let id = format!("IDL:{}:1.0", "x".repeat(900));
-    let count = 10_000;
-    let many = |id: &str| {
-        octets(&TypeCode::sequence(&interface(), 0), order, |w| {
-            w.write_u32(count).expect("room");
-            let mut first = None;
-            for _ in 0..count {
-                w.write_u8(0).expect("room");
-                w.write_u32(ONE_ID | CHUNKED).expect("room");
-                if let Some(first) = first {
-                    back_to(first, w);
-                } else {
-                    first = Some(w.position());
-                    id.write(w).expect("room");
-                }
-                chunk(w, |w| w.write_u8(1).expect("room"));
-                end(w);
-            }
-        })
-    };
-    let sent = many(&id);
-    let any = parsed(&sent, order).expect("an Any");
-    assert!(any.reader().remaining() < 2 * sent.len());
-    assert!(written(&any, order).expect("it can be written").len() < 2 * sent.len());
-    let longer = many(&"x".repeat(VALUE_ID_SIZE_MAX + 1));
-    assert_eq!(parsed(&longer, order), Err(DecodeFact::TypeUnsupported));
-}
-
-#[test]
 fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
     let order = ByteOrder::NATIVE;
     let row = structure(&[
@@ -545,38 +362,6 @@ fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
     let octets = written(&built, order).expect("it can be written");
     let back = parsed(&octets, order).expect("it can be read");
     assert!(back.to_dynamic().as_ref() == Ok(&tree));
-}
-
-#[test]
-fn ids_of_bases_that_values_share_are_parts_of_a_tree_each() {
-    let order = ByteOrder::NATIVE;
-    let count = VALUE_PARTS_MAX / (VALUE_IDS_MAX - 2);
-    let many = |count: usize| {
-        octets(&TypeCode::sequence(&interface(), 0), order, |w| {
-            w.write_u32(count as u32).expect("room");
-            let mut list = None;
-            for _ in 0..count {
-                w.write_u8(0).expect("room");
-                w.write_u32(ID_LIST | CHUNKED).expect("room");
-                if let Some(list) = list {
-                    back_to(list, w);
-                } else {
-                    w.write_u32(VALUE_IDS_MAX as u32 - 1).expect("room");
-                    list = Some(w.position() - 4);
-                    for letter in (b'A'..).take(VALUE_IDS_MAX - 1) {
-                        let id = char::from(letter).to_string();
-                        id.write(w).expect("room");
-                    }
-                }
-                end(w);
-            }
-        })
-    };
-    let few = parsed(&many(8), order).expect("an Any");
-    assert!(few.to_dynamic().is_ok());
-    let any = parsed(&many(count), order).expect("an Any");
-    let tree = any.to_dynamic().map_err(|error| error.fact);
-    assert!(tree == Err(DecodeFact::ValueTooLarge));
 }
 
 #[test]

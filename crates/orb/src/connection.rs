@@ -62,6 +62,16 @@ impl Arrived {
         exact
     }
 
+    /// The same as it may wait: it holds no more than a buffer of the slab's has, and none to write into, beyond what it counts.
+    pub(crate) fn into_waiting(self, slab: &Slab) -> Self {
+        let idle = self.buffer.capacity() - self.place.len();
+        let is_written = self.place.len() == self.buffer.len();
+        match idle > slab.size || is_written && idle != 0 {
+            true => self.into_exact(slab),
+            false => self,
+        }
+    }
+
     /// Octets that it holds where its buffer is exact.
     pub(crate) fn size(&self) -> usize {
         self.place.len() + size_of_val(&self.ends[..])

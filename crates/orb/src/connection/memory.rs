@@ -126,6 +126,20 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_keeps_its_buffer_where_that_is_no_longer_than_one_of_the_slab() {
+        let slab = Slab::new(BUFFER_SIZE, 0);
+        let waiting = |buffer: Vec<u8>, len| Arrived::at_start(buffer, len).into_waiting(&slab);
+        assert_eq!(waiting(slab.lend(), 60).buffer.len(), BUFFER_SIZE);
+        let large = 4 * BUFFER_SIZE;
+        assert_eq!(waiting(vec![0; large], large - 60).buffer.len(), large);
+        assert_eq!(waiting(vec![0; large], 60).buffer.capacity(), 60);
+        let mut joined = slab.lend_empty();
+        joined.extend_from_slice(&[7; 60]);
+        assert_eq!(waiting(joined, 60).buffer.capacity(), 60);
+        assert!(slab.write.take().is_some());
+    }
+
+    #[test]
     fn buffers_come_back_from_large_messages_and_stay_of_their_kind() {
         let slab = Slab::new(BUFFER_SIZE, 0);
         slab.fill(1);

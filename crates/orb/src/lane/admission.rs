@@ -74,7 +74,8 @@ impl Lane {
         connection: &ServerConnection,
         waiting: Waiting,
     ) {
-        let mut refused = room.push(self.order_of(&waiting.arrived), waiting).err();
+        let order = self.order_of(&waiting.arrived);
+        let mut refused = room.push(order, waiting, &self.slab).err();
         while let Some(waiting) = refused {
             self.refuse_waiting(connection, &waiting.arrived);
             refused = self.finish(connection, waiting);

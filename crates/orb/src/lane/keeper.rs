@@ -13,7 +13,7 @@ use deckwatch_sync::{OrderedQueue, PiMutex, SlotKey};
 
 use super::follow::Seat;
 use super::{Lane, LaneShape, ServerConnection};
-use crate::connection::Arrived;
+use crate::connection::{Arrived, Slab};
 use crate::counters::Counter;
 use crate::limits::{KEEPER_PAUSE, REQUEST_BUFFER_SIZE_MAX, REQUESTS_BUFFERED_MAX};
 use crate::rt::RequestBuffering;
@@ -157,11 +157,17 @@ impl WaitingRoom {
     }
 
     /// Takes a request in; given back where there is no room.
-    pub(super) fn push(&self, order: u64, waiting: Waiting) -> Result<(), Waiting> {
+    pub(super) fn push(
+        &self,
+        order: u64,
+        mut waiting: Waiting,
+        slab: &Slab,
+    ) -> Result<(), Waiting> {
         let octets = waiting.arrived.size();
         if !self.buffers.take(octets) {
             return Err(waiting);
         }
+        waiting.arrived = waiting.arrived.into_waiting(slab);
         let pushed = self.queue.push(order, waiting);
         pushed.inspect_err(|_| self.buffers.give(octets))
     }

@@ -359,7 +359,7 @@ impl Lane {
             let pushed = match self.waiting_room() {
                 Some(_) => room.queue.push(order, first),
                 None => room
-                    .push(order, first)
+                    .push(order, first, &self.slab)
                     .inspect(|()| self.give_for_line(octets)),
             };
             match pushed {

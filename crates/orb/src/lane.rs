@@ -37,7 +37,7 @@ use crate::bidirectional::TwoWay;
 use crate::budget::Budget;
 use crate::connection::{Inbound, Slab};
 use crate::counters::Counters;
-use crate::limits::BUFFERS_PER_THREAD;
+use crate::limits::{BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX};
 use crate::orb::OrbCore;
 use crate::rt::Protocols;
 use crate::trace::Trace;
@@ -79,6 +79,13 @@ pub(crate) struct LaneShape {
     pub(crate) clock_bound: Option<Duration>,
     /// How long a thread that has adopted a connection looks for its next request before it sleeps; none: it sleeps at once.
     pub(crate) spin: Option<Duration>,
+}
+
+impl LaneShape {
+    /// Requests that may wait for their start: of a lane that can tell when that is.
+    fn early_max(&self) -> usize {
+        self.clock_bound.map_or(0, |_| EARLY_REQUESTS_MAX)
+    }
 }
 
 /// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
@@ -231,7 +238,7 @@ impl Lane {
         let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref())
             .map_err(|error| (first(), error))?;
         let waiting_max = room.as_ref().map_or(0, |room| room.capacity());
-        let slab = Slab::new(shape.buffer_size, waiting_max);
+        let slab = Slab::new(shape.buffer_size, waiting_max).with_more_written(shape.early_max());
         let budgets = [shape.inbound_size_max, shape.outbound_size_max];
         let [inbound_budget, outbound_budget] = budgets.map(|max| Arc::new(Budget::new(max)));
         // One thread is left to read and to serve the others, where there are more.
@@ -291,9 +298,8 @@ impl Lane {
         let waiting_max = self.room.as_ref().map_or(0, |room| room.capacity());
         let threads = self.shape.threads.max(1);
         self.slab.fill(BUFFERS_PER_THREAD * threads + waiting_max);
-        if self.shape.clock_bound.is_some() {
-            self.early.reserve();
-        }
+        self.early.reserve(self.shape.early_max());
+        self.slab.fill_written(self.shape.early_max());
     }
 
     /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.

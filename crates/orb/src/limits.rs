@@ -215,7 +215,7 @@ pub const POLICY_LISTS_MAX: usize = 256;
 pub const START_AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Requests of a lane that wait for their start: callers whose clocks are ahead, by as much as they say they may be, and no store of
-/// requests. Then TRANSIENT.
+/// requests. Then TRANSIENT. A sealed lane that knows the bound of its clock has a buffer for each.
 pub const EARLY_REQUESTS_MAX: usize = 256;
 
 /// Octets of the messages that wait so: one of the largest.

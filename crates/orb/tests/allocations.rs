@@ -2,17 +2,23 @@
 //!
 //! A file of its own with a single test: the allocator that counts is the whole process's, and the harness allocates too.
 
+#[path = "support/around.rs"]
+mod around;
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use around::Around;
+use deckwatch_orb::limits::EARLY_REQUESTS_MAX;
+use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
-    IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityBand,
+    Counter, IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityBand,
     PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols, RebindMode,
     RequestBuffering, RequestProcessing, Scheduling, ServantRetention, SetOverrideType, SyncScope,
-    SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane,
+    SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane, UtcT,
 };
 use support::{Server, call, call_octets, note, noted};
 
@@ -355,6 +361,46 @@ fn ways_of_real_time_take_no_memory() {
     assert_eq!(allocations_with(refer, |_, _| {}, one), 0);
 }
 
+/// As many requests as may be put aside until their start, and calls beside them.
+fn requests_that_come_too_early_take_no_memory() {
+    let second_ns = 1_000_000_000;
+    let fixed = Orb::builder()
+        .listen("127.0.0.1:0")
+        .unwrap()
+        .threads(2)
+        .dynamic_threads(0)
+        .scheduling(Scheduling::Other)
+        .clock_bound(Duration::ZERO);
+    let server = Server::with(fixed.build().unwrap());
+    // Its caller does not wait for what its own clock has passed.
+    let hasty = Around::with_utc_ahead(50 * second_ns);
+    let start_ns = hasty.utc_ns().saturating_add_signed(-second_ns);
+    let start = Policy::RequestStartTime(UtcT::from_unix_ns(start_ns, Duration::ZERO));
+    let client = Orb::builder().scheduling(Scheduling::Other);
+    let client = client.transport(Arc::new(hasty)).build().unwrap();
+    let bench = client.string_to_object(&server.text).unwrap().unwrap();
+    let how = SetOverrideType::AddOverride;
+    let early = bench.set_policy_overrides(&[start], how).unwrap();
+    server.orb.seal();
+    client.seal();
+    let put_aside = || server.orb.counters().read(Counter::RequestsEarly);
+    let put_one_aside = |number| {
+        note(&early, number).unwrap();
+        while put_aside() != u64::from(number) {
+            std::thread::yield_now();
+        }
+    };
+    // Connections.
+    call(&bench, "ping").unwrap();
+    put_one_aside(1);
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    let max = u32::try_from(EARLY_REQUESTS_MAX).unwrap();
+    (2..=max).for_each(put_one_aside);
+    call(&bench, "ping").unwrap();
+    assert_eq!(ALLOCATIONS.load(Ordering::SeqCst) - before, 0);
+    server.orb.shutdown(true).expect("it ends");
+}
+
 fn an_allocation_on_the_way_is_counted() {
     let counted = allocations_of(
         |_, _| {},
@@ -380,5 +426,6 @@ fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
             .join()
             .unwrap()
     });
+    requests_that_come_too_early_take_no_memory();
     an_allocation_on_the_way_is_counted();
 }

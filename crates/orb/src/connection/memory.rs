@@ -24,6 +24,12 @@ impl Slab {
         }
     }
 
+    /// It keeps so many buffers to write into besides, for copies of messages that wait.
+    pub(crate) fn with_more_written(mut self, more: usize) -> Self {
+        self.write = Pool::with_capacity(BUFFERS_MAX / 2 + more);
+        self
+    }
+
     /// Takes `count` buffers of each kind from the allocator now, so that none need be taken later.
     pub(crate) fn fill(&self, count: usize) {
         self.fill_read(count);

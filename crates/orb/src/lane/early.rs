@@ -95,9 +95,9 @@ impl EarlyRequests {
     }
 
     /// Takes the memory for as many as may wait.
-    pub(super) fn reserve(&self) {
+    pub(super) fn reserve(&self, count: usize) {
         let mut list = self.list.lock("lane.early");
-        list.requests.reserve_exact(EARLY_REQUESTS_MAX);
+        list.requests.reserve_exact(count);
     }
 
     /// When the next one may be served, if any waits for its time.

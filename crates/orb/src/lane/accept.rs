@@ -143,7 +143,7 @@ impl Lane {
             return false;
         };
         connection.token.store(token_of(key), Ordering::Relaxed);
-        // SYNC: pairs with the fence in `shutdown`: it finds the connection in the table, or we find the lane closing.
+        // SYNC: pairs with the fence in `drain`: it finds the connection in the table, or we find the lane closing.
         fence(Ordering::SeqCst);
         if self.closing.load(Ordering::SeqCst) {
             self.close(key, &connection);

@@ -57,7 +57,7 @@ impl Lane {
         reply: &mut Vec<u8>,
     ) -> Result<(), SystemException> {
         self.in_progress.fetch_add(1, Ordering::SeqCst);
-        // SYNC: pairs with the swap in `shutdown`: either we are counted, or we see that it is too late.
+        // SYNC: pairs with the swap in `close_entrance`: either we are counted, or we see that it is too late.
         let served = if self.closing.load(Ordering::SeqCst) {
             Err(raise::transient(minor::REQUEST_DISCARDED, Completion::No))
         } else {

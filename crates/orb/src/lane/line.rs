@@ -351,7 +351,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Has the first of a line wait for a thread. It counts as it did in the line.
+    /// Has the first of a line wait for a thread. It counts as it did in the line, but where only borrowed threads are waited for.
     fn enlist(&self, connection: &ServerConnection, mut first: Waiting) {
         if let Some(room) = &self.room {
             let octets = first.arrived.size();

@@ -362,6 +362,13 @@ impl Lane {
     }
 }
 
+impl ServerConnection {
+    /// Where the lane has it.
+    fn key(&self) -> SlotKey {
+        key_of(self.token.load(Ordering::Relaxed))
+    }
+}
+
 fn token_of(key: SlotKey) -> u64 {
     u64::from(key.slot) << 32 | u64::from(key.generation)
 }

@@ -7,7 +7,7 @@ use deckwatch_sync::SlotKey;
 
 use super::keeper::{Behind, Waiting, WaitingRoom};
 use super::realtime::{echoed_priority, said_priority};
-use super::{Lane, ServerConnection, key_of};
+use super::{Lane, ServerConnection};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::rt::Priority;
@@ -60,7 +60,7 @@ impl Lane {
         connection.parked.store(true, Ordering::SeqCst);
         connection.serving.fetch_add(1, Ordering::SeqCst);
         let waiting = Waiting {
-            key: key_of(connection.token.load(Ordering::Relaxed)),
+            key: connection.key(),
             arrived,
             behind: Behind::Connection,
         };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use super::{Lane, ServerConnection, key_of};
+use super::{Lane, ServerConnection};
 use crate::counters::Counter;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::transport::Instant64;
@@ -53,8 +53,7 @@ impl Lane {
 
     /// Closes a connection that has brought what cannot be read.
     pub(super) fn close_by_token(&self, connection: &ServerConnection) {
-        let token = connection.token.load(Ordering::Relaxed);
-        self.close(key_of(token), connection);
+        self.close(connection.key(), connection);
     }
 
     /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.

@@ -12,7 +12,7 @@ use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
 use super::keeper::{Behind, Waiting};
-use super::{Lane, ServerConnection, key_of};
+use super::{Lane, ServerConnection};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::limits::{EARLY_REQUESTS_MAX, EARLY_REQUESTS_SIZE_MAX};
@@ -202,7 +202,7 @@ impl Lane {
         let early = Early {
             start,
             number: 0,
-            key: key_of(connection.token.load(Ordering::Relaxed)),
+            key: connection.key(),
             id: request.id,
             is_oneway: !request.response.is_expected(),
             size,
@@ -267,7 +267,7 @@ impl Lane {
         if self.early.next().is_none() {
             return;
         }
-        let of = key_of(connection.token.load(Ordering::Relaxed));
+        let of = connection.key();
         let is_it = |early: &Early| early.key == of && early.id == id && !early.is_oneway;
         if let Some(waiting) = self.early.take(is_it) {
             self.counters.count(Counter::RequestsDiscarded);

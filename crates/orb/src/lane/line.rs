@@ -15,7 +15,7 @@ use deckwatch_sync::{Line, PiMutex, SlotKey};
 
 use super::keeper::{Behind, Waiting};
 use super::serve::{Left, Reading};
-use super::{Lane, ServerConnection, key_of};
+use super::{Lane, ServerConnection};
 use crate::bidirectional::TwoWay;
 use crate::connection::Arrived;
 use crate::counters::Counter;
@@ -211,7 +211,7 @@ impl Lane {
         arrived: impl FnOnce(&mut Reading<'c>, bool) -> Arrived,
         unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
-        let key = key_of(connection.token.load(Ordering::Relaxed));
+        let key = connection.key();
         let requests = &two_way.requests;
         if kind == Kind::TwoWay && requests.is_idle() {
             let arrived = arrived(&mut reading, true);
@@ -272,7 +272,7 @@ impl Lane {
             }
             None => {
                 self.counters.count(Counter::RequestsBuffered);
-                let key = key_of(connection.token.load(Ordering::Relaxed));
+                let key = connection.key();
                 // SYNC: by the lock of the line: who closed the connection has taken it out again, or we see that it is closed.
                 if self.connections.pin(key).is_none() {
                     self.forget_line(connection);
@@ -307,7 +307,7 @@ impl Lane {
             self.let_read(connection);
         }
         Some(Waiting {
-            key: key_of(connection.token.load(Ordering::Relaxed)),
+            key: connection.key(),
             arrived,
             behind: Behind::Line,
         })

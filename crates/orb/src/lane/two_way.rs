@@ -56,11 +56,10 @@ impl Lane {
         let Ok(points) = ListenPoint::parse_all(data) else {
             return self.counters.count(Counter::ProtocolErrors);
         };
-        let token = connection.token.load(Ordering::Relaxed);
         let two_way = connection.two_way.get_or_init(|| {
             let lane = self.this.get().cloned().unwrap_or_default();
             let two_way = TwoWay::new(lane, false);
-            two_way.set_key(super::key_of(token));
+            two_way.set_key(connection.key());
             self.counters.count(Counter::ConnectionsTwoWay);
             Arc::new(two_way)
         });

@@ -345,6 +345,8 @@ fn the_high_lane_answers_while_a_thousand_connections_of_the_low_one_open_and_di
 /// A thousand connections, and the end of all of them; the object is asked meanwhile.
 fn open_and_die(address: &str, server: &Orb, object: &ObjectRef) {
     let asked = request(object, 1, 8);
+    // All may have died before the first look whether they have.
+    call(object, "ping").unwrap();
     for number in 0..1_000 {
         let mut connection = TcpStream::connect(address).unwrap();
         // Before, within and behind a message.

@@ -2,7 +2,10 @@
 
 /// Most octets one writer may produce unless told otherwise: 64 MiB, far above any mission message and far below
 /// what would exhaust a small host. It bounds what an `Any` keeps too, which may be several times what came: where what follows is to stay aligned,
-/// values that share a list of ids name each of them again, by an indirection. While values of value types are passed over, each is remembered in 32 octets, of as few as four that came.
+/// values that share a list of ids name each of them again, by an indirection.
+///
+/// While values of value types are passed over, each is remembered in 32 octets, of as few as four that came, and what an id means to which an
+/// indirection leads, or a long list of them, in some 100 and 200, of as few as 16 and 80. So all of it takes at most some eight times what came.
 pub const MESSAGE_SIZE_MAX: usize = 64 << 20;
 
 /// How deep sequences of constructed values, Any values and TypeCodes may nest. IDL written by hand stays under 20; each
@@ -33,8 +36,21 @@ pub const UNION_CASES_MAX: usize = 1_024;
 pub const TYPE_CODE_PATH_MAX: usize = 256;
 
 /// Most parts of one [`crate::value::Value`], so that octets of a peer which stand for small parts cannot become many times their size in
-/// memory: a million parts are some 40 MB.
+/// memory: a million parts are some 50 MB, beside the octets and texts in them. What takes more than such a part counts as several: values of value
+/// types without members, as many as may be, were measured to take 30 to 39 MB.
 pub const VALUE_PARTS_MAX: usize = 1 << 20;
+
+/// Parts that a value of a value type counts as besides its members: with an id of 63 letters it takes some 200 octets besides its place.
+pub const INSTANCE_PARTS: usize = 4;
+
+/// Parts that the state of such a value counts as where only its own code can read that.
+pub const OPAQUE_PARTS: usize = 6;
+
+/// Parts that an `any` counts as besides, and those of its type.
+pub const ANY_PARTS: usize = 2;
+
+/// Parts that a TypeCode counts as which a peer sent, besides what its names and nodes take: the smallest takes some 560 octets.
+pub const TYPE_CODE_PARTS: usize = 12;
 
 /// Octets of a repository id that count as one of these parts: on the wire values share it, in a tree each has its own. Each id of a base that a
 /// value may be read as is a part besides.
@@ -64,6 +80,9 @@ pub const VALUE_BASES_MAX: usize = 32;
 
 /// Most repository ids that one value on the wire is said to have: its type and the bases it may be read as.
 pub const VALUE_IDS_MAX: usize = 1 + VALUE_BASES_MAX;
+
+/// Fewest ids of a list that values share for which it is remembered what values with it are: to look at fewer costs less than to remember more.
+pub const SHARED_IDS_MIN: usize = 8;
 
 /// Octets of a repository id on the wire that is too long to be looked for among the types that are known: many values may share one.
 pub const VALUE_ID_SIZE_MAX: usize = 1024;

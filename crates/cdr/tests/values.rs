@@ -1,7 +1,9 @@
 //! What values of value types that a peer sends may cost.
 
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
-use deckwatch_cdr::limits::VALUE_BASES_MAX;
+use deckwatch_cdr::limits::{
+    ANY_PARTS, INSTANCE_PARTS, OPAQUE_PARTS, TYPE_CODE_PARTS, VALUE_BASES_MAX, VALUE_PARTS_MAX,
+};
 use deckwatch_cdr::typecode::{Member, ValueMember, ValueModifier};
 use deckwatch_cdr::{Any, ByteOrder, DecodeFact, Parse, Reader, TypeCode, Write, Writer};
 
@@ -158,6 +160,44 @@ fn a_long_id_that_values_share_counts_for_each_of_them_in_a_tree() {
     };
     assert_eq!(values(10), Ok(()));
     assert_eq!(values(1_100), Err(DecodeFact::ValueTooLarge));
+}
+
+#[test]
+fn what_takes_much_memory_is_many_parts_of_a_tree() {
+    let tree_of = |element: &TypeCode, count: usize, value: &[u32]| {
+        let row = TypeCode::sequence(element, 0);
+        let sent = octets(&row, |w| {
+            w.write_u32(count as u32).expect("room");
+            let mut words = (0..count).flat_map(|_| value);
+            words.try_for_each(|word| w.write_u32(*word)).expect("room");
+        });
+        let tree = parsed(&sent).expect("an Any").to_dynamic();
+        tree.map(drop).map_err(|error| error.fact)
+    };
+    let plain = code("IDL:P:1.0", None, &[]);
+    let custom = TypeCode::value("IDL:C:1.0", "C", ValueModifier::Custom, None, &[]);
+    let (a_plain, a_custom) = ([0x7fff_ff00], [0x7fff_ff08, u32::MAX]);
+    // Each is a part itself.
+    let plains = (VALUE_PARTS_MAX - 1) / (1 + INSTANCE_PARTS);
+    let customs = (VALUE_PARTS_MAX - 1) / (1 + INSTANCE_PARTS + OPAQUE_PARTS);
+    assert_eq!(tree_of(&plain, plains, &a_plain), Ok(()));
+    assert_eq!(tree_of(&custom, customs, &a_custom), Ok(()));
+    let refused = Err(DecodeFact::ValueTooLarge);
+    assert_eq!(tree_of(&plain, plains + 1, &a_plain), refused);
+    assert_eq!(tree_of(&custom, customs + 1, &a_custom), refused);
+    assert_eq!(tree_of(&plain, plains + 1, &[0]), Ok(()));
+    // TypeCodes of bounded strings, and of numbers, which need no memory; those of values.
+    let (bounded, number) = ([18, 7], [5]);
+    let types = VALUE_PARTS_MAX / (1 + TYPE_CODE_PARTS);
+    let type_code = TypeCode::meta();
+    assert_eq!(tree_of(&type_code, types, &bounded), refused);
+    assert_eq!(tree_of(&type_code, types / 4, &bounded), Ok(()));
+    assert_eq!(tree_of(&type_code, types, &number), Ok(()));
+    let anys = VALUE_PARTS_MAX / (1 + ANY_PARTS + TYPE_CODE_PARTS);
+    let (bounded, number) = ([18, 7, 4, u32::from_ne_bytes(*b"abc\0")], [5, 7]);
+    assert_eq!(tree_of(&TypeCode::any(), anys, &bounded), refused);
+    assert_eq!(tree_of(&TypeCode::any(), anys / 4, &bounded), Ok(()));
+    assert_eq!(tree_of(&TypeCode::any(), anys, &number), Ok(()));
 }
 
 #[test]

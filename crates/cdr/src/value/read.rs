@@ -2,7 +2,10 @@
 
 use super::{Described, Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
-use crate::limits::{PART_ID_SIZE, SHARED_SIZE_MAX, VALUE_PARTS_MAX};
+use crate::limits::{
+    ANY_PARTS, INSTANCE_PARTS, OPAQUE_PARTS, PART_ID_SIZE, SHARED_SIZE_MAX, TYPE_CODE_PARTS,
+    VALUE_PARTS_MAX,
+};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Member, Node};
 use crate::walk::ids::id_text;
@@ -124,7 +127,7 @@ impl Reading<'_> {
     ) -> Result<(), DecodeError> {
         self.take_parts(1, r)?;
         *value = match self.arena.node(index) {
-            Node::Simple(kind) => read_simple(*kind, r)?,
+            Node::Simple(kind) => self.simple(*kind, r)?,
             Node::Fixed { digits, .. } => Value::Fixed(parse_packed(*digits, r)?),
             Node::String { bound } => return read_string(*bound, value, r),
             Node::WString { bound } => {
@@ -264,14 +267,15 @@ impl Reading<'_> {
                 self.ends.insert(start, None);
                 let (type_id, state) = kept_opaque(tag, r)?;
                 let ids = type_id.len() + state.bases().map(str::len).sum::<usize>();
-                self.take_parts(state.bases().count() + ids / PART_ID_SIZE, r)?;
+                let ids = state.bases().count() + ids / PART_ID_SIZE;
+                self.take_parts(INSTANCE_PARTS + OPAQUE_PARTS + ids, r)?;
                 self.ends.insert(start, Some(r.position()));
                 let state = vec![Value::Opaque(Box::new(state))];
                 Ok(Some(Box::new(Instance { type_id, state })))
             }
             _ => {
                 let id = id_text(r)?;
-                self.take_parts(id.len() / PART_ID_SIZE, r)?;
+                self.take_parts(INSTANCE_PARTS + id.len() / PART_ID_SIZE, r)?;
                 let id = decode_text(r, id)?.into_owned();
                 let found = Described::find(self.arena, formal, &id);
                 let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
@@ -321,6 +325,37 @@ impl Reading<'_> {
             .try_for_each(|part| self.read(element, part, r))
     }
 
+    fn simple(&mut self, kind: Kind, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
+        Ok(match kind {
+            Kind::Null | Kind::Void => Value::Nothing,
+            Kind::Boolean => Value::Boolean(bool::parse(r)?),
+            Kind::Char => Value::Char(Char::parse(r)?),
+            Kind::WChar => Value::WChar(char::parse(r)?),
+            Kind::Octet => Value::Octet(u8::parse(r)?),
+            Kind::Short => Value::Short(i16::parse(r)?),
+            Kind::UShort => Value::UShort(u16::parse(r)?),
+            Kind::Long => Value::Long(i32::parse(r)?),
+            Kind::ULong => Value::ULong(u32::parse(r)?),
+            Kind::LongLong => Value::LongLong(i64::parse(r)?),
+            Kind::ULongLong => Value::ULongLong(u64::parse(r)?),
+            Kind::Float => Value::Float(f32::parse(r)?),
+            Kind::Double => Value::Double(f64::parse(r)?),
+            Kind::LongDouble => Value::LongDouble(LongDouble::parse(r)?),
+            Kind::Any => {
+                let any = r.nested(Any::parse)?;
+                self.take_parts(ANY_PARTS + type_parts(any.type_code()), r)?;
+                Value::Any(any)
+            }
+            Kind::TypeCode => {
+                let type_code = TypeCode::parse(r)?;
+                self.take_parts(type_parts(&type_code), r)?;
+                Value::TypeCode(type_code)
+            }
+            Kind::Principal => Value::Octets(r.read_octet_sequence()?.to_vec()),
+            _ => return Err(r.error(DecodeFact::TypeUnsupported)),
+        })
+    }
+
     fn reference(&mut self, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
         let type_id = String::parse(r)?;
         let count = r.read_count(8)?;
@@ -330,6 +365,14 @@ impl Reading<'_> {
             type_id,
             profiles: (0..count).map(one).collect::<Result<_, _>>()?,
         }))
+    }
+}
+
+/// Parts that a TypeCode counts as: none where the program has it anyway.
+fn type_parts(type_code: &TypeCode) -> usize {
+    match type_code.held() {
+        0 => 0,
+        held => TYPE_CODE_PARTS + held / size_of::<Value>(),
     }
 }
 
@@ -364,27 +407,4 @@ fn read_string(bound: u32, value: &mut Value, r: &mut Reader<'_>) -> Result<(), 
         other => *other = Value::String(text.into_owned()),
     }
     Ok(())
-}
-
-fn read_simple(kind: Kind, r: &mut Reader<'_>) -> Result<Value, DecodeError> {
-    Ok(match kind {
-        Kind::Null | Kind::Void => Value::Nothing,
-        Kind::Boolean => Value::Boolean(bool::parse(r)?),
-        Kind::Char => Value::Char(Char::parse(r)?),
-        Kind::WChar => Value::WChar(char::parse(r)?),
-        Kind::Octet => Value::Octet(u8::parse(r)?),
-        Kind::Short => Value::Short(i16::parse(r)?),
-        Kind::UShort => Value::UShort(u16::parse(r)?),
-        Kind::Long => Value::Long(i32::parse(r)?),
-        Kind::ULong => Value::ULong(u32::parse(r)?),
-        Kind::LongLong => Value::LongLong(i64::parse(r)?),
-        Kind::ULongLong => Value::ULongLong(u64::parse(r)?),
-        Kind::Float => Value::Float(f32::parse(r)?),
-        Kind::Double => Value::Double(f64::parse(r)?),
-        Kind::LongDouble => Value::LongDouble(LongDouble::parse(r)?),
-        Kind::Any => Value::Any(r.nested(Any::parse)?),
-        Kind::TypeCode => Value::TypeCode(TypeCode::parse(r)?),
-        Kind::Principal => Value::Octets(r.read_octet_sequence()?.to_vec()),
-        _ => return Err(r.error(DecodeFact::TypeUnsupported)),
-    })
 }

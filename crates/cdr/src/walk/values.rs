@@ -4,7 +4,7 @@ use super::ids::{Header, IdText};
 use super::opaque::Opaque;
 use super::sink::Sink;
 use super::{Fault, Walk};
-use crate::limits::VALUE_ID_SIZE_MAX;
+use crate::limits::{SHARED_IDS_MIN, VALUE_ID_SIZE_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Node, ValueModifier};
 use crate::value::Described;
@@ -39,7 +39,7 @@ pub(super) struct Scope<'t> {
     seen: Vec<(usize, usize, Option<Described<'t>>)>,
     /// What ids mean, in `sent` or by themselves, that stand where indirections lead: however many values share one, it is searched for once.
     meanings: Option<HashMap<usize, Option<Described<'t>>>>,
-    /// What values are whose list of ids stands there, where one of this type is declared; of lists where indirections lead.
+    /// What values are whose list of ids stands there, where one of this type is declared; of long lists where indirections lead.
     lists: Option<HashMap<ListUse, Actual<'t>>>,
 }
 
@@ -246,7 +246,9 @@ impl Header<'_> {
     #[inline(always)]
     fn resolve<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
         match self.list() {
-            Some(list) if self.is_elsewhere => self.resolve_shared(list, scope, formal),
+            Some(list) if self.is_elsewhere && self.count >= SHARED_IDS_MIN => {
+                self.resolve_shared(list, scope, formal)
+            }
             _ => self.look(scope, formal),
         }
     }

@@ -1,0 +1,111 @@
+//! What is measured by somebody who may not have SCHED_FIFO says so, in each result, and judges nothing.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use deckwatch_os::schedule::{Class, set_class};
+use serde_json::Value;
+
+/// A folder of a user who may not have the real-time class, with our program in it.
+struct Unprivileged {
+    folder: PathBuf,
+    is_root: bool,
+}
+
+const NOBODY: u32 = 65_534;
+
+impl Unprivileged {
+    /// None, counted, where such a user may have it too.
+    fn new() -> Option<Self> {
+        let is_root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+        let limits = std::fs::read_to_string("/proc/self/limits").expect("the kernel tells");
+        let limit = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max realtime priority"));
+        let is_limited = limit.expect("a limit").split_whitespace().next() == Some("0");
+        let try_it = || std::thread::spawn(|| set_class(Class::Fifo(1)).is_ok()).join();
+        if !is_limited || (!is_root && try_it().expect("no panic")) {
+            deckwatch_testkit::skip("real-time-class-refused", "every user may have it here");
+            return None;
+        }
+        let name = format!("deckwatch-unprivileged-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).expect("a fresh folder");
+        std::fs::copy(env!("CARGO_BIN_EXE_deckwatch"), folder.join("deckwatch"))
+            .expect("room for a copy that others may run");
+        if is_root {
+            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        Some(Self { folder, is_root })
+    }
+
+    /// The result of a command whose ends are to be in the real-time class.
+    fn result(&self, name: &str, words: &[&str]) -> Value {
+        let output = self.folder.join(name);
+        let mut command = Command::new(self.folder.join("deckwatch"));
+        command
+            .args(words)
+            .args(["--condition", "pinned", "--output"])
+            .arg(&output)
+            .current_dir(&self.folder);
+        if self.is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let said = command.output().expect("it runs");
+        let complaints = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{complaints}");
+        assert!(output.join("report.html").exists(), "{complaints}");
+        read(&output.join("result.json"))
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        let _left_over = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn read(path: &Path) -> Value {
+    let written = std::fs::read(path).expect("the result is kept");
+    serde_json::from_slice(&written).expect("JSON")
+}
+
+fn is_warned(document: &Value) -> bool {
+    let warnings = document["warnings"].as_array().expect("a list");
+    warnings.iter().any(|it| it["kind"] == "not-real-time")
+}
+
+const SAID: &str = "SCHED_OTHER for want of permission for SCHED_FIFO";
+
+fn is_told(condition: &Value) -> bool {
+    condition.as_str().is_some_and(|it| it.contains(SAID))
+}
+
+#[test]
+fn every_result_says_that_the_real_time_class_was_not_to_be_had_and_none_is_judged() {
+    let Some(unprivileged) = Unprivileged::new() else {
+        return;
+    };
+    let words = ["bench", "call", "--octets", "64", "--rounds", "1"];
+    let more = ["--run-time", "50ms", "--without", "omniorb,jacorb,rustorb"];
+    let words = [&words[..], &more].concat();
+    let bench = unprivileged.result("bench", &words);
+    assert!(is_warned(&bench), "{}", bench["warnings"]);
+    let parts = bench["parts"].as_array().expect("a list");
+    let standings = bench["standings"].as_array().expect("a list");
+    assert!(!parts.is_empty() && !standings.is_empty());
+    for part in parts {
+        assert!(is_told(&part["condition"]), "{}", part["condition"]);
+        assert_eq!(part["is_judged"], false);
+    }
+    for standing in standings {
+        assert!(is_told(&standing["condition"]), "{standing}");
+        assert_eq!(standing["is_met"], Value::Null, "{standing}");
+    }
+    let words = ["invoke", "--quick", "--servants", "1", "--sizes", "64"];
+    let invoke = unprivileged.result("invoke", &words);
+    assert!(is_warned(&invoke), "{}", invoke["warnings"]);
+    assert!(is_told(&invoke["condition"]), "{}", invoke["condition"]);
+}

@@ -1,8 +1,9 @@
 //! The threads of threadpools as the host sees them: their priorities, their stacks, their coming and going.
 
+#[path = "support/nobody.rs"]
+mod nobody;
 mod support;
 
-use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -333,42 +334,10 @@ fn threads_that_were_added_end_when_they_have_nothing_to_do() {
     assert!(added >= 2, "{added}");
 }
 
-/// Runs this test's second half as a user who may not have real-time threads.
-fn run_without_permission(test: &str) {
-    let folder = std::env::temp_dir();
-    let copy = folder.join(format!("deckwatch-rt-threads-{}", std::process::id()));
-    let own = std::env::current_exe().expect("the test runs from a file");
-    std::fs::copy(own, &copy).expect("room for a copy that others may run");
-    let mut child = Command::new(&copy);
-    child
-        .args(["--exact", test])
-        .env(AS_NOBODY, "1")
-        .current_dir(&folder);
-    if std::fs::metadata("/proc/self").is_ok_and(|meta| is_root(&meta)) {
-        use std::os::unix::process::CommandExt;
-        child.uid(NOBODY).gid(NOBODY);
-    }
-    let outcome = child.output();
-    std::fs::remove_file(&copy).expect("it is ours");
-    let outcome = outcome.expect("it starts");
-    let said = String::from_utf8_lossy(&outcome.stdout);
-    assert!(outcome.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
-}
-
-fn is_root(meta: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    meta.uid() == 0
-}
-
-const AS_NOBODY: &str = "DECKWATCH_TEST_AS_NOBODY";
-const NOBODY: u32 = 65_534;
-
 #[test]
 fn without_permission_no_pool_is_made_unless_the_orb_may_do_without() {
-    if std::env::var_os(AS_NOBODY).is_none() {
-        let name = "without_permission_no_pool_is_made_unless_the_orb_may_do_without";
-        return run_without_permission(name);
+    if !nobody::is_here() {
+        return nobody::run("without_permission_no_pool_is_made_unless_the_orb_may_do_without");
     }
     let is_permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(1)).is_ok());
     if is_permitted.join().expect("no panic") {

@@ -4,6 +4,7 @@ use deckwatch_giop::ReplyStatus;
 
 use super::call::{Call, CallKind, Errand, Failure, Reply};
 use super::late::Cancel;
+use super::marshal::Passage;
 use super::{Client, ClientConnection};
 use crate::connection::Inbound;
 use crate::counters::Counter;
@@ -129,9 +130,13 @@ impl Client {
     ) -> Result<u32, Failure> {
         self.require_end(call, deadline)?;
         let id = connection.next_request_id();
-        let says_code_sets = !connection.code_sets_said;
+        let passage = Passage {
+            id,
+            says_code_sets: !connection.code_sets_said,
+            listen_points: None,
+        };
         let sent = self.slab.with_empty(|buffer| {
-            let written = self.begin_request(buffer, target, call, id, says_code_sets, None);
+            let written = self.begin_request(buffer, target, call, &passage);
             let rest = written
                 .map_err(|error| Failure::last(SystemException::from(error)))?
                 .octets();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use deckwatch_cdr::Divided;
 
 use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
+use super::marshal::Passage;
 use super::{Client, Deadlines};
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -100,8 +101,12 @@ impl Client {
     fn marshal_here(&self, target: &Target, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         self.counters.count(Counter::CollocatedCalls);
         let mut buffer = self.slab.lend_empty();
-        let id = self.next_collocated();
-        if let Err(error) = self.write_request(&mut buffer, target, call, id, false, None) {
+        let passage = Passage {
+            id: self.next_collocated(),
+            says_code_sets: false,
+            listen_points: None,
+        };
+        if let Err(error) = self.write_request(&mut buffer, target, call, &passage) {
             self.slab.take_back_written(buffer);
             return Err(Failure::last(SystemException::from(error)));
         }

@@ -10,6 +10,16 @@ use super::call::{Call, CallKind};
 use crate::reference::Target;
 use crate::wire::{self, Contexts};
 
+/// What a request owes to the connection that it goes over.
+#[derive(Clone, Copy)]
+pub(super) struct Passage<'p> {
+    pub(super) id: u32,
+    /// The server does not know our code sets yet.
+    pub(super) says_code_sets: bool,
+    /// Where the server may call back, which it has not been told yet.
+    pub(super) listen_points: Option<&'p [u8]>,
+}
+
 impl Client {
     /// Writes the whole message of a request, with the service contexts that go with it.
     pub(super) fn write_request(
@@ -17,11 +27,9 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'_>,
-        id: u32,
-        says_code_sets: bool,
-        listen_points: Option<&[u8]>,
+        passage: &Passage<'_>,
     ) -> Result<(), EncodeError> {
-        let rest = self.begin_request(buffer, target, call, id, says_code_sets, listen_points)?;
+        let rest = self.begin_request(buffer, target, call, passage)?;
         buffer.extend_from_slice(rest.octets());
         Ok(())
     }
@@ -32,27 +40,25 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'c>,
-        id: u32,
-        says_code_sets: bool,
-        listen_points: Option<&[u8]>,
+        passage: &Passage<'_>,
     ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
-        let says_code_sets = says_code_sets && profile.code_sets.is_some();
+        let says_code_sets = passage.says_code_sets && profile.code_sets.is_some();
         let is_alone = call.times.is_none()
             && !says_code_sets
             && call.traveller().is_none()
-            && listen_points.is_none()
+            && passage.listen_points.is_none()
             && call.contexts.is_empty();
         if is_alone && !RealTimeContexts::has_any(target, call) && call.kind != CallKind::Locate {
             let head = wire::RequestHead {
-                id,
+                id: passage.id,
                 response: call.response,
                 operation: call.operation,
                 contexts: &[],
             };
             return wire::write_request(buffer, profile, &head, self.sizes, call.arguments);
         }
-        self.begin_request_with(buffer, target, call, id, says_code_sets, listen_points)
+        self.begin_request_with(buffer, target, call, passage)
     }
 
     /// One that has service contexts, or is a question where the object is.
@@ -62,9 +68,7 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'c>,
-        id: u32,
-        says_code_sets: bool,
-        listen_points: Option<&[u8]>,
+        passage: &Passage<'_>,
     ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
@@ -74,7 +78,7 @@ impl Client {
             contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
         }
         if let Some(data) = &profile.code_sets
-            && says_code_sets
+            && passage.says_code_sets
         {
             contexts.push(context_id::CODE_SETS, data);
         }
@@ -85,22 +89,21 @@ impl Client {
         }
         let real_time = RealTimeContexts::of(target, call);
         real_time.push(&mut contexts);
-        if let Some(data) = listen_points {
+        if let Some(data) = passage.listen_points {
             contexts.push(context_id::BI_DIR_IIOP, data);
         }
         for (id, data) in call.contexts {
             contexts.push(*id, data);
         }
         let head = wire::RequestHead {
-            id,
+            id: passage.id,
             response: call.response,
             operation: call.operation,
             contexts: contexts.as_slice(),
         };
         match call.kind {
-            CallKind::Locate => {
-                wire::write_locate_request(buffer, profile, id, self.sizes).map(Unwritten::from)
-            }
+            CallKind::Locate => wire::write_locate_request(buffer, profile, passage.id, self.sizes)
+                .map(Unwritten::from),
             _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use deckwatch_giop::{ReplyStatus, Version};
 
 use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
+use super::marshal::Passage;
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::bidirectional::TwoWay;
@@ -127,9 +128,13 @@ impl Client {
         };
         let says = !two_way.has_said.load(Ordering::Acquire);
         let offer = self.offer.get().filter(|_| two_way.is_opened_here && says);
-        let points = offer.map(|offer| &*offer.points);
+        let passage = Passage {
+            id,
+            says_code_sets: says,
+            listen_points: offer.map(|offer| &*offer.points),
+        };
         let mut buffer = self.slab.lend_empty();
-        let written = self.write_request(&mut buffer, target, call, id, says, points);
+        let written = self.write_request(&mut buffer, target, call, &passage);
         let sent = match written {
             Ok(()) if lane.write_two_way(key, &buffer) => {
                 // A question where the object is has no service contexts.

@@ -211,20 +211,19 @@ pub(crate) fn write_request<'c>(
             return write_arguments(buffer, open, arguments);
         }
     }
-    write_other_request(buffer, profile, head, format, arguments)
+    let open = begin_otherwise(buffer, profile, head, format)?;
+    write_arguments(buffer, open, arguments)
 }
 
+/// What stands before the arguments, however the object is named and whatever is said beside.
 #[inline(never)]
-fn write_other_request<'c>(
+fn begin_otherwise(
     buffer: &mut Vec<u8>,
     profile: &Profile,
     head: &RequestHead<'_>,
     format: Format,
-    arguments: &'c dyn Arguments,
-) -> Result<Unwritten<'c>, EncodeError> {
-    let header = head.towards(profile.target());
-    let open = header.begin(buffer, format)?;
-    write_arguments(buffer, open, arguments)
+) -> Result<OpenMessage, EncodeError> {
+    head.towards(profile.target()).begin(buffer, format)
 }
 
 #[inline(always)]

@@ -7,13 +7,15 @@ use super::ids::{Header, Id, WrittenIds, write_indirection};
 use super::values::{CHUNKED, Chunks, FIRST_TAG, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::VALUE_BASE_ID;
-use crate::{ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Reader, Write, Writer};
+use crate::{
+    ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Reader, WideSet, Write, Writer,
+};
 
 /// A state in chunks, as it came.
 ///
 /// Since nobody knows where its numbers and texts are, it can be written only where they stand as they did: in its byte order and GIOP
-/// version, with its code set unless all of it is ASCII, and in one fragment. Their alignment is kept by how the repository ids before it
-/// are written.
+/// version, with its code set unless all of it is ASCII, where wide characters are known if they were, and in one fragment. Their alignment is
+/// kept by how the repository ids before it are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opaque {
     order: ByteOrder,
@@ -162,6 +164,7 @@ impl Opaque {
         let (own, other) = (self.codec, w.codec());
         let fits = w.order() == self.order
             && other.version == own.version
+            && (other.wide == own.wide || own.wide == WideSet::None)
             && (other.chars == own.chars || self.octets.is_ascii());
         if fits || self.octets.is_empty() {
             Ok(())

@@ -108,7 +108,7 @@ impl Codec {
     /// # Errors
     /// [`CodecError::InvalidTypeForEncoding`].
     pub fn encode(self, value: &Any) -> Result<Vec<u8>, CodecError> {
-        self.encapsulation(|w| value.write(w))
+        self.encapsulation(value, |w| value.write(w))
     }
 
     /// A value without its type.
@@ -116,16 +116,20 @@ impl Codec {
     /// # Errors
     /// [`CodecError::InvalidTypeForEncoding`].
     pub fn encode_value(self, value: &Any) -> Result<Vec<u8>, CodecError> {
-        self.encapsulation(|w| value.write_value(w))
+        self.encapsulation(value, |w| value.write_value(w))
     }
 
+    /// In the byte order that the value needs, where it needs one: an encapsulation tells its own.
     fn encapsulation(
         self,
+        value: &Any,
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<Vec<u8>, CodecError> {
         let mut octets = Vec::new();
-        let mut w = Writer::new(&mut octets).with_codec(self.form());
-        let written = w.write_u8(ByteOrder::NATIVE.flag());
+        let order = value.sole_form().map_or(ByteOrder::NATIVE, |form| form.0);
+        let w = Writer::new(&mut octets).with_order(order);
+        let mut w = w.with_codec(self.form());
+        let written = w.write_u8(order.flag());
         written
             .and_then(|()| write(&mut w))
             .map_err(CodecError::InvalidTypeForEncoding)?;
@@ -161,5 +165,39 @@ fn mismatch(error: DecodeError) -> CodecError {
     match error.fact {
         DecodeFact::NestingTooDeep => CodecError::FormatMismatch(error),
         _ => CodecError::TypeMismatch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deckwatch_cdr::typecode::ValueModifier;
+
+    /// A custom value with a number and a text in its state.
+    fn opaque(order: ByteOrder) -> Any {
+        let custom = TypeCode::value("IDL:C:1.0", "C", ValueModifier::Custom, None, &[]);
+        let mut octets = Vec::new();
+        let mut w = Writer::new(&mut octets).with_order(order);
+        w.write_u32(0x7fff_ff08).expect("room");
+        w.write_u32(12).expect("room");
+        w.write_u32(7).expect("room");
+        "abc".write(&mut w).expect("room");
+        w.write_u32(u32::MAX).expect("room");
+        let mut r = Reader::new(&octets, order);
+        Any::read(custom, &mut r).expect("a custom value")
+    }
+
+    #[test]
+    fn an_opaque_any_is_encoded_in_the_byte_order_it_came_in() {
+        let codec = CodecFactory.create_codec(Encoding::cdr_encaps(2));
+        let codec = codec.expect("it is known");
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let any = opaque(order);
+            let octets = codec.encode(&any).expect("it can be encoded");
+            assert_eq!(codec.decode(&octets).as_ref(), Ok(&any));
+            let octets = codec.encode_value(&any).expect("it can be encoded");
+            let decoded = codec.decode_value(&octets, any.type_code());
+            assert_eq!(decoded.and_then(|any| codec.encode_value(&any)), Ok(octets));
+        }
     }
 }

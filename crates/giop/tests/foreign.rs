@@ -119,6 +119,7 @@ fn recorded_requests_are_read_and_formed_again_alike() {
                     Header::parse(message.first_chunk().unwrap()).unwrap().order,
                 );
                 assert!(alike_but_for_padding(&again, message), "{text} {call}");
+                assert_reads_as(&again, &request);
             }
         }
     }
@@ -339,7 +340,30 @@ fn jacorbs_replies_give_results_and_exceptions() {
     }
 }
 
-/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before, we write zeros.
+/// Sees to it that what we formed is read as what was read of theirs: a zero of ours may be more than padding.
+#[track_caller]
+fn assert_reads_as(ours: &[u8], theirs: &Request<'_>) {
+    let Ok(Message::Request(ours)) = Message::parse(ours) else {
+        panic!("a request");
+    };
+    let told = |request: &Request<'_>| {
+        let body = request.body.bytes().get(request.body.position()..);
+        let contexts = request.contexts.iter();
+        let contexts = contexts.map(|context| (context.id, context.data.to_vec()));
+        (
+            (request.version, request.id, request.response),
+            request.target.object_key().map(<[u8]>::to_vec),
+            request.operation.to_vec(),
+            contexts.collect::<Vec<_>>(),
+            // Without arguments the header may end before the place where they would begin.
+            body.unwrap_or_default().to_vec(),
+        )
+    };
+    assert_eq!(told(&ours), told(theirs));
+}
+
+/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before, we write zeros. Any zero of
+/// ours counts as such: what is read of both has to be compared besides.
 fn alike_but_for_padding(ours: &[u8], theirs: &[u8]) -> bool {
     let mut pairs = ours.iter().zip(theirs);
     ours.len() == theirs.len() && pairs.all(|(ours, theirs)| *ours == 0 || ours == theirs)
@@ -380,6 +404,7 @@ fn lanes_that_tao_tells_are_read_and_written_again() {
         if cfg!(target_endian = "little") {
             let again = LaneEndpoint::list_to_component(&lanes).unwrap();
             assert!(alike_but_for_padding(&again.data, component), "{name}");
+            assert_eq!(LaneEndpoint::list_from_octets(&again.data), Ok(lanes));
         }
     }
 }
@@ -441,6 +466,7 @@ fn policies_that_tao_tells_are_read_and_written_again() {
         if cfg!(target_endian = "little") {
             let again = policies_component(&expected).unwrap();
             assert!(alike_but_for_padding(&again.data, component), "{name}");
+            assert_eq!(parse_policies(&again.data), Ok(expected));
         }
     }
 }
@@ -464,6 +490,7 @@ fn priorities_that_taos_requests_say_are_read_whatever_its_padding_holds() {
         assert_eq!(message.len(), again.len().next_multiple_of(8));
         let (ours, theirs) = (&again[HEADER_SIZE..], &message[HEADER_SIZE..again.len()]);
         assert!(alike_but_for_padding(ours, theirs), "{request:?}");
+        assert_reads_as(&again, &request);
     }
     // A connection to each lane, and two calls by each.
     assert_eq!(said, [5, 5, 90, 90]);

@@ -267,10 +267,7 @@ impl RequestHeader<'_> {
         format: Format,
     ) -> Result<OpenMessage, EncodeError> {
         let name = self.operation.as_bytes();
-        if name
-            .iter()
-            .fold(false, |found, octet| found | (*octet == 0))
-        {
+        if has_null(name) {
             return Err(EncodeError::StringHoldsNull);
         }
         let name_count_at = aligned(KEY_AT + key.len());
@@ -446,18 +443,30 @@ mod tests {
 
     #[test]
     fn a_name_that_holds_a_null_is_refused_wherever_it_stands() {
-        for at in 0..20 {
-            let mut name = *b"a name of 20 letters";
-            name[at] = 0;
-            let header = RequestHeader {
-                id: 77,
-                response: Response::Outcome,
-                target: Target::Key(b"key"),
-                operation: std::str::from_utf8(&name).unwrap(),
-                contexts: &[],
-            };
-            let begun = header.begin(&mut Vec::new(), Format::default());
-            assert_eq!(begun.unwrap_err(), EncodeError::StringHoldsNull);
+        let letters = "a name of as many letters as are written at once";
+        for len in 1..=PLAIN_NAME_MAX {
+            for at in 0..=len {
+                let mut name = letters.as_bytes()[..len].to_vec();
+                let is_plain = at == len;
+                name.iter_mut()
+                    .skip(at)
+                    .take(1)
+                    .for_each(|octet| *octet = 0);
+                let header = RequestHeader {
+                    id: 77,
+                    response: Response::Outcome,
+                    target: Target::Key(b"key"),
+                    operation: std::str::from_utf8(&name).unwrap(),
+                    contexts: &[],
+                };
+                let (mut buffer, format) = (Vec::new(), Format::default());
+                let begun = header.begin_plain(&mut buffer, format);
+                assert_eq!(begun.is_some(), is_plain, "{at} of {len}");
+                assert_eq!(buffer.is_empty(), !is_plain);
+                let refused = header.begin(&mut Vec::new(), format).err();
+                let null = EncodeError::StringHoldsNull;
+                assert_eq!(refused, (!is_plain).then_some(null), "{at} of {len}");
+            }
         }
     }
 

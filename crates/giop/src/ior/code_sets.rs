@@ -108,17 +108,15 @@ impl CodeSetInfo {
         let takes = |component: &CodeSetComponent, set| {
             component.native == set || component.conversion.contains(&set)
         };
-        let common = [UTF_8, ISO_8859_1]
-            .into_iter()
-            .find(|set| takes(&self.chars, *set));
         let is_latin_tao = orb_type == Some(super::TAO) && self.chars.native == ISO_8859_1;
-        let common = if is_latin_tao {
-            ISO_8859_1
+        let sets = if is_latin_tao {
+            [ISO_8859_1, UTF_8]
         } else {
-            common.unwrap_or(UTF_8)
+            [UTF_8, ISO_8859_1]
         };
+        let common = sets.into_iter().find(|set| takes(&self.chars, *set));
         CodeSetContext {
-            chars: common,
+            chars: common.unwrap_or(UTF_8),
             wide: UTF_16,
         }
     }

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use deckwatch_orb::{Counter, Orb};
+use deckwatch_cdr::{EncodeError, Writer};
+use deckwatch_orb::{Counter, Orb, SystemException, SystemExceptionKind};
 use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 
 fn count(server: &Server, counter: Counter) -> u64 {
@@ -314,4 +315,24 @@ fn a_peer_that_has_ended_its_side_still_gets_its_replies() {
     stream.read_to_end(&mut answer).unwrap();
     assert_eq!(answer.get(7), Some(&1), "a reply");
     wait_for(|| server.orb.counters().read(Counter::ConnectionsClosed) == 1);
+}
+
+#[test]
+fn a_request_that_cannot_be_written_leaves_its_connection_as_it_was() {
+    let server = Server::shaped(|builder| builder);
+    let (client, bench) = client_of(&server);
+    let fails = |_: &mut Writer<'_>| Err(EncodeError::TypeMismatch);
+    let asked = || bench.invoke("ping", fails, |_| Ok(()), |_, _| Ok(None));
+    let sent = || bench.send_callback("ping", fails, None);
+    let is_bad_param = |raised: SystemException| raised.kind == SystemExceptionKind::BadParam;
+    for _ in 0..3 {
+        assert_eq!(call(&bench, "ping"), Ok(()));
+        assert!(asked().is_err_and(is_bad_param));
+        assert_eq!(support::note(&bench, 1), Ok(()));
+        assert!(bench.invoke_oneway("note", fails).is_err_and(is_bad_param));
+        assert_eq!(bench.send_callback("ping", |_| Ok(()), None), Ok(()));
+        assert!(sent().is_err_and(is_bad_param));
+    }
+    // One for calls, one for one-ways, one for asynchronous calls.
+    assert_eq!(client.counters().read(Counter::ConnectionsMade), 3);
 }

@@ -6,6 +6,7 @@ use super::call::{Call, CallKind, Errand, Failure, Reply};
 use super::late::Cancel;
 use super::marshal::Passage;
 use super::{Client, ClientConnection};
+use crate::Completion;
 use crate::connection::Inbound;
 use crate::counters::Counter;
 use crate::limits::ADDRESSINGS_MAX;
@@ -13,7 +14,6 @@ use crate::reference::Target;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire;
-use crate::{Completion, SystemException};
 use crate::{raise, raise::own};
 
 impl Client {
@@ -138,7 +138,7 @@ impl Client {
         let sent = self.slab.with_empty(|buffer| {
             let written = self.begin_request(buffer, target, call, &passage);
             let rest = written
-                .map_err(|error| Failure::last(SystemException::from(error)))?
+                .map_err(|error| Failure::unsent(error.into()))?
                 .octets();
             let write = |octets: &[u8]| {
                 let number = connection.life.number;

@@ -171,6 +171,15 @@ impl Failure {
         }
     }
 
+    /// Nothing of the request has been written, and no other way would do.
+    pub(super) const fn unsent(exception: SystemException) -> Self {
+        Self {
+            exception,
+            may_retry: false,
+            keeps_connection: true,
+        }
+    }
+
     /// Another connection or address may do.
     pub(super) const fn of_the_way(exception: SystemException) -> Self {
         Self {

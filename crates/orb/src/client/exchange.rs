@@ -177,8 +177,12 @@ impl Client {
                 self.interpret(reply, flow).map_err(Failure::last)
             }
             Err(failure) => {
-                if failure.keeps_connection {
-                    self.set_aside(&errand.target.binding, connection);
+                let binding = &errand.target.binding;
+                if failure.keeps_connection && connection.late.is_empty() {
+                    connection.note_use(&*self.transport);
+                    let _enough_idle = binding.idle.put(connection);
+                } else if failure.keeps_connection {
+                    self.set_aside(binding, connection);
                 }
                 Err(failure)
             }

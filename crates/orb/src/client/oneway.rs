@@ -192,18 +192,12 @@ impl Client {
         if let Some(mut connection) = cached {
             match self.send(&mut connection, target, call, deadline) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                done => {
-                    connection.last_used = self.transport.now_coarse();
-                    // After a deadline a part of the message may have gone: nothing can follow it.
-                    *kept = done.is_ok().then_some(connection);
-                    return done.map(drop);
-                }
+                sent => return keep_sound(kept, connection, sent, self.transport.now_coarse()),
             }
         }
         let mut connection = self.connect_for(errand)?;
-        self.send(&mut connection, target, call, deadline)?;
-        *kept = Some(connection);
-        Ok(())
+        let sent = self.send(&mut connection, target, call, deadline);
+        keep_sound(kept, connection, sent, self.transport.now_coarse())
     }
 
     /// A one-way whose receipt or outcome is waited for: behind those sent before it, and those made meanwhile wait.
@@ -254,4 +248,19 @@ impl Client {
         let (reply, _) = asked?;
         self.interpret(reply, flow).map_err(Failure::last)
     }
+}
+
+/// Keeps a connection for the one-ways that follow, unless a part of a message may have gone: nothing can follow that.
+fn keep_sound(
+    kept: &mut Option<ClientConnection>,
+    mut connection: ClientConnection,
+    sent: Result<u32, Failure>,
+    now: Instant64,
+) -> Result<(), Failure> {
+    connection.last_used = now;
+    let is_sound = sent
+        .as_ref()
+        .map_or_else(|failure| failure.keeps_connection, |_id| true);
+    *kept = is_sound.then_some(connection);
+    sent.map(drop)
 }

@@ -179,7 +179,7 @@ impl Client {
     #[cold]
     fn require_before(&self, deadline: Instant64) -> Result<(), Failure> {
         match deadline <= self.transport.now() {
-            true => Err(Failure::last(self.ended())),
+            true => Err(Failure::unsent(self.ended())),
             false => Ok(()),
         }
     }

@@ -125,11 +125,7 @@ impl SharedConnection {
             client.send(&mut sending, target, call, until).map(drop)
         };
         let Err(failure) = sent else { return Ok(()) };
-        // Other failures come before the first octet: the calls of others go on.
-        if matches!(
-            failure.exception.minor,
-            own::SEND_FAILED | own::TIMED_OUT_SENDING
-        ) {
+        if !failure.keeps_connection {
             self.cut();
         }
         match self.waiting.lock("client.waiting").remove(&id) {

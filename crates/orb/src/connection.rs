@@ -309,6 +309,7 @@ impl Inbound {
         if !rest.is_empty() {
             let mut kept = slab.lend();
             if kept.len() < rest.len() {
+                kept.reserve_exact(rest.len() - kept.len());
                 kept.resize(rest.len(), 0);
             }
             kept[..rest.len()].copy_from_slice(rest);

@@ -15,10 +15,10 @@ use around::Around;
 use deckwatch_orb::limits::EARLY_REQUESTS_MAX;
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
-    Counter, IdUniqueness, Lifespan, ObjectRef, Orb, Policies, Policy, Priority, PriorityBand,
-    PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols, RebindMode,
-    RequestBuffering, RequestProcessing, Scheduling, ServantRetention, SetOverrideType, SyncScope,
-    SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane, UtcT,
+    Counter, IdUniqueness, Lifespan, ObjectRef, Orb, OrbBuilder, Policies, Policy, Priority,
+    PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols,
+    RebindMode, RequestBuffering, RequestProcessing, Scheduling, ServantRetention, SetOverrideType,
+    SyncScope, SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane, UtcT,
 };
 use support::{Server, call, call_octets, note, noted};
 
@@ -53,7 +53,7 @@ const CALLS: usize = 1_000;
 
 /// Allocations of the whole process, client and server, during `CALLS` calls of the server's first object.
 fn allocations_of(prepare: impl Fn(&Server, &ObjectRef), one: impl Fn(&ObjectRef)) -> usize {
-    allocations_at("127.0.0.1:0", |_, _, bench| bench.clone(), prepare, one)
+    allocations_with(|_, _, bench| bench.clone(), prepare, one)
 }
 
 /// The same, through the reference that `configure` makes of the server's, or to another object of the server.
@@ -62,11 +62,12 @@ fn allocations_with(
     prepare: impl Fn(&Server, &ObjectRef),
     one: impl Fn(&ObjectRef),
 ) -> usize {
-    allocations_at("127.0.0.1:0", configure, prepare, one)
+    allocations_at("127.0.0.1:0", Orb::builder(), configure, prepare, one)
 }
 
 fn allocations_at(
     endpoint: &str,
+    client: OrbBuilder,
     configure: impl Fn(&Server, &Orb, &ObjectRef) -> ObjectRef,
     prepare: impl Fn(&Server, &ObjectRef),
     one: impl Fn(&ObjectRef),
@@ -81,7 +82,7 @@ fn allocations_at(
         .build()
         .unwrap();
     let server = Server::with(fixed);
-    let client = Orb::builder()
+    let client = client
         .scheduling(Scheduling::Other)
         .buffer_size(64 << 10)
         .build()
@@ -142,7 +143,22 @@ fn calls_through_shared_memory_take_no_memory() {
         call(bench, "ping").unwrap();
         octets_borrowed(bench, &octets);
     };
-    assert_eq!(allocations_at(&endpoint, configure, |_, _| {}, one), 0);
+    assert_eq!(
+        allocations_at(&endpoint, Orb::builder(), configure, |_, _| {}, one),
+        0
+    );
+}
+
+/// Their fragments are joined where messages are written.
+fn fragmented_calls_take_no_memory() {
+    for len in [8_000, 20_000, 60_000] {
+        let octets = vec![7; len];
+        let client = Orb::builder().fragment_size(4_096);
+        let configure = |_: &Server, _: &Orb, bench: &ObjectRef| bench.clone();
+        let one = |bench: &ObjectRef| octets_borrowed(bench, &octets);
+        let counted = allocations_at("127.0.0.1:0", client, configure, |_, _| {}, one);
+        assert_eq!(counted, 0, "{len}");
+    }
 }
 
 fn oneways_take_no_memory() {
@@ -413,6 +429,7 @@ fn an_allocation_on_the_way_is_counted() {
 fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
     calls_take_no_memory();
     calls_through_shared_memory_take_no_memory();
+    fragmented_calls_take_no_memory();
     oneways_take_no_memory();
     policies_take_no_memory();
     posted_oneways_take_no_memory();

@@ -84,20 +84,17 @@ impl Slab {
     /// Takes a buffer back in which a message has arrived. What was lent comes back, or the next one would have to be taken from the
     /// allocator: of one that has grown large the allocator gets what is beyond [`BUFFER_RETAINED_MAX`], and one that nobody needs whole.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
+        if buffer.len() < buffer.capacity() && buffer.capacity() >= self.size {
+            // Not read into, but written: fragments were joined in it, or a message was copied.
+            return self.take_back_written(buffer);
+        }
         if buffer.len() < BUFFER_SIZE {
             // A copy that was made to wait is no longer than it has to be.
-            if buffer.capacity() >= self.size {
-                self.take_back_written(buffer);
-            }
             return;
         }
         let len_max = BUFFER_RETAINED_MAX.max(self.size);
         buffer.truncate(len_max);
         buffer.shrink_to(len_max);
-        // Where fragments were joined in it, what is left of it must be there to read into.
-        if buffer.len() != buffer.capacity() {
-            buffer.resize(buffer.capacity(), 0);
-        }
         let _has_enough = self.read.put(buffer);
     }
 
@@ -158,9 +155,12 @@ mod tests {
         slab.take_back_written(written);
         let kept = slab.lend();
         assert_eq!(kept.len(), BUFFER_RETAINED_MAX);
+        let mut joined = Vec::with_capacity(2 * BUFFER_SIZE);
+        joined.resize(BUFFER_SIZE + 1, 7);
+        slab.take_back(joined);
         // None is there to read into: those to write into are left alone.
         assert_eq!(slab.lend().len(), BUFFER_SIZE);
-        let written = [slab.write.take(), slab.write.take()];
+        let written = [slab.write.take(), slab.write.take(), slab.write.take()];
         assert!(written.iter().flatten().all(Vec::is_empty));
         assert!(written.iter().all(Option::is_some));
     }

@@ -2,13 +2,16 @@
 //!
 //! A file of its own: the allocator that counts is the whole process's, so there is one test only.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "../../orb/tests/support/counting.rs"]
+mod counting;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use counting::ALLOCATIONS;
 use deckwatch_carrier::arrival::{Arrival, Handler, Recorder, Shared};
 use deckwatch_carrier::body::Body;
 use deckwatch_carrier::lane::Lane;
@@ -22,33 +25,6 @@ use deckwatch_carrier::tcp::{TcpReceiver, TcpSender};
 use deckwatch_carrier::udp::{UdpReceiver, UdpSender};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// A handler that takes memory, for the proof that it would be seen.
 struct Wasteful(Recorder);

@@ -11,7 +11,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deckwatch_orb::{Orb, Servant, ServerRequest, SystemException};
+use deckwatch_orb::{
+    Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy, Scheduling, Servant,
+    ServerRequest, SystemException, ThreadpoolLane,
+};
 use support::{Bench, call, call_octets, note};
 
 unsafe extern "C" {
@@ -58,9 +61,38 @@ impl Servant for Watched {
     }
 }
 
-/// Calls of every kind, with both ends under watch.
-fn serve_watched(takes_memory: bool) {
+/// The caller's.
+const PRIORITY: i16 = 90;
+
+fn priority(number: i16) -> Priority {
+    Priority::new(number).unwrap()
+}
+
+/// An adapter of two lanes, whose callers say their priority.
+fn of_lanes(server: &Orb, root: &Poa) -> Poa {
+    let lanes = [5, PRIORITY].map(|number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads: 2,
+        dynamic_threads: 0,
+    });
+    let rt = server.rt_orb();
+    let pool = rt.create_threadpool_with_lanes(0, &lanes, false, None);
+    let policies = Policies {
+        threadpool: Some(pool.unwrap()),
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: priority(5),
+        }),
+        ..Policies::default()
+    };
+    let manager = root.the_poa_manager();
+    root.create_poa("lanes", Some(manager), &policies).unwrap()
+}
+
+/// Calls of every kind, with both ends under watch; `by_lanes`: to the lane of the caller's priority.
+fn serve_watched(by_lanes: bool, takes_memory: bool) {
     let server = Orb::builder()
+        .scheduling(Scheduling::Other)
         .listen("127.0.0.1:0")
         .unwrap()
         .dynamic_threads(0)
@@ -69,6 +101,11 @@ fn serve_watched(takes_memory: bool) {
         .unwrap();
     let root = server.root_poa().unwrap();
     root.the_poa_manager().activate().unwrap();
+    let poa = if by_lanes {
+        of_lanes(&server, &root)
+    } else {
+        root
+    };
     let watched = Arc::new(Watched {
         bench: Bench::default(),
         is_on: AtomicBool::new(false),
@@ -76,8 +113,17 @@ fn serve_watched(takes_memory: bool) {
     });
     watched.bench.order.lock().unwrap().reserve(1_000);
     let servant: Arc<dyn Servant> = watched.clone();
-    let text = root.servant_to_reference(&servant).unwrap().to_string();
-    let client = Orb::builder().buffer_size(64 << 10).build().unwrap();
+    let id = poa.activate_object(servant).unwrap();
+    let text = poa.id_to_reference(&id).unwrap().to_string();
+    let client = Orb::builder()
+        .scheduling(Scheduling::Other)
+        .buffer_size(64 << 10)
+        .build()
+        .unwrap();
+    if by_lanes {
+        let current = client.rt_current();
+        current.set_the_priority(priority(PRIORITY)).unwrap();
+    }
     let bench = client.string_to_object(&text).unwrap().unwrap();
     server.seal();
     client.seal();
@@ -100,14 +146,19 @@ fn serve_watched(takes_memory: bool) {
         assert_eq!(call_octets(&bench, &vec![1; size]).unwrap().len(), size);
     }
     // Threads and connections that end give memory back: under watch they stay until the process ends.
-    std::mem::forget((server, root, client, bench));
+    std::mem::forget((server, poa, client, bench));
 }
 
 const AS_CHILD: &str = "DECKWATCH_REALTIME_CHILD";
 
 #[test]
 fn nothing_on_the_road_of_a_request_takes_memory_or_may_wait() {
-    serve_watched(std::env::var_os(AS_CHILD).is_some());
+    serve_watched(false, std::env::var_os(AS_CHILD).is_some());
+}
+
+#[test]
+fn nothing_on_the_road_to_the_lane_of_the_callers_priority_takes_memory_or_may_wait() {
+    serve_watched(true, false);
 }
 
 #[test]

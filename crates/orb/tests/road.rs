@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use deckwatch_orb::{
-    IdUniqueness, ObjectRef, Orb, Poa, Policies, RequestProcessing, Scheduling, Servant,
-    ServerRequest, SystemException,
+    IdUniqueness, ObjectRef, Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
+    RequestProcessing, Scheduling, Servant, ServerRequest, SystemException, ThreadpoolLane,
 };
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_sync::PiMutex;
-use support::{TEST_ID, request_of};
+use support::{TEST_ID, request_saying};
 
 /// Does what it is told besides answering.
 #[derive(Default)]
@@ -60,10 +60,23 @@ enum Object {
     Name,
     /// It is not active: the default servant serves it.
     Default,
+    /// One of two lanes serves it: that of the priority which the request says.
+    OfLane,
+}
+
+/// Of the lane that is asked, and of the other.
+const PRIORITIES: [i16; 2] = [90, 5];
+
+impl Object {
+    /// The service context of the request that says its priority, which comes back with the reply.
+    fn context(self) -> Option<(u32, &'static [u8])> {
+        const RT_CORBA_PRIORITY: u32 = 10;
+        (self == Self::OfLane).then_some((RT_CORBA_PRIORITY, &[0, 0, 0, 90]))
+    }
 }
 
 /// A reference to what `doer` serves.
-fn object(root: &Poa, doer: &Arc<Doer>, by: Object) -> ObjectRef {
+fn object((orb, root): (&Orb, &Poa), doer: &Arc<Doer>, (road, by): (Road, Object)) -> ObjectRef {
     let servant: Arc<dyn Servant> = doer.clone();
     let persistent = |request_processing| {
         let mut policies = Policies {
@@ -88,7 +101,34 @@ fn object(root: &Poa, doer: &Arc<Doer>, by: Object) -> ObjectRef {
             poa.set_servant(servant).unwrap();
             poa.create_reference_with_id(b"any", TEST_ID).unwrap()
         }
+        Object::OfLane => {
+            let poa = of_lanes(orb, root, if road == Road::OwnThread { 2 } else { 1 });
+            let id = poa.activate_object(servant).unwrap();
+            poa.id_to_reference(&id).unwrap()
+        }
     }
+}
+
+/// An adapter of two lanes with so many threads each, whose callers say their priority.
+fn of_lanes(orb: &Orb, root: &Poa, static_threads: u32) -> Poa {
+    let priority = |number| Priority::new(number).unwrap();
+    let lanes = PRIORITIES.map(|number| ThreadpoolLane {
+        lane_priority: priority(number),
+        static_threads,
+        dynamic_threads: 0,
+    });
+    let rt = orb.rt_orb();
+    let pool = rt.create_threadpool_with_lanes(0, &lanes, false, None);
+    let policies = Policies {
+        threadpool: Some(pool.unwrap()),
+        priority_model: Some(PriorityModelPolicy {
+            priority_model: PriorityModel::ClientPropagated,
+            server_priority: priority(PRIORITIES[0]),
+        }),
+        ..Policies::default()
+    };
+    let manager = root.the_poa_manager();
+    root.create_poa("lanes", Some(manager), &policies).unwrap()
 }
 
 /// A sealed server, and a connection to it that has been busy for a while.
@@ -113,11 +153,11 @@ impl Served {
         let root = orb.root_poa().unwrap();
         root.the_poa_manager().activate().unwrap();
         let doer = Arc::new(Doer::default());
-        let reference = object(&root, &doer, by);
+        let reference = object((&orb, &root), &doer, (road, by));
         orb.seal();
-        let request = request_of(&reference, (1, 3), "ping", &[]);
-        let address = orb.endpoints()[0].to_string();
-        let stream = TcpStream::connect(address).unwrap();
+        let request = request_saying(&reference, (1, 3), "ping", by.context(), &[]);
+        let profile = reference.ior().iiop_profiles().next().unwrap().unwrap();
+        let stream = TcpStream::connect((profile.host.as_str(), profile.port)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut served = Self {
             orb,
@@ -125,7 +165,8 @@ impl Served {
             doer,
             stream,
             request,
-            reply: vec![0; REPLY_SIZE],
+            // A context has a number and a length.
+            reply: vec![0; REPLY_SIZE + by.context().map_or(0, |(_, data)| 8 + data.len())],
         };
         served.ask(REHEARSAL);
         served
@@ -185,7 +226,7 @@ fn counts_of_lanes() -> Option<Vec<EventCount>> {
     let mut counts = Vec::new();
     for thread in threads.map(|entry| entry.unwrap()) {
         let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        if !name.starts_with("orb-lane-") {
+        if !name.starts_with("orb-") {
             continue;
         }
         let number = thread.file_name().into_string().unwrap().parse().unwrap();
@@ -203,14 +244,18 @@ fn counts_of_lanes() -> Option<Vec<EventCount>> {
 
 #[test]
 fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
-    for (road, calls) in [(Road::OwnThread, 2), (Road::SharedPoller, 3)] {
-        let mut served = Served::by(road, Object::Slot);
+    let roads = [(Road::OwnThread, 2), (Road::SharedPoller, 3)];
+    for ((road, calls), by) in roads
+        .into_iter()
+        .flat_map(|road| [Object::Slot, Object::OfLane].map(|by| (road, by)))
+    {
+        let mut served = Served::by(road, by);
         let count = BATCH * BATCHES;
-        assert_eq!(served.locks(NOTHING, count), 0, "{road:?}");
-        assert_eq!(served.locks(LOCK, count), count, "{road:?}");
+        assert_eq!(served.locks(NOTHING, count), 0, "{road:?}, {by:?}");
+        assert_eq!(served.locks(LOCK, count), count, "{road:?}, {by:?}");
         if let Some(counts) = counts_of_lanes() {
-            assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}");
-            assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}");
+            assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}, {by:?}");
+            assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}, {by:?}");
         }
         served.orb.shutdown(true).expect("it ends");
     }

@@ -224,8 +224,19 @@ pub fn request(bench: &ObjectRef, id: u32, octets: u32) -> Vec<u8> {
 /// A request of GIOP 1.2 by its number and response flags.
 pub fn request_of(
     bench: &ObjectRef,
+    id_and_flags: (u32, u8),
+    operation: &str,
+    arguments: &[u8],
+) -> Vec<u8> {
+    request_saying(bench, id_and_flags, operation, None, arguments)
+}
+
+/// The same with a service context.
+pub fn request_saying(
+    bench: &ObjectRef,
     (id, flags): (u32, u8),
     operation: &str,
+    context: Option<(u32, &[u8])>,
     arguments: &[u8],
 ) -> Vec<u8> {
     let key = bench.object_key().unwrap();
@@ -238,7 +249,12 @@ pub fn request_of(
     body.extend(operation.as_bytes());
     body.push(0);
     body.resize(body.len().next_multiple_of(4), 0);
-    body.extend([0; 4]);
+    body.extend(u32::from(context.is_some()).to_be_bytes());
+    if let Some((number, data)) = context {
+        body.extend(number.to_be_bytes());
+        body.extend(u32::try_from(data.len()).unwrap().to_be_bytes());
+        body.extend(data);
+    }
     body.resize((body.len() + 12).next_multiple_of(8) - 12, 0);
     body.extend(arguments);
     let mut message = b"GIOP\x01\x02\x00\x00".to_vec();

@@ -3,9 +3,10 @@
 mod support;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::{Value, read_value, skip_value, write_value};
+use deckwatch_cdr::value::{Reference, Value, read_value, skip_value, write_value};
 use deckwatch_cdr::{
-    Any, ByteOrder, CharSet, Codec, DecodeError, Reader, TypeCode, Version, Writer,
+    Any, ByteOrder, Char, CharSet, Codec, DecodeError, LongDouble, Reader, TypeCode, Version,
+    Writer,
 };
 use proptest::prelude::*;
 use support::typed_values;
@@ -34,11 +35,77 @@ fn skip_each(element: &TypeCode, r: &mut Reader<'_>) -> Result<(), DecodeError> 
     (0..count).try_for_each(|_| r.nested(|r| skip_value(element, r)))
 }
 
+/// The value and another in turn.
 fn row_of(code: &TypeCode, value: &Value, count: usize) -> Value {
-    match (code.unaliased(), value) {
-        (_, Value::Octet(octet)) => Value::Octets(vec![*octet; count]),
-        (_, Value::Char(char)) => Value::Octets(vec![char.0; count]),
-        (_, value) => Value::Elements(vec![value.clone(); count]),
+    let other = another(code, value);
+    let values = [value, &other].into_iter().cycle().take(count);
+    let octet = |value: &Value| match value {
+        Value::Octet(octet) | Value::Char(Char(octet)) => Some(*octet),
+        _ => None,
+    };
+    match values.clone().map(octet).collect() {
+        Some(octets) => Value::Octets(octets),
+        None => Value::Elements(values.cloned().collect()),
+    }
+}
+
+/// Another value of the type, whose texts and sequences have other lengths and whose unions have another case.
+fn another(code: &TypeCode, value: &Value) -> Value {
+    let code = code.unaliased();
+    let of_all = |values: &[Value]| -> Vec<Value> {
+        let part = |index| code.member_type(index).or(code.content_type()).unwrap();
+        let parts = values.iter().enumerate();
+        parts
+            .map(|(index, value)| another(&part(index), value))
+            .collect()
+    };
+    // Where the length may be another; 0 is no bound.
+    let grows = |len: usize| {
+        let bound = code.length().unwrap_or_default() as usize;
+        (code.kind() == Kind::Sequence).then_some(bound == 0 || len < bound)
+    };
+    match value {
+        Value::Boolean(value) => Value::Boolean(!value),
+        Value::Octet(value) => Value::Octet(!value),
+        Value::Char(Char(value)) => Value::Char(Char(!value)),
+        Value::WChar(value) => Value::WChar(if value.is_ascii() { '\u{20ac}' } else { 'w' }),
+        Value::Short(value) => Value::Short(!value),
+        Value::ULong(value) => Value::ULong(!value),
+        Value::LongLong(value) => Value::LongLong(!value),
+        Value::Double(value) => Value::Double(value + 0.5),
+        Value::LongDouble(LongDouble(value)) => Value::LongDouble(LongDouble(!value)),
+        Value::Fixed(value) => Value::Fixed(-value),
+        Value::Enum(value) => Value::Enum((value + 1) % 3),
+        Value::String(text) => Value::String(format!("longer {text}")),
+        Value::WString(text) => Value::WString(format!("longer {text}")),
+        Value::Octets(octets) => {
+            let mut octets: Vec<u8> = octets.iter().map(|octet| !octet).collect();
+            match grows(octets.len()) {
+                Some(true) => octets.push(7),
+                Some(false) => octets.truncate(1),
+                None => {}
+            }
+            Value::Octets(octets)
+        }
+        Value::Elements(elements) => {
+            let mut elements = of_all(elements);
+            match grows(elements.len()) {
+                Some(true) => elements.extend(elements.first().cloned()),
+                Some(false) => elements.truncate(1),
+                None => {}
+            }
+            Value::Elements(elements)
+        }
+        Value::Struct(members) => Value::Struct(of_all(members)),
+        Value::Union(_, _) => Value::Union(2, Some(Box::new(Value::Short(7)))),
+        Value::Reference(reference) => Value::Reference(Reference {
+            type_id: format!("{}.1", reference.type_id),
+            profiles: [&reference.profiles[..], &[(8, vec![1])]].concat(),
+        }),
+        Value::TypeCode(_) => Value::TypeCode(TypeCode::string(9)),
+        Value::Any(_) => Value::Any(Any::from_value(&0.5_f64).unwrap()),
+        Value::Valuetype(_) => Value::Valuetype(None),
+        other => panic!("none of these types: {other:?}"),
     }
 }
 

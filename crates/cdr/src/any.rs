@@ -197,7 +197,7 @@ impl Any {
     }
 
     /// The form of what is not kept as it came.
-    const FORM: (ByteOrder, Codec) = (
+    pub(crate) const FORM: (ByteOrder, Codec) = (
         ByteOrder::NATIVE,
         Codec::DEFAULT.with_chars(crate::CharSet::Utf8),
     );

@@ -12,8 +12,7 @@ use crate::walk::ids::id_text;
 use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, kept_opaque};
 use crate::walk::{Met, check_bound, keep_value, read_selector, select, survey_value};
 use crate::{
-    Any, ByteOrder, Char, CharSet, Codec, DecodeError, DecodeFact, LongDouble, Parse, Reader,
-    TypeCode, WString, Writer,
+    Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString, Writer,
 };
 use std::collections::HashMap;
 
@@ -52,8 +51,7 @@ fn read_met(
         let (order, codec) = if met.opaque {
             (r.order(), r.codec())
         } else {
-            let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
-            (ByteOrder::NATIVE, codec)
+            Any::FORM
         };
         let mut octets = Vec::new();
         let mut w = Writer::new(&mut octets).with_order(order).with_codec(codec);

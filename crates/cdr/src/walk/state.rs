@@ -5,7 +5,7 @@ use super::sink::{Output, Sink};
 use super::values::Chunks;
 use super::{Fault, Walk, encoded};
 use crate::value::{Value, read_kept};
-use crate::{Any, CharSet, Codec, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Writer};
+use crate::{Any, DecodeError, DecodeFact, EncodeError, Reader, TypeCode, Writer};
 
 /// The values of a state, one after the other, as types that their reader knows.
 ///
@@ -43,10 +43,9 @@ impl Opaque {
     pub fn build(
         code: impl FnOnce(&mut StateWriter<'_, '_>) -> Result<(), EncodeError>,
     ) -> Result<Self, EncodeError> {
-        let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
+        let (order, codec) = Any::FORM;
         let mut octets = Vec::new();
-        let mut w = Writer::new(&mut octets).with_codec(codec);
-        let order = w.order();
+        let mut w = Writer::new(&mut octets).with_order(order).with_codec(codec);
         let mut output = StateWriter(Walk::new(Output::of_state(&mut w)));
         code(&mut output)?;
         output.0.sink.close();

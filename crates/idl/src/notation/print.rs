@@ -257,7 +257,7 @@ fn union(
 }
 
 /// `{valuetype: "repository id", member: value}`; of a boxed value `{valuetype: "repository id", value: value}`; of one whose state only its own code
-/// can read `{valuetype: "repository id", custom: true}`.
+/// can read `{valuetype: "repository id", opaque: true}`.
 fn valuetype(
     notation: &Notation<'_>,
     plain: &TypeCode,
@@ -265,7 +265,7 @@ fn valuetype(
 ) -> Result<Printed, String> {
     let mut members = vec![("valuetype".to_owned(), Printed::quoted(&instance.type_id))];
     if instance.is_opaque() {
-        members.push(("custom".to_owned(), Printed::plain("true")));
+        members.push(("opaque".to_owned(), Printed::plain("true")));
         return Ok(Printed::Members(members));
     }
     let own = plain.find_value(&instance.type_id);

@@ -133,7 +133,7 @@ fn values_of_value_types_are_printed_as_far_as_they_are_known() {
     let own_code_alone = shown(&cargo, "IDL:Printed:1.0", state);
     assert_eq!(
         own_code_alone.as_deref(),
-        Ok(r#"{valuetype: "IDL:Printed:1.0", custom: true}"#)
+        Ok(r#"{valuetype: "IDL:Printed:1.0", opaque: true}"#)
     );
     let state = || vec![Value::Long(7)];
     assert!(shown(&cargo, "IDL:Printed:1.0", state()).is_err());

@@ -9,6 +9,7 @@ pub mod namespace;
 mod option;
 pub mod perf;
 pub mod poller;
+pub mod process;
 pub mod random;
 pub mod schedule;
 pub mod shared;

@@ -1,12 +1,14 @@
 //! Foreign ORBs: built by their scripts from what the package registries have, kept for the next time.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use deckwatch_os::namespace::kill_process_group;
+use deckwatch_os::process::effective_user;
 use deckwatch_os::signal;
 
 use super::error::BenchError;
@@ -144,7 +146,7 @@ impl Foreign {
     pub(crate) fn program(&self, own: &Path) -> Result<PathBuf, BenchError> {
         let mut hasher = DefaultHasher::new();
         self.sources.hash(&mut hasher);
-        let folder = cache(own).join(format!("{}-{:016x}", self.name, hasher.finish()));
+        let folder = cache(own)?.join(format!("{}-{:016x}", self.name, hasher.finish()));
         let program = folder.join("ends");
         if program.exists() {
             return Ok(program);
@@ -223,21 +225,54 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> BenchError {
     move |source| BenchError::File { path, source }
 }
 
-/// Beside what cargo built, where it built this program; else in the user's cache.
-fn cache(own: &Path) -> PathBuf {
+/// Beside what cargo built, where it built this program; else in the user's cache, or in a folder of the user's own among the temporary ones.
+fn cache(own: &Path) -> Result<PathBuf, BenchError> {
     let is_cargo_s = |folder: &&Path| folder.join("CACHEDIR.TAG").exists();
     if let Some(target) = own.ancestors().skip(1).find(is_cargo_s) {
-        return target.join("bench");
+        return Ok(target.join("bench"));
     }
-    let user = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-    user.unwrap_or_else(std::env::temp_dir)
-        .join("deckwatch/bench")
+    // What is relative, or nothing, is to be taken for nothing.
+    let of = |name: &str| {
+        let folder = PathBuf::from(std::env::var_os(name)?);
+        folder.is_absolute().then_some(folder)
+    };
+    let user = of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache")));
+    let folder = match user {
+        Some(cache) => cache.join("deckwatch/bench"),
+        None => std::env::temp_dir().join(format!("deckwatch-bench-{}", effective_user())),
+    };
+    make_own(&folder)?;
+    Ok(folder)
+}
+
+/// Makes a folder that nobody else writes to, or finds it: what lies in it is run.
+fn make_own(folder: &Path) -> Result<(), BenchError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(file(folder))?;
+    let found = std::fs::symlink_metadata(folder).map_err(file(folder))?;
+    let foreign = if !found.is_dir() {
+        "it is no folder but a link to one"
+    } else if found.uid() != effective_user() {
+        "it belongs to another user"
+    } else if found.mode() & 0o022 != 0 {
+        "others may write to it"
+    } else {
+        return Ok(());
+    };
+    Err(BenchError::File {
+        path: folder.to_owned(),
+        source: std::io::Error::other(format!("{foreign}, and what lies in it would be run")),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -274,5 +309,30 @@ mod tests {
         assert_eq!(what, "The broken peer");
         assert_eq!(reason, "ends.cc: error: no\nmore");
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_another_may_write_to_or_chose_is_not_used() {
+        let base = std::env::temp_dir().join(format!("deckwatch-own-{}", std::process::id()));
+        let refused = |folder: &Path, words: &str| {
+            let why = make_own(folder).unwrap_err().to_string();
+            assert!(why.contains(words), "{why}");
+        };
+        make_own(&base).unwrap();
+        make_own(&base).unwrap();
+        let mode = std::fs::metadata(&base).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let link = base.join("link");
+        std::os::unix::fs::symlink(&base, &link).unwrap();
+        refused(&link, "a link");
+        let open = base.join("open");
+        make_own(&open).unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        refused(&open, "others may write to it");
+        if effective_user() == 0 {
+            std::os::unix::fs::chown(&base, Some(65_534), None).unwrap();
+            refused(&base, "another user");
+        }
+        std::fs::remove_dir_all(base).unwrap();
     }
 }

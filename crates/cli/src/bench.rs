@@ -234,7 +234,7 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
         deckwatch_report::write_page(&report, &experiment_page(&found.as_experiment())?)?;
         Ok(report)
     });
-    let mut out = anstream::stdout();
+    let mut out = crate::output::stdout();
     if common.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
     } else {

@@ -18,6 +18,7 @@ use deckwatch_orb::Orb;
 
 use crate::exit;
 use crate::mission_args::duration;
+use crate::output::err;
 use signature::Signature;
 use world::Surroundings;
 
@@ -153,7 +154,7 @@ fn with(args: &Args, model: &Model, orb: &Orb) -> anyhow::Result<ExitCode> {
     let values = match signature.read(&notation, &args.arguments) {
         Ok(values) => values,
         Err(message) => {
-            anstream::eprint!("{message}");
+            err!("{message}");
             return Ok(exit::BAD_INPUT.into());
         }
     };

@@ -8,6 +8,7 @@ use deckwatch_event::{ChannelOptions, EventChannel};
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_orb::cos_naming::NamingContextRef;
 
+use crate::output::errln;
 use crate::serve::ServeArgs;
 
 /// Serve a COS event channel, push model on both sides
@@ -62,7 +63,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.serve
         .serve(&orb, channel.reference().object(), || channel.has_ended())?;
     let counts = channel.counts();
-    anstream::eprintln!(
+    errln!(
         "events received {}, delivered {}, displaced {}; failed pushes {}, consumers lost {}, suppliers lost {}",
         counts.received,
         counts.delivered,

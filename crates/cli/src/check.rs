@@ -8,6 +8,7 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use deckwatch_scenario::forecast::{Forecast, StreamForecast, forecast};
 
 use crate::mission_args::MissionArgs;
+use crate::output::outln;
 use crate::words;
 
 /// Say how long a mission runs, what it needs, and whether it can prove its budgets
@@ -31,37 +32,35 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mission = args.mission.load()?;
     let forecast = forecast(&mission)?;
     if args.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&forecast)?);
+        outln!("{}", serde_json::to_string_pretty(&forecast)?)?;
     } else {
-        print(&forecast);
+        print(&forecast)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(forecast: &Forecast) {
+fn print(forecast: &Forecast) -> anyhow::Result<()> {
     let variant = forecast
         .variant
         .as_ref()
         .map_or(String::new(), |name| format!(", variant {name}"));
-    anstream::println!(
+    outln!(
         "Mission {}{variant}, on {}.",
         forecast.mission,
         forecast.network
-    );
+    )?;
     let others = forecast.variants.join(", ");
     if !others.is_empty() {
-        anstream::println!("Variants: {others}.");
+        outln!("Variants: {others}.")?;
     }
     let duration = words::duration(Duration::from_secs_f64(forecast.duration_s));
     let messages = words::count(forecast.messages);
-    anstream::println!(
-        "It runs for {duration} and sends {messages} messages, counted at their destinations."
-    );
+    outln!("It runs for {duration} and sends {messages} messages, counted at their destinations.")?;
     let processes = forecast
         .processes
         .iter()
         .map(|group| format!("{} {}", group.count, words::plural(group.role, group.count)));
-    anstream::println!("Processes: {}.\n", processes.collect::<Vec<_>>().join(", "));
+    outln!("Processes: {}.\n", processes.collect::<Vec<_>>().join(", "))?;
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
     table.set_header([
@@ -84,20 +83,21 @@ fn print(forecast: &Forecast) {
             proof(stream),
         ]);
     }
-    anstream::println!("{table}");
+    outln!("{table}")?;
     for privilege in &forecast.privileges {
         let held = if privilege.held { "held" } else { "NOT held" };
-        anstream::println!("{} ({held}): {}.", privilege.capability, privilege.purpose);
+        outln!("{} ({held}): {}.", privilege.capability, privilege.purpose)?;
         if !privilege.held {
-            anstream::println!(
+            outln!(
                 "  Without it {}. Run as root, or with sudo.",
                 privilege.otherwise
-            );
+            )?;
         }
     }
     for note in &forecast.notes {
-        anstream::println!("Note: {note}");
+        outln!("Note: {note}")?;
     }
+    Ok(())
 }
 
 fn proof(stream: &StreamForecast) -> String {

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use anstream::println;
 use anstyle::{AnsiColor, Style};
 use deckwatch_probe::doctor::{Diagnosis, Finding, Judgement};
+
+use crate::output::outln;
 
 /// Say whether this machine is fit for real time, and what to change.
 ///
@@ -29,9 +30,9 @@ Examples:
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let diagnosis = Diagnosis::of_this_machine();
     if args.json {
-        println!("{}", serde_json::to_string(&diagnosis)?);
+        outln!("{}", serde_json::to_string(&diagnosis)?)?;
     } else {
-        print(&diagnosis);
+        print(&diagnosis)?;
     }
     Ok(if diagnosis.fit {
         ExitCode::SUCCESS
@@ -40,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn print(diagnosis: &Diagnosis) {
+fn print(diagnosis: &Diagnosis) -> anyhow::Result<()> {
     for finding in &diagnosis.findings {
         let Finding {
             name,
@@ -50,10 +51,10 @@ fn print(diagnosis: &Diagnosis) {
             judgement,
         } = finding;
         let style = style(*judgement);
-        println!("{style}{:<6}{style:#} {name}: {value}", word(*judgement));
+        outln!("{style}{:<6}{style:#} {name}: {value}", word(*judgement))?;
         if let Some(advice) = advice {
-            println!("         why: {why}");
-            println!("         do:  {advice}");
+            outln!("         why: {why}")?;
+            outln!("         do:  {advice}")?;
         }
     }
     let count = |judgement| {
@@ -69,10 +70,11 @@ fn print(diagnosis: &Diagnosis) {
     } else {
         "Verdicts on this machine cannot be trusted"
     };
-    println!(
+    outln!(
         "\n{fit}: {changes} to change, {notes} to note, of {} findings.",
         diagnosis.findings.len()
-    );
+    )?;
+    Ok(())
 }
 
 const fn word(judgement: Judgement) -> &'static str {

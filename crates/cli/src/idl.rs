@@ -9,6 +9,7 @@ use deckwatch_idl::model::DefinitionKind;
 use deckwatch_idl::{Model, Options};
 
 use crate::exit;
+use crate::output::{err, out, outln};
 
 /// Compile IDL files to Rust, check them, or list what they define
 #[derive(clap::Args)]
@@ -83,9 +84,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&rows)?);
+        outln!("{}", serde_json::to_string_pretty(&rows)?)?;
     } else {
-        rows.iter().for_each(Row::print);
+        rows.iter().try_for_each(Row::print)?;
     }
     Ok(status)
 }
@@ -110,7 +111,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
 fn write(args: &Args, file: &Path, text: &str) -> anyhow::Result<()> {
     let path = match &args.output {
         None => {
-            anstream::print!("{text}");
+            out!("{text}")?;
             return Ok(());
         }
         Some(folder) if folder.is_dir() => {
@@ -130,7 +131,7 @@ pub(crate) fn pair(text: &str) -> (String, String) {
 
 /// Shows what is wrong with the files.
 pub(crate) fn refused(errors: &deckwatch_idl::Diagnostics) -> ExitCode {
-    anstream::eprint!("{errors}");
+    err!("{errors}");
     exit::BAD_INPUT.into()
 }
 
@@ -146,17 +147,17 @@ struct Row {
 }
 
 impl Row {
-    fn print(&self) {
+    fn print(&self) -> anyhow::Result<()> {
         let size = match self.size_bytes {
             Some(size) => format!("  {size} octets"),
             None => String::new(),
         };
-        anstream::println!(
+        outln!(
             "{:9} {}  {}{size}",
             self.kind,
             self.name,
             self.repository_id
-        );
+        )
     }
 }
 

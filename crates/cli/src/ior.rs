@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use deckwatch_giop::{Ior, ObjectUrl};
 
+use crate::output::{out, outln};
+
 /// Explain an object reference: where it leads, what it carries
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -29,9 +31,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let ior =
         ior.context("it names an initial reference of the ORB that reads it, and no address")?;
-    anstream::print!("{}", ior.explain());
+    out!("{}", ior.explain())?;
     if !name.is_empty() {
-        anstream::println!("the name {name} is resolved there");
+        outln!("the name {name} is resolved there")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use deckwatch_scenario::run::{Observer, Phase, RunProgress, StreamProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::output::errln;
 use crate::words;
 
 /// Lines that move, one for each flow over each carrier.
@@ -91,7 +92,7 @@ impl Observer for Plain {
     }
 
     fn phase(&mut self, _: Phase, words: &str) {
-        anstream::eprintln!("{words}.");
+        errln!("{words}.");
     }
 
     fn progress(&mut self, progress: &RunProgress) {
@@ -104,7 +105,7 @@ impl Observer for Plain {
             .iter()
             .map(|stream| format!("{}: {}", name(stream), counts(stream)))
             .collect();
-        anstream::eprintln!(
+        errln!(
             "{} left; {}.",
             words::duration(progress.left),
             streams.join("; ")
@@ -112,7 +113,7 @@ impl Observer for Plain {
     }
 
     fn notice(&mut self, text: &str) {
-        anstream::eprintln!("{text}");
+        errln!("{text}");
     }
 }
 

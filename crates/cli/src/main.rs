@@ -9,6 +9,7 @@ mod exit;
 mod experiment;
 mod live;
 mod mission_args;
+mod output;
 mod reference;
 mod serve;
 mod verdicts;
@@ -112,5 +113,7 @@ fn trace_to_stderr() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Where nobody takes what is said, saying so would panic.
+        .log_internal_errors(false)
         .init();
 }

@@ -7,6 +7,7 @@ mod list;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::output::{errln, out, outln};
 use crate::serve::ServeArgs;
 use anyhow::Context as _;
 use at::{At, Place};
@@ -99,9 +100,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Resolve { at, name, explain } => {
             let object = at.place(&name)?.resolve()?;
             if explain {
-                anstream::print!("{}", object.ior().explain());
+                out!("{}", object.ior().explain())?;
             } else {
-                anstream::println!("{object}");
+                outln!("{object}")?;
             }
         }
         Action::Unbind { at, name } => at.place(&name)?.unbind()?,
@@ -124,7 +125,7 @@ fn serve_names(serve: &ServeArgs, store: Option<PathBuf>) -> anyhow::Result<()> 
     };
     let service = NamingService::start(&orb, store)?;
     if let Some(endpoint) = orb.endpoints().first() {
-        anstream::eprintln!(
+        errln!(
             "serving names at corbaloc:{}/{NAME_SERVICE}",
             endpoint.url_address()
         );

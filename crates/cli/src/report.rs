@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use deckwatch_probe::bench::Bench;
 use deckwatch_report::RESULT_FILE;
 
+use crate::output::outln;
+
 /// Make the report of a run, a bench or an experiment anew, or lay several runs side by side on equal axes
 #[derive(clap::Args)]
 #[command(
@@ -29,7 +31,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             _ => Path::new(deckwatch_report::REPORT_FILE).to_path_buf(),
         });
     deckwatch_report::write_page(&path, &page(&args.folders)?)?;
-    anstream::println!("{}", path.display());
+    outln!("{}", path.display())?;
     Ok(ExitCode::SUCCESS)
 }
 

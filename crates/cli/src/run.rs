@@ -14,6 +14,7 @@ use deckwatch_scenario::run::{
 use crate::exit::Status;
 use crate::live::{Live, Plain};
 use crate::mission_args::MissionArgs;
+use crate::output::errln;
 use crate::verdicts;
 use crate::version::BUILD;
 
@@ -69,7 +70,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(outcome) => outcome,
         // Asked for by the user: nothing was wrong, and nothing can be said.
         Err(error @ RunError::Interrupted { .. }) => {
-            anstream::eprintln!("{error}");
+            errln!("{error}");
             return Ok(Status::from(VerdictKind::Invalid).into());
         }
         Err(error) => return Err(error.into()),
@@ -83,7 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
-    let mut out = anstream::stdout();
+    let mut out = crate::output::stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&outcome.document)?)?;
         return Ok(out.flush()?);

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::output::outln;
+
 /// Print the JSON Schema of mission files, for editors and checkers
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  deckwatch schema > mission-1.json")]
@@ -9,6 +11,6 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: Args) -> anyhow::Result<ExitCode> {
     let schema = deckwatch_scenario::mission::schema();
-    anstream::println!("{}", serde_json::to_string_pretty(schema)?);
+    outln!("{}", serde_json::to_string_pretty(schema)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use deckwatch_orb::{ObjectRef, Orb};
 
+use crate::output::outln;
+
 /// How often a serving process looks whether it is asked to end.
 const END_CHECK: Duration = Duration::from_millis(100);
 
@@ -44,7 +46,7 @@ impl ServeArgs {
         if let Some(file) = &self.ior_file {
             write_whole(file, &ior).with_context(|| format!("cannot write {}", file.display()))?;
         }
-        anstream::println!("{ior}");
+        outln!("{ior}")?;
         while deckwatch_os::signal::ending().is_none() && !ended() {
             std::thread::sleep(END_CHECK);
         }

@@ -5,10 +5,11 @@ mod host;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use anstream::println;
 use deckwatch_scenario::run::clean_work_folders;
 use deckwatch_testbed::{HostSpec, NetworkSpec, Standing, StandingDescription, Testbed, leftovers};
 use host::{At, exec, lose};
+
+use crate::output::outln;
 
 /// Make, use and take down emulated hosts by hand; `deckwatch run` makes and removes its own.
 #[derive(clap::Args)]
@@ -87,7 +88,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Testbed::clean_leftovers()?;
             let made = Testbed::create_kept(&network, &hosts)?;
             if !args.json {
-                println!("{network}");
+                outln!("{network}")?;
             }
             print("stands", &[made], args.json)?;
         }
@@ -110,19 +111,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn print(what: &str, testbeds: &[Standing], as_json: bool) -> anyhow::Result<()> {
     let testbeds: Vec<StandingDescription> = testbeds.iter().map(Standing::describe).collect();
     if as_json {
-        println!("{}", serde_json::to_string(&testbeds)?);
+        outln!("{}", serde_json::to_string(&testbeds)?)?;
         return Ok(());
     }
     if testbeds.is_empty() {
-        println!("No testbed {what}.");
+        outln!("No testbed {what}.")?;
     }
     for found in testbeds {
-        println!("{}: {what}{}", found.name, owner(&found));
+        outln!("{}: {what}{}", found.name, owner(&found))?;
         for host in found.hosts {
             let address = host
                 .address
                 .map_or_else(String::new, |address| address.to_string());
-            println!("  {:<16} {address:<16} {}", host.name, host.namespace);
+            outln!("  {:<16} {address:<16} {}", host.name, host.namespace)?;
         }
     }
     Ok(())

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use crate::output::outln;
+
 /// Show version, commit and profile of this program
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  deckwatch version\n  deckwatch version --json")]
@@ -34,10 +36,10 @@ pub(crate) const BUILD: Build = Build {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
-        anstream::println!("{}", serde_json::to_string(&BUILD)?);
+        outln!("{}", serde_json::to_string(&BUILD)?)?;
     } else {
         let commit = BUILD.commit.unwrap_or("not built in a checkout");
-        anstream::println!("deckwatch {} ({commit}, {})", BUILD.version, BUILD.profile);
+        outln!("deckwatch {} ({commit}, {})", BUILD.version, BUILD.profile)?;
     }
     Ok(ExitCode::SUCCESS)
 }

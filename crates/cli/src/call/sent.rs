@@ -8,6 +8,7 @@ use deckwatch_idl::notation::Notation;
 use deckwatch_orb::ObjectRef;
 
 use super::signature::{Signature, codec};
+use crate::output::{out, outln};
 
 /// Octets in one row.
 const ROW: usize = 12;
@@ -21,7 +22,7 @@ pub(super) fn show(
     signature: &Signature,
     values: &[Value],
 ) -> anyhow::Result<()> {
-    anstream::print!("{}", target.ior().explain());
+    out!("{}", target.ior().explain())?;
     let order = if ByteOrder::NATIVE == ByteOrder::Little {
         "little"
     } else {
@@ -32,10 +33,10 @@ pub(super) fn show(
     } else {
         "a reply"
     };
-    anstream::println!(
+    outln!(
         "\noperation {}, {reply} expected; body ({order}-endian, from a multiple of 8):",
         signature.wire_name
-    );
+    )?;
     let mut octets = Vec::new();
     let mut rows = Rows {
         notation,
@@ -52,10 +53,10 @@ pub(super) fn show(
     let marks = rows.marks;
     let mut at = 0;
     for (end, label) in marks {
-        row(&octets, at, end, &label);
+        row(&octets, at, end, &label)?;
         at = end;
     }
-    anstream::println!("{} octets", octets.len());
+    outln!("{} octets", octets.len())?;
     Ok(())
 }
 
@@ -105,7 +106,7 @@ impl Rows<'_, '_> {
     }
 }
 
-fn row(octets: &[u8], start: usize, end: usize, label: &str) {
+fn row(octets: &[u8], start: usize, end: usize, label: &str) -> anyhow::Result<()> {
     let rows = octets[start..end].chunks(ROW);
     let count = rows.len();
     for (index, row) in rows.take(ROWS_MAX).enumerate() {
@@ -117,9 +118,10 @@ fn row(octets: &[u8], start: usize, end: usize, label: &str) {
             hex.join(" "),
             width = ROW * 3 - 1
         );
-        anstream::println!("{}", line.trim_end());
+        outln!("{}", line.trim_end())?;
     }
     if count > ROWS_MAX {
-        anstream::println!("        ... {} octets more", end - start - ROWS_MAX * ROW);
+        outln!("        ... {} octets more", end - start - ROWS_MAX * ROW)?;
     }
+    Ok(())
 }

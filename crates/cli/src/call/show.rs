@@ -10,6 +10,7 @@ use deckwatch_orb::Orb;
 use super::signature::Signature;
 use super::talk::{Outcome, mode_text};
 use super::{Args, find};
+use crate::output::{errln, out, outln};
 
 /// Characters of a line that a value is kept to where it can be.
 const WIDTH: usize = 110;
@@ -34,17 +35,17 @@ pub(super) fn outcome(
             });
             let printed = printed.collect::<anyhow::Result<Vec<_>>>()?;
             if json {
-                anstream::println!("{}", Printed::Members(printed).json(WIDTH));
+                outln!("{}", Printed::Members(printed).json(WIDTH))?;
             } else if printed.is_empty() {
-                anstream::eprintln!("returned; there are no results");
+                errln!("returned; there are no results");
             } else {
                 for (name, printed) in printed {
-                    anstream::println!("{name}: {}", printed.text(WIDTH - name.len() - 2));
+                    outln!("{name}: {}", printed.text(WIDTH - name.len() - 2))?;
                 }
             }
         }
-        Outcome::Sent if json => anstream::println!("{{}}"),
-        Outcome::Sent => anstream::eprintln!("sent; a one-way operation has no reply"),
+        Outcome::Sent if json => outln!("{{}}")?,
+        Outcome::Sent => errln!("sent; a one-way operation has no reply"),
         Outcome::Raised(place, members) => {
             let (name, code) = &signature.raises[place];
             let members = notation
@@ -58,9 +59,9 @@ pub(super) fn outcome(
                     ),
                     ("members".to_owned(), members),
                 ];
-                anstream::println!("{}", Printed::Members(members).json(WIDTH));
+                outln!("{}", Printed::Members(members).json(WIDTH))?;
             } else {
-                anstream::eprintln!("raised {name}: {}", members.text(WIDTH));
+                errln!("raised {name}: {}", members.text(WIDTH));
             }
             return Ok(RAISED.into());
         }
@@ -88,9 +89,9 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
     };
     for (index, (definition, interface)) in shown.into_iter().enumerate() {
         if index > 0 {
-            anstream::println!();
+            out!("\n")?;
         }
-        anstream::println!("{} ({})", definition.scoped_name, definition.repository_id);
+        outln!("{} ({})", definition.scoped_name, definition.repository_id)?;
         // Where every interface is listed, each has its own alone.
         let operations = if chosen.is_some() {
             model.operations(interface)
@@ -99,7 +100,7 @@ pub(super) fn list(notation: &Notation<'_>, orb: &Orb, args: &Args) -> anyhow::R
         };
         for operation in &operations {
             if let Some(line) = line(notation, operation, &operations) {
-                anstream::println!("  {line}");
+                outln!("  {line}")?;
             }
         }
     }

@@ -9,6 +9,7 @@ use deckwatch_orb::{ObjectRef, SystemException};
 
 use super::At;
 use super::bind::CONTEXTS_DEEP_MAX;
+use crate::output::outln;
 
 /// Bindings asked for at a time.
 const LIST_STEP: u32 = 500;
@@ -64,9 +65,9 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
         .add(&context, &mut Vec::new())
         .with_context(|| format!("cannot list {what}"))?;
     if args.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&listing.rows)?);
+        outln!("{}", serde_json::to_string_pretty(&listing.rows)?)?;
     } else {
-        listing.rows.iter().for_each(Row::print);
+        listing.rows.iter().try_for_each(Row::print)?;
     }
     Ok(())
 }
@@ -139,7 +140,7 @@ impl Listing<'_> {
 }
 
 impl Row {
-    fn print(&self) {
+    fn print(&self) -> anyhow::Result<()> {
         let mut line = format!("{}{}", self.name, if self.context { "/" } else { "" });
         for detail in [&self.type_id, &self.address].into_iter().flatten() {
             line.push_str("  ");
@@ -152,7 +153,7 @@ impl Row {
         if let Some(closed) = &self.closed {
             line = format!("{line}  ({closed})");
         }
-        anstream::println!("{line}");
+        outln!("{line}")
     }
 }
 

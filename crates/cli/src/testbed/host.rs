@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use anstream::println;
 use anyhow::{Context, bail};
 use deckwatch_os::namespace::Placement;
 use deckwatch_testbed::{Port, leftovers};
+
+use crate::output::outln;
 
 /// A host of a testbed that stands.
 #[derive(clap::Args)]
@@ -36,9 +37,9 @@ pub(super) fn lose(at: &At, every: Option<NonZeroU32>, as_json: bool) -> anyhow:
     }
     let lost = port.lost_count()?;
     if as_json {
-        println!("{}", serde_json::json!({ "lost": lost }));
+        outln!("{}", serde_json::json!({ "lost": lost }))?;
     } else {
-        println!("{lost} frames to {} were lost on purpose so far.", at.host);
+        outln!("{lost} frames to {} were lost on purpose so far.", at.host)?;
     }
     Ok(())
 }

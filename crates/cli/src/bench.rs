@@ -14,7 +14,7 @@ use deckwatch_meter::result::save_whole;
 use deckwatch_os::signal;
 use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
 use deckwatch_report::{REPORT_FILE, RESULT_FILE, experiment_page};
-use deckwatch_scenario::run::make_result_folder;
+use deckwatch_scenario::run::ResultFolder;
 
 use crate::mission_args::duration;
 use crate::version::BUILD;
@@ -219,10 +219,10 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
         [kind] => format!("bench-{}", kind.word()),
         _ => "bench-all".to_owned(),
     };
-    let folder = make_result_folder(common.output.as_deref(), &name, SystemTime::now())?;
+    let folder = ResultFolder::make(common.output.as_deref(), &name, SystemTime::now())?;
     let mut progress = table::Progress::new();
     // What was found before a bench fails, or is killed, is not lost.
-    let path = folder.join(RESULT_FILE);
+    let path = folder.path().join(RESULT_FILE);
     let mut keep = |found: &Bench| drop(save_whole(found, &path));
     let found = bench::run(settings, &mut |at| progress.show(at), &mut keep);
     drop(progress);
@@ -230,7 +230,7 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
     // What cannot be written is shown all the same.
     let written = save_whole(&found, &path).map_err(anyhow::Error::from);
     let written = written.and_then(|()| {
-        let report = folder.join(REPORT_FILE);
+        let report = folder.path().join(REPORT_FILE);
         deckwatch_report::write_page(&report, &experiment_page(&found.as_experiment())?)?;
         Ok(report)
     });

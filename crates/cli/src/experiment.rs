@@ -13,7 +13,7 @@ use deckwatch_os::signal;
 use deckwatch_probe::bench::{BROKEN_OFF, BenchError, Condition, Progress};
 use deckwatch_probe::experiment::Staging;
 use deckwatch_report::{REPORT_FILE, RESULT_FILE};
-use deckwatch_scenario::run::make_result_folder;
+use deckwatch_scenario::run::ResultFolder;
 
 use crate::bench::table;
 use crate::mission_args::duration;
@@ -114,7 +114,7 @@ impl Common {
     ) -> anyhow::Result<ExitCode> {
         signal::catch_ending().context("Signals cannot be caught.")?;
         // Before anything is measured: a folder that is not to be had would lose it all.
-        let folder = make_result_folder(self.output.as_deref(), name, SystemTime::now())?;
+        let folder = ResultFolder::make(self.output.as_deref(), name, SystemTime::now())?;
         let mut progress = table::Progress::new();
         let mut shown: Option<(usize, Instant)> = None;
         let found = experiment(&mut |at| {
@@ -130,8 +130,8 @@ impl Common {
         drop(progress);
         let found = found?;
         // What cannot be written is shown all the same.
-        let written = write(&found, &folder);
-        let mut out = anstream::stdout();
+        let written = write(&found, folder.path());
+        let mut out = crate::output::stdout();
         if self.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
         } else {

@@ -24,7 +24,7 @@ use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_os::clock::monotonic_ns;
 use deckwatch_testbed::{Environment, HostSpec, NetworkSpec, Testbed, TestbedError};
 
-pub use folder::{clean_work_folders, make_result_folder};
+pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
 use crate::limits::{START_LEAD, START_LEAD_EACH, STOP_PATIENCE};
@@ -85,6 +85,12 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
+    /// Another run writes into the result folder.
+    #[error("Another run writes into the folder {}. Name a new one with --output.", path.display())]
+    FolderInUse {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A process cannot be started.
     #[error("The {process} cannot be started ({error}).")]
     CannotStart {
@@ -128,14 +134,12 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let streams = streams(mission)?;
     let started_at = SystemTime::now();
-    let result_folder =
-        folder::make_result_folder(settings.output.as_deref(), &mission.name, started_at)?;
     // Dropped last, so that nothing of this run lies in it any more.
-    let _removed_if_empty = RemovedIfEmpty(&result_folder);
+    let result_folder = ResultFolder::make(settings.output.as_deref(), &mission.name, started_at)?;
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
     clean_work_folders();
-    let work = WorkFolder::make(records_size(mission, &streams), &result_folder)?;
+    let work = WorkFolder::make(records_size(mission, &streams), result_folder.path())?;
     let planner = Planner {
         mission,
         testbed: &testbed,
@@ -163,17 +167,7 @@ pub fn run(
         disturbance.udp_receive_overflows = None;
         disturbance.udp_send_errors = None;
     }
-    run.conclude(&measured, disturbance, started_at, &result_folder)
-}
-
-/// A result folder in which nothing was written says nothing.
-struct RemovedIfEmpty<'f>(&'f PathBuf);
-
-impl Drop for RemovedIfEmpty<'_> {
-    fn drop(&mut self) {
-        // Fails, as it should, where there is something in it.
-        let _ = std::fs::remove_dir(self.0);
-    }
+    run.conclude(&measured, disturbance, started_at, result_folder.path())
 }
 
 /// A run under way.

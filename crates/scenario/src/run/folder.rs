@@ -1,5 +1,6 @@
 //! Where a run keeps what it writes: the result folder, which stays, and a working folder in memory, which does not.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -10,51 +11,94 @@ use deckwatch_testbed::Owner;
 use super::RunError;
 use crate::limits::SAME_SECOND_MAX;
 
-/// Makes a result folder that was not there: `wanted`, or one in `results/` named after the mission (or whatever else is run) and the time.
-///
-/// # Errors
-/// [`RunError::Folder`], [`RunError::FolderTaken`].
-pub fn make_result_folder(
-    wanted: Option<&Path>,
-    mission: &str,
-    now: SystemTime,
-) -> Result<PathBuf, RunError> {
-    let unwritable = |path: &Path| {
-        let path = path.to_owned();
-        move |error| RunError::Folder { path, error }
-    };
-    if let Some(wanted) = wanted {
-        std::fs::create_dir_all(wanted).map_err(unwritable(wanted))?;
-        let empty = std::fs::read_dir(wanted)
-            .map_err(unwritable(wanted))?
-            .next()
-            .is_none();
-        if !empty {
-            return Err(RunError::FolderTaken {
-                path: wanted.to_owned(),
-            });
-        }
-        return Ok(wanted.to_owned());
-    }
-    let results = Path::new("results");
-    std::fs::create_dir_all(results).map_err(unwritable(results))?;
-    let name = format!("{}-{}", file_name(mission), compact(now));
-    for attempt in 1..=SAME_SECOND_MAX {
-        let suffix = if attempt == 1 {
-            String::new()
-        } else {
-            format!("-{attempt}")
+/// A result folder, which is this run's alone while it goes on. Where nothing was written it goes again, if it was made here.
+#[derive(Debug)]
+pub struct ResultFolder {
+    path: PathBuf,
+    is_new: bool,
+    /// Locked: let go with the process, however that ends.
+    _claim: Option<File>,
+}
+
+impl ResultFolder {
+    /// Makes one that was not there: `wanted`, which may be there if it is empty and nobody else's, or one in `results/` named after the mission
+    /// (or whatever else is run) and the time.
+    ///
+    /// # Errors
+    /// [`RunError::Folder`], [`RunError::FolderTaken`], [`RunError::FolderInUse`].
+    pub fn make(wanted: Option<&Path>, mission: &str, now: SystemTime) -> Result<Self, RunError> {
+        let Some(wanted) = wanted else {
+            return Self::named(mission, now);
         };
-        let folder = results.join(format!("{name}{suffix}"));
-        match std::fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(unwritable(&folder)(error)),
+        let path = wanted.to_owned();
+        let is_new = !path.exists();
+        std::fs::create_dir_all(&path).map_err(unwritable(&path))?;
+        let claim = File::open(&path).map_err(unwritable(&path))?;
+        let claim = match claim.try_lock() {
+            Ok(()) => Some(claim),
+            Err(TryLockError::WouldBlock) => return Err(RunError::FolderInUse { path }),
+            // A file system that knows no locks.
+            Err(TryLockError::Error(_)) => None,
+        };
+        let mut held = std::fs::read_dir(&path).map_err(unwritable(&path))?;
+        if held.next().is_some() {
+            return Err(RunError::FolderTaken { path });
+        }
+        Ok(Self {
+            path,
+            is_new,
+            _claim: claim,
+        })
+    }
+
+    fn named(mission: &str, now: SystemTime) -> Result<Self, RunError> {
+        let results = Path::new("results");
+        std::fs::create_dir_all(results).map_err(unwritable(results))?;
+        let name = format!("{}-{}", file_name(mission), compact(now));
+        for attempt in 1..=SAME_SECOND_MAX {
+            let suffix = if attempt == 1 {
+                String::new()
+            } else {
+                format!("-{attempt}")
+            };
+            let path = results.join(format!("{name}{suffix}"));
+            match std::fs::create_dir(&path) {
+                // Nobody else could make it too.
+                Ok(()) => {
+                    return Ok(Self {
+                        path,
+                        is_new: true,
+                        _claim: None,
+                    });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unwritable(&path)(error)),
+            }
+        }
+        Err(RunError::FolderTaken {
+            path: results.join(name),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ResultFolder {
+    fn drop(&mut self) {
+        if self.is_new {
+            // Fails, as it should, where there is something in it.
+            let _ = std::fs::remove_dir(&self.path);
         }
     }
-    Err(RunError::FolderTaken {
-        path: results.join(name),
-    })
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> RunError {
+    let path = path.to_owned();
+    move |error| RunError::Folder { path, error }
 }
 
 /// A name as part of a file's name.
@@ -152,11 +196,26 @@ mod tests {
     #[test]
     fn a_folder_that_holds_something_is_not_written_into() {
         let folder = std::env::temp_dir().join(format!("deckwatch-folder-{}", std::process::id()));
-        let made = make_result_folder(Some(&folder), "m", SystemTime::now()).expect("a new folder");
-        std::fs::write(made.join("x"), "x").expect("writable");
-        let error = make_result_folder(Some(&folder), "m", SystemTime::now());
-        assert!(matches!(error, Err(RunError::FolderTaken { .. })));
+        let make = || ResultFolder::make(Some(&folder), "m", SystemTime::now());
+        let made = make().expect("a new folder");
+        std::fs::write(made.path().join("x"), "x").expect("writable");
+        drop(made);
+        assert!(matches!(make(), Err(RunError::FolderTaken { .. })));
         std::fs::remove_dir_all(&folder).expect("removable");
+    }
+
+    #[test]
+    fn a_folder_is_one_run_s_alone_and_goes_where_that_wrote_nothing() {
+        let name = format!("deckwatch-claimed-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let make = || ResultFolder::make(Some(&folder), "m", SystemTime::now());
+        let made = make().expect("a new folder");
+        assert!(matches!(make(), Err(RunError::FolderInUse { .. })));
+        drop(made);
+        assert!(!folder.exists());
+        std::fs::create_dir(&folder).expect("writable");
+        drop(make().expect("an empty folder"));
+        std::fs::remove_dir(&folder).expect("the user's, and still there");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::end::Role;
 use super::error::BenchError;
 use super::kind::Kind;
 use super::peer::{Peer, Plan, Program, RunLimits, Shape};
+use super::process::rest;
 use super::run::{Progress, Settings};
 use super::sockperf::{self, Sockperf};
 use super::variant::Variant;
@@ -390,7 +391,7 @@ fn start(
 /// The kernel stalls real-time threads that take nearly all of a processor: they rest between runs.
 fn pause(condition: Condition, limits: RunLimits) {
     if matches!(condition, Condition::Pinned | Condition::TwoCores) {
-        std::thread::sleep(limits.budget / 2);
+        rest(limits.budget / 2);
     }
 }
 

@@ -154,7 +154,7 @@ impl End {
 
     /// Why nothing more comes of it: how it ended, where it has.
     fn ended(&mut self) -> BenchError {
-        match self.await_exit() {
+        match self.await_exit(EXIT_LOOKS) {
             None => self.failed("it no longer speaks, and has not ended"),
             Some(status) if status.signal() == Some(SIGKILL) => self.failed(&format!(
                 "it was killed: by somebody, or by the kernel, for want of memory or because a real-time thread ran for \
@@ -165,8 +165,8 @@ impl End {
     }
 
     /// How it ended, if it does soon.
-    fn await_exit(&mut self) -> Option<ExitStatus> {
-        for _ in 0..EXIT_LOOKS {
+    fn await_exit(&mut self, looks: usize) -> Option<ExitStatus> {
+        for _ in 0..looks {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
@@ -239,11 +239,28 @@ pub(crate) struct RunLimits {
 /// How often the wish to end is looked at.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
+/// Does nothing for so long, or until the user wants to end.
+pub(crate) fn rest(time: Duration) {
+    let until = Instant::now() + time;
+    while signal::ending().is_none() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}
+
 impl Drop for End {
     fn drop(&mut self) {
         // The end of its input is what ends it; one that hangs is killed.
         self.input = None;
-        if self.await_exit().is_some() {
+        // In the middle of a run it would not hear of it before the run's end.
+        let looks = match signal::ending() {
+            None => EXIT_LOOKS,
+            Some(_) => EXIT_LOOKS_ENDING,
+        };
+        if self.await_exit(looks).is_some() {
             return;
         }
         let _ended_meanwhile = self.child.kill();
@@ -256,4 +273,6 @@ const SIGKILL: i32 = 9;
 
 /// How often, and how far apart, a process that shall end is looked at.
 const EXIT_LOOKS: usize = 100;
+/// The same where the user wants to end.
+const EXIT_LOOKS_ENDING: usize = 10;
 const EXIT_LOOK: Duration = Duration::from_millis(20);

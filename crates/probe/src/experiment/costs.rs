@@ -14,7 +14,7 @@ use super::stage::{Extra, Found, Kept, OMNIORB, OURS, RAW, Stage, Staging, Syste
 use crate::bench::BenchError;
 use crate::bench::Progress;
 use crate::bench::case::message_sizes;
-use crate::bench::process::{End, Ran, RunLimits};
+use crate::bench::process::{End, Ran, RunLimits, rest};
 use crate::counters::{Counted, Watch};
 use crate::limits::END_PATIENCE;
 
@@ -293,7 +293,7 @@ fn share_factoring(
     let Some(begun) = factored(&mut system.server, "factor")? else {
         return Ok(false);
     };
-    std::thread::sleep(limits.budget);
+    rest(limits.budget);
     let Some(alone) = factored(&mut system.server, "factored")? else {
         return Ok(false);
     };

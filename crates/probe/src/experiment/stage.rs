@@ -17,7 +17,7 @@ use deckwatch_os::signal;
 use super::end::EndRole;
 use crate::bench::condition::{Condition, Places};
 use crate::bench::foreign::OMNIORB_SUBJECTS;
-use crate::bench::process::{End, RunLimits};
+use crate::bench::process::{End, RunLimits, rest};
 use crate::bench::program::Place;
 use crate::bench::{BROKEN_OFF, BenchError, Progress};
 use crate::limits::BENCH_SAMPLES_MAX;
@@ -302,7 +302,7 @@ impl<'t> Stage<'t> {
     /// Lets the kernel's other threads run.
     pub(super) fn rest(&self) {
         if self.places.server.fifo.is_some() {
-            std::thread::sleep(self.staging.run_budget / REST_SHARE);
+            rest(self.staging.run_budget / REST_SHARE);
         }
     }
 

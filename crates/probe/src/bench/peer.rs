@@ -103,10 +103,11 @@ impl Peer {
         if let Some(load) = &mut self.load {
             load.begin(kind, sizes, 0, longer)?;
         }
-        self.client.begin(kind, sizes, period_ns, limits)?;
-        let ran = self.client.finish(limits)?;
+        let ran = self.client.begin(kind, sizes, period_ns, limits);
+        let ran = ran.and_then(|()| self.client.finish(limits));
+        let ran = self.server.or_its_end(ran)?;
         if let Some(load) = &mut self.load
-            && load.finish(longer)?.is_none()
+            && self.server.or_its_end(load.finish(longer))?.is_none()
         {
             return Ok(None);
         }

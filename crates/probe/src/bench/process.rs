@@ -157,11 +157,21 @@ impl End {
         match self.await_exit(EXIT_LOOKS) {
             None => self.failed("it no longer speaks, and has not ended"),
             Some(status) if status.signal() == Some(SIGKILL) => self.failed(&format!(
-                "it was killed: by somebody, or by the kernel, for want of memory or because a real-time thread ran for \
+                "it was killed by signal 9: by somebody, or by the kernel, for want of memory or because a real-time thread ran for \
                  {REAL_TIME_UNBLOCKED_MAX:?} without blocking"
             )),
             Some(status) => self.failed(&format!("it has ended ({status})")),
         }
+    }
+
+    /// What came of its client; that it has died itself, where the client failed for it.
+    pub(crate) fn or_its_end<T>(&mut self, came: Result<T, BenchError>) -> Result<T, BenchError> {
+        came.map_err(|error| match error {
+            BenchError::Interrupted(_) => error,
+            // Its connections are closed a moment before it can be seen to have ended.
+            _ if self.await_exit(EXIT_LOOKS_BLAME).is_some() => self.ended(),
+            _ => error,
+        })
     }
 
     /// How it ended, if it does soon.
@@ -275,4 +285,6 @@ const SIGKILL: i32 = 9;
 const EXIT_LOOKS: usize = 100;
 /// The same where the user wants to end.
 const EXIT_LOOKS_ENDING: usize = 10;
+/// The same where a client of it has failed.
+const EXIT_LOOKS_BLAME: usize = 10;
 const EXIT_LOOK: Duration = Duration::from_millis(20);

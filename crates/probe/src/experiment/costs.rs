@@ -158,7 +158,10 @@ fn count(
         budget: COUNTING_PATIENCE,
     };
     let kind = "call/two-way/static/octets/static/each";
-    let call = |system: &mut System| system.client.run(kind, (asked.size, 1), limits);
+    let call = |system: &mut System| {
+        let ran = system.client.run(kind, (asked.size, 1), limits);
+        system.server.or_its_end(ran)
+    };
     // Once before, so that what is done at first alone is no part of it.
     if call(system)?.is_none() {
         return Ok(false);
@@ -276,6 +279,7 @@ fn share(
         return Ok(false);
     }
     let shared = share_factoring(stage, system, rate_hz, kept);
+    let shared = system.server.or_its_end(shared);
     // The threads of the other servers have the same processor.
     let paused = factored(&mut system.server, "rest");
     stage.rest();

@@ -46,7 +46,7 @@ struct Contest {
     sizes: (usize, usize),
     high: End,
     low: Vec<End>,
-    _server: End,
+    server: End,
 }
 
 /// Runs the experiment. A wish to end ends it early, with what was measured until then.
@@ -72,7 +72,8 @@ pub fn invert(
                 let contest = &mut contests[index];
                 let (name, kept) = (contest.name, &mut kept[index]);
                 let measure = |stage: &mut Stage<'_>| {
-                    contest.measure(stage, asked, count, kept, &mut warnings)
+                    let measured = contest.measure(stage, asked, count, kept, &mut warnings);
+                    contest.server.or_its_end(measured)
                 };
                 if !stage.turn(name, measure) {
                     break 'rounds;
@@ -181,7 +182,7 @@ fn contests(stage: &mut Stage<'_>) -> Result<Vec<Contest>, BenchError> {
                 sizes: (0, 0),
                 high,
                 low: Vec::new(),
-                _server: process,
+                server: process,
             });
             Ok(())
         };
@@ -210,7 +211,7 @@ fn contests(stage: &mut Stage<'_>) -> Result<Vec<Contest>, BenchError> {
         sizes,
         high,
         low: Vec::new(),
-        _server: process,
+        server: process,
     });
     Ok(contests)
 }

@@ -106,7 +106,12 @@ pub fn invoke(
             for turn in 0..systems.len() {
                 let index = (turn + round) % systems.len();
                 let (system, kept) = (&mut systems[index], &mut kept[index]);
-                if !stage.turn(system.name, |stage| measure(stage, system, *case, kept)) {
+                let name = system.name;
+                let measure = |stage: &mut Stage<'_>| {
+                    let measured = measure(stage, system, *case, kept);
+                    system.server.or_its_end(measured)
+                };
+                if !stage.turn(name, measure) {
                     break 'rounds;
                 }
             }

@@ -66,9 +66,10 @@ pub fn marshal(
                 let index = (turn + round) % (systems.len() + 1);
                 let kept = &mut kept[index];
                 let goes_on = match systems.get_mut(index) {
-                    Some(system) => {
-                        stage.turn(system.name, |stage| measure(stage, system, *case, kept))
-                    }
+                    Some(system) => stage.turn(system.name, |stage| {
+                        let measured = measure(stage, system, *case, kept);
+                        system.server.or_its_end(measured)
+                    }),
                     None => stage.turn(RAW, |stage| {
                         let sizes = wire_sizes(*case, &systems[0])?;
                         measure_raw(stage, &mut raw, (*case, sizes), kept)

@@ -50,7 +50,7 @@ impl End {
         let input = child.stdin.take();
         let (tell, said) = channel();
         let output = child.stdout.take();
-        std::thread::spawn(move || {
+        let listen = move || {
             let mut output = BufReader::new(output?);
             let mut line = String::new();
             while output.read_line(&mut line).ok()? != 0 {
@@ -70,13 +70,19 @@ impl End {
                 }
             }
             Some(())
-        });
-        Ok(Self {
+        };
+        let end = Self {
             what,
             child,
             input,
             said,
-        })
+        };
+        let listening = std::thread::Builder::new().spawn(listen);
+        listening.map_err(|source| BenchError::CannotStart {
+            what: format!("A thread that listens to {}", end.what),
+            source,
+        })?;
+        Ok(end)
     }
 
     /// What it says next, within `patience`; `None` where the user wants to end.

@@ -6,8 +6,8 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, PoisonError, RwLock};
 
 use deckwatch_os::clock::monotonic_ns;
 
@@ -193,9 +193,16 @@ pub(super) fn together<'c, C: Sync, F: FnMut() -> Result<(), String>>(
     let begun = Barrier::new(clients.len());
     let calls = AtomicU64::new(0);
     let begin_ns = monotonic_ns();
+    let is_called_off = RwLock::new(false);
     let one = |client: &'c C| -> Result<(), String> {
         place(plan.fifo);
         let mut call = prepare(client);
+        if *is_called_off
+            .read()
+            .map_err(|_| "nobody said whether to begin")?
+        {
+            return Ok(());
+        }
         begun.wait();
         let until_ns = monotonic_ns() + budget_ns;
         let mut made = 0;
@@ -208,10 +215,16 @@ pub(super) fn together<'c, C: Sync, F: FnMut() -> Result<(), String>>(
     };
     let one = &one;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = clients
-            .iter()
-            .map(|client| scope.spawn(move || one(client)))
-            .collect();
+        // All wait until the last is there, or cannot be.
+        let mut called_off = is_called_off
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let start = |client| std::thread::Builder::new().spawn_scoped(scope, move || one(client));
+        let threads: Result<Vec<_>, _> = clients.iter().map(start).collect();
+        *called_off = threads.is_err();
+        drop(called_off);
+        let cannot = |error| format!("a thread of the load cannot be started: {error}");
+        let threads = threads.map_err(cannot)?;
         threads.into_iter().try_for_each(|thread| {
             let ended = thread.join();
             ended.unwrap_or_else(|_| Err("a thread of the load has panicked".to_owned()))

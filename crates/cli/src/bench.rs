@@ -16,6 +16,7 @@ use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Opera
 use deckwatch_report::{REPORT_FILE, RESULT_FILE, experiment_page};
 use deckwatch_scenario::run::ResultFolder;
 
+use crate::exit;
 use crate::mission_args::duration;
 use crate::version::BUILD;
 
@@ -27,7 +28,7 @@ those pairs, and whether it is what is aimed at. Round trips are whole ones. omn
 their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is \
 skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor \
 wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters root. Ctrl-C ends a bench early and \
-keeps what was measured.
+keeps what was measured; its exit status is 130 then.
 
 Examples:
   deckwatch bench all
@@ -226,7 +227,10 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
     let mut keep = |found: &Bench| drop(save_whole(found, &path));
     let found = bench::run(settings, &mut |at| progress.show(at), &mut keep);
     drop(progress);
-    let found = found?;
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return exit::without_result(error),
+    };
     // What cannot be written is shown all the same.
     let written = save_whole(&found, &path).map_err(anyhow::Error::from);
     let written = written.and_then(|()| {
@@ -244,7 +248,8 @@ fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
         }
     }
     out.flush()?;
-    written.map(|_| ExitCode::SUCCESS)
+    written?;
+    exit::of_measurement(&found.warnings, folder.path())
 }
 
 fn calls(octets: &[u32], structs: &[u32]) -> Vec<Case> {

@@ -1,9 +1,14 @@
 //! Exit statuses, and how an error is said.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
-use deckwatch_meter::result::VerdictKind;
+use anyhow::anyhow;
+use deckwatch_meter::result::{VerdictKind, Warning};
+use deckwatch_probe::bench::{BROKEN_OFF, BenchError, ENDED_EARLY};
+
+use crate::output::errln;
 
 /// An exit status of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,50 @@ impl From<Status> for ExitCode {
     }
 }
 
+/// How a command ends that was asked to by a signal, which shells say as 128 and the signal's number: what it leaves is no whole result.
+pub(crate) fn ended_by(signal: &str) -> Status {
+    Status(match signal {
+        "SIGHUP" => 128 + 1,
+        "SIGINT" => 128 + 2,
+        _ => 128 + 15,
+    })
+}
+
+/// How a measurement ends, by its warnings about itself: whole, ended early by a signal, or broken off.
+///
+/// # Errors
+/// Why it was broken off.
+pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Result<ExitCode> {
+    let find = |kind: &str| warnings.iter().find(|warning| warning.kind == kind);
+    let kept = format!(
+        "what was measured until then is kept in {}",
+        folder.display()
+    );
+    if let Some(why) = find(BROKEN_OFF) {
+        return Err(anyhow!("{}", why.text).context(format!("it was broken off; {kept}")));
+    }
+    let signal = deckwatch_os::signal::ending().filter(|_| find(ENDED_EARLY).is_some());
+    let Some(signal) = signal else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    errln!("Ended early by {signal}; {kept}.");
+    Ok(ended_by(signal).into())
+}
+
+/// How a measurement ends that measured nothing.
+///
+/// # Errors
+/// Why, where it was not the user's wish.
+pub(crate) fn without_result(error: BenchError) -> anyhow::Result<ExitCode> {
+    match error {
+        BenchError::Interrupted(signal) => {
+            errln!("{error}");
+            Ok(ended_by(signal).into())
+        }
+        error => Err(error.into()),
+    }
+}
+
 /// Prints an error and its causes to stderr, one a line.
 pub(crate) fn print_error(error: &anyhow::Error) {
     use anstyle::{AnsiColor, Style};
@@ -44,6 +93,12 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_s_exit_status_is_the_one_that_shells_say() {
+        let signals = ["SIGHUP", "SIGINT", "SIGTERM"];
+        assert_eq!(signals.map(|name| ended_by(name).0), [129, 130, 143]);
+    }
 
     #[test]
     fn each_verdict_has_the_exit_status_the_manual_gives() {

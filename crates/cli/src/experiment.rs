@@ -10,12 +10,13 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use deckwatch_meter::experiment::{ExperimentDocument, FigureKind};
 use deckwatch_os::signal;
-use deckwatch_probe::bench::{BROKEN_OFF, BenchError, Condition, Progress};
+use deckwatch_probe::bench::{BenchError, Condition, Progress};
 use deckwatch_probe::experiment::Staging;
 use deckwatch_report::{REPORT_FILE, RESULT_FILE};
 use deckwatch_scenario::run::ResultFolder;
 
 use crate::bench::table;
+use crate::exit;
 use crate::mission_args::duration;
 use crate::version::BUILD;
 use crate::words;
@@ -128,7 +129,10 @@ impl Common {
             }
         });
         drop(progress);
-        let found = found?;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return exit::without_result(error),
+        };
         // What cannot be written is shown all the same.
         let written = write(&found, folder.path());
         let mut out = crate::output::stdout();
@@ -142,11 +146,7 @@ impl Common {
         }
         out.flush()?;
         written?;
-        let broken_off = found.warnings.iter().find(|it| it.kind == BROKEN_OFF);
-        match broken_off {
-            Some(warning) => Err(anyhow::anyhow!("{}", warning.text)),
-            None => Ok(ExitCode::SUCCESS),
-        }
+        exit::of_measurement(&found.warnings, folder.path())
     }
 }
 

@@ -49,7 +49,8 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit status: 0 PASS or done, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID.
+Exit status: 0 PASS or done, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID;
+130 where Ctrl-C ended a measurement before its end (128 and the number of any signal that did).
 Set DECKWATCH_LOG (error, warn, info, debug, trace) to see what the program does.";
 
 /// The enum that clap reads and the dispatch over it, from one table.

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
-use deckwatch_meter::result::VerdictKind;
 use deckwatch_os::signal;
 use deckwatch_scenario::run::{
     Interrupt, Observer, Outcome, RunError, Settings, run as run_mission,
 };
 
-use crate::exit::Status;
+use crate::exit::{self, Status};
 use crate::live::{Live, Plain};
 use crate::mission_args::MissionArgs;
 use crate::output::errln;
@@ -27,7 +26,7 @@ Examples:
   deckwatch run mission.toml --no-emulation --output results/first --json
 
 Ctrl-C ends a run early; what was measured until then is judged and kept.
-Exit status: 0 PASS, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID.")]
+Exit status: 0 PASS, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID; 130 where Ctrl-C ended it (128 and the signal's number).")]
 pub(crate) struct Args {
     #[command(flatten)]
     mission: MissionArgs,
@@ -69,9 +68,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let outcome = match run {
         Ok(outcome) => outcome,
         // Asked for by the user: nothing was wrong, and nothing can be said.
-        Err(error @ RunError::Interrupted { .. }) => {
+        Err(error @ RunError::Interrupted { signal }) => {
             errln!("{error}");
-            return Ok(Status::from(VerdictKind::Invalid).into());
+            return Ok(exit::ended_by(signal).into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -79,6 +78,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(reason) = outcome.unwritten {
         return Err(anyhow!(reason))
             .context("The result folder is not whole; what was printed is all there is");
+    }
+    if let Some(signal) = outcome.interrupted_by {
+        let folder = outcome.folder.display();
+        errln!(
+            "Ended early by {signal}; what was measured until then is judged, and kept in {folder}."
+        );
+        return Ok(exit::ended_by(signal).into());
     }
     Ok(Status::from(outcome.document.verdict.kind).into())
 }

@@ -23,6 +23,10 @@ fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {
 fn document(output: &Output) -> Value {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaints}");
+    printed(output)
+}
+
+fn printed(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     for skip in document["skipped"].as_array().expect("a list") {
         let word = |key: &str| skip[key].as_str().unwrap_or_default().to_owned();
@@ -77,7 +81,15 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
     let (mut command, folder) = bench("bench-ended", &["--rounds", "10000"]);
     let measuring = Measuring::until_round_2(&mut command);
     measuring.send("-INT");
-    let document = document(&measuring.output());
+    let output = measuring.output();
+    assert_eq!(output.status.code(), Some(130));
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let told = format!(
+        "Ended early by SIGINT; what was measured until then is kept in {}.",
+        folder.display()
+    );
+    assert!(complaints.contains(&told), "{complaints}");
+    let document = printed(&output);
     let pairs = ours(&document)["pairs"].as_array().expect("a list").len();
     assert!((1..10_000).contains(&pairs), "{pairs}");
     let warned = document["warnings"].as_array().expect("a list");
@@ -90,14 +102,55 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
 }
 
 #[test]
+fn an_end_of_a_rest_is_not_waited_for_and_nothing_is_left_of_a_bench_that_measured_nothing() {
+    // The first rest, of half an hour, comes behind the first run.
+    let more = ["--condition", "pinned", "--run-time", "3600s"];
+    let folder = folder("bench-rest");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
+    command
+        .args(["bench", "call", "--octets", "64", "--output"])
+        .arg(&folder)
+        .args(["--without", "omniorb,jacorb,rustorb"])
+        .args(more);
+    let measuring = Measuring::until(&mut command, "round 0 of");
+    measuring.send("-TERM");
+    let output = measuring.output();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(143), "{complaints}");
+    assert!(complaints.contains("Ended by SIGTERM"), "{complaints}");
+    assert!(!folder.exists());
+}
+
+#[test]
 fn a_bench_whose_end_is_killed_keeps_what_it_has_and_says_so() {
-    let (mut command, folder) = bench("bench-killed", &["--rounds", "10000"]);
+    for end in ["orb-client", "orb-server"] {
+        killed(end);
+    }
+}
+
+fn killed(end: &str) {
+    let (mut command, folder) = bench(&format!("bench-killed-{end}"), &["--rounds", "10000"]);
     let measuring = Measuring::until_round_2(&mut command);
-    measuring.kill_end(&["bench", "end", "orb-client"]);
+    measuring.kill_end(&["bench", "end", end]);
     let output = measuring.output();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaints}");
-    assert!(complaints.contains("it was killed"), "{complaints}");
+    let who = end.replace("orb-", "The ") + " of deckwatch cannot go on: it was killed by signal 9";
+    assert!(complaints.contains(&who), "{complaints}");
+    assert!(
+        complaints.contains(&format!("is kept in {}", folder.display())),
+        "{complaints}"
+    );
+    assert_eq!(
+        printed(&output)["warnings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|it| it["kind"] == "broken-off")
+            .count(),
+        1
+    );
+    assert!(folder.join("report.html").exists());
     let kept = std::fs::read(folder.join("result.json")).expect("the result is kept");
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
     assert!(!ours(&kept)["pairs"].as_array().expect("a list").is_empty());

@@ -196,7 +196,12 @@ fn an_experiment_ended_early_keeps_what_it_has_and_says_so() {
     let (mut command, folder) = experiment("marshal", "marshal-ended", &more);
     let measuring = Measuring::until_round_2(&mut command);
     measuring.send("-INT");
-    let document = found(&measuring.output(), &folder);
+    let output = measuring.output();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{complaints}");
+    assert!(complaints.contains("Ended early by SIGINT"), "{complaints}");
+    let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
+    std::fs::remove_dir_all(&folder).expect("removed");
     assert!(of(&document, "deckwatch").count() >= 1);
     assert!(
         document

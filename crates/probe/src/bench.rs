@@ -42,6 +42,9 @@ pub use variant::Variant;
 /// The kind of the warning in a document of what could not go on to its end; the text has the reason.
 pub const BROKEN_OFF: &str = "broken-off";
 
+/// The kind of the warning in a document of what the user ended before its end.
+pub const ENDED_EARLY: &str = "ended-early";
+
 /// The interfaces that are called.
 #[allow(
     clippy::redundant_closure,

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub document: ResultDocument,
     /// The result folder.
     pub folder: PathBuf,
+    /// The signal that ended it early.
+    pub interrupted_by: Option<&'static str>,
     /// Why the folder does not hold all of the result, a whole sentence; none where it does.
     pub unwritten: Option<String>,
 }

@@ -20,6 +20,11 @@ pub(crate) struct Measuring {
 impl Measuring {
     /// Starts it, and waits until it tells of its second round: once a later round has begun, the first is kept.
     pub(crate) fn until_round_2(command: &mut Command) -> Self {
+        Self::until(command, "round 2")
+    }
+
+    /// Starts it, and waits until it tells of `words`.
+    pub(crate) fn until(command: &mut Command, words: &str) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -28,7 +33,7 @@ impl Measuring {
         let mut progress = child.stderr.take().expect("piped");
         let mut heard = Vec::new();
         let mut octet = [0];
-        while !String::from_utf8_lossy(&heard).contains("round 2") {
+        while !String::from_utf8_lossy(&heard).contains(words) {
             let count = progress.read(&mut octet).expect("readable");
             assert_ne!(count, 0, "{}", String::from_utf8_lossy(&heard));
             heard.push(octet[0]);

@@ -65,7 +65,8 @@ pub struct Progress {
 /// part, so that nothing is lost with what comes behind it.
 ///
 /// # Errors
-/// [`BenchError`]; a foreign peer that cannot be built or fails is no error but skipped.
+/// [`BenchError`] where nothing was measured; a foreign peer that cannot be built or fails is no error but skipped. What fails later breaks the
+/// bench off, which its warnings tell.
 pub fn run(
     settings: &Settings,
     tell: &mut dyn FnMut(&Progress),
@@ -96,18 +97,18 @@ pub fn run(
                 let _goes_anyway = ended;
                 break 'all;
             }
-            whole.broken_off = ended.as_ref().err().map(ToString::to_string);
+            if let Err(error) = ended {
+                if whole.is_empty() {
+                    return Err(error);
+                }
+                whole.broken_off = Some(error.to_string());
+                break 'all;
+            }
             keep(&bench(&whole));
-            ended?;
         }
         let _as_before = set_affinity(&allowed);
     }
-    let is_empty = |part: &Part| {
-        part.cases.iter().all(|case| case.peers.is_empty())
-            && part.counts.is_empty()
-            && part.memory.is_empty()
-    };
-    if whole.parts.iter().all(is_empty) {
+    if whole.is_empty() {
         let by = signal::ending().unwrap_or("a signal");
         return Err(BenchError::Interrupted(by));
     }
@@ -127,6 +128,16 @@ struct Whole<'s> {
 }
 
 impl Whole<'_> {
+    /// Nothing was measured.
+    fn is_empty(&self) -> bool {
+        let is_empty = |part: &Part| {
+            part.cases.iter().all(|case| case.peers.is_empty())
+                && part.counts.is_empty()
+                && part.memory.is_empty()
+        };
+        self.parts.iter().all(is_empty)
+    }
+
     fn find_programs(&mut self, tell: &mut dyn FnMut(&Progress)) {
         for peer in &foreign::ALL {
             if signal::ending().is_some() {
@@ -319,7 +330,7 @@ impl Whole<'_> {
         );
         warn(
             self.is_ended,
-            "ended-early",
+            super::ENDED_EARLY,
             "The bench was ended before its last round.",
         );
         let cases = || self.parts.iter().flat_map(|part| &part.cases);

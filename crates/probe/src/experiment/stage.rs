@@ -19,7 +19,7 @@ use crate::bench::condition::{Condition, Places};
 use crate::bench::foreign::OMNIORB_SUBJECTS;
 use crate::bench::process::{End, RunLimits, rest};
 use crate::bench::program::Place;
-use crate::bench::{BROKEN_OFF, BenchError, Progress};
+use crate::bench::{BROKEN_OFF, BenchError, ENDED_EARLY, Progress};
 use crate::limits::BENCH_SAMPLES_MAX;
 
 /// What every experiment is told.
@@ -274,13 +274,13 @@ impl<'t> Stage<'t> {
         }
         let measured = measure(self);
         match measured {
-            Err(_) if system == OMNIORB => {
+            Err(ref error) if system == OMNIORB && !matches!(error, BenchError::Interrupted(_)) => {
                 self.out.push(system);
                 let _noted = self.or_skip(system, measured);
                 true
             }
             Ok(true) => true,
-            Ok(false) => {
+            Ok(false) | Err(BenchError::Interrupted(_)) => {
                 self.is_whole = false;
                 false
             }
@@ -328,7 +328,7 @@ impl<'t> Stage<'t> {
                 broken_off.as_deref().unwrap_or_default()
             ),
         );
-        warn(!self.is_whole, "ended-early", ENDED_EARLY);
+        warn(!self.is_whole, ENDED_EARLY, WAS_ENDED);
         let delay = self.staging.servant_delay;
         warn(
             !delay.is_zero(),
@@ -393,7 +393,7 @@ impl<'t> Stage<'t> {
 
 const NOT_REAL_TIME: &str = "Not every end got SCHED_FIFO, which needs CAP_SYS_NICE or RLIMIT_RTPRIO: others take the processor in between.";
 const DEBUG_BUILD: &str = "This is a debug build: build with --release to compare with others.";
-const ENDED_EARLY: &str = "The experiment was ended before its last round.";
+const WAS_ENDED: &str = "The experiment was ended before its last round.";
 
 /// Calls of one run: with the budget's end, whichever is first.
 const RUN_COUNT_MAX: usize = 100_000;

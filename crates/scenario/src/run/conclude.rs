@@ -48,6 +48,7 @@ impl Run<'_> {
         Ok(Outcome {
             document,
             folder: folder.to_owned(),
+            interrupted_by: measured.interrupted_by,
             unwritten: written.err().map(|error| error.to_string()),
         })
     }

@@ -25,6 +25,8 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     /// An ORB that listens there, its root adapter active.
     pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
+        // A file for each client; where that cannot be, what there is serves.
+        let _may_open = deckwatch_os::process::raise_open_files();
         let listening = || format!("cannot listen at {}", self.listen);
         let orb = Orb::builder()
             .listen(&self.listen)?

@@ -53,6 +53,17 @@ pub enum BenchError {
         "Two processors are needed for this condition, and this process may use only {0}; try `--condition pinned`."
     )]
     TooFewProcessors(usize),
+    /// A process may not have as many connections open as are asked for.
+    #[error(
+        "{connections} connections are more open files than a process may have here, which is {limit}: ask for fewer with --connections, or raise \
+         the limit (`ulimit -Hn`, RLIMIT_NOFILE)."
+    )]
+    TooManyConnections {
+        /// How many are asked for.
+        connections: usize,
+        /// The hard limit.
+        limit: u64,
+    },
     /// A reference that our own server gave cannot be used.
     #[error("The reference of our own server cannot be used: {0}.")]
     Reference(String),

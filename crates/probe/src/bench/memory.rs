@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::{Format, Ior, RequestHeader, Response, Target};
+use deckwatch_os::process::raise_open_files;
 
 use super::condition::Places;
 use super::document::{MemoryResult, Skip};
@@ -22,6 +23,13 @@ pub(super) fn measure(
     skipped: &mut Vec<Skip>,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Vec<MemoryResult>, BenchError> {
+    let needed = settings.connections as u64 + FILES_BESIDE;
+    if let Some(limit) = raise_open_files().filter(|limit| *limit < needed) {
+        return Err(BenchError::TooManyConnections {
+            connections: settings.connections,
+            limit,
+        });
+    }
     let own = Program::Own {
         path: settings.program.clone(),
         inserted: settings.inserted,
@@ -57,8 +65,9 @@ fn measure_one(
     let command = program.command(Role::OrbServer, place, None, &Shape::default());
     let mut server = End::start(format!("The server of {name}"), command)?;
     let (_, reference) = server.greeting()?;
+    let process = server.process();
     let result = |connections: usize| -> Result<MemoryResult, BenchError> {
-        let (resident_octets, anonymous_octets) = resident(server.process())?;
+        let (resident_octets, anonymous_octets) = resident(process)?;
         Ok(MemoryResult {
             peer: name.to_owned(),
             connections,
@@ -75,7 +84,8 @@ fn measure_one(
     let mut open = Vec::new();
     for _ in 0..connections {
         let connection = called.connection();
-        open.push(connection.map_err(|error| failed(error.to_string()))?);
+        let connection = connection.map_err(|error| failed(error.to_string()));
+        open.push(server.or_its_end(connection)?);
     }
     let full = result(connections)?;
     drop(open);
@@ -152,6 +162,9 @@ impl Called {
         Ok(stream)
     }
 }
+
+/// Files that a process of the bench has open besides its connections.
+const FILES_BESIDE: u64 = 20;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use deckwatch_idl::model::DefinitionKind;
 use deckwatch_idl::{Model, Options};
 
 use crate::exit;
-use crate::output::{err, out, outln};
+use crate::output::{err, out, outln, write_whole};
 
 /// Compile IDL files to Rust, check them, or list what they define
 #[derive(clap::Args)]
@@ -120,7 +120,7 @@ fn write(args: &Args, file: &Path, text: &str) -> anyhow::Result<()> {
         }
         Some(path) => path.clone(),
     };
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    write_whole(&path, text)
 }
 
 /// `NAME=VALUE`, or a name defined as 1.

@@ -1,12 +1,12 @@
 //! What the serving subcommands share: an ORB made from arguments, a reference handed out, an orderly end.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use deckwatch_orb::{ObjectRef, Orb};
 
-use crate::output::outln;
+use crate::output::{outln, write_whole};
 
 /// How often a serving process looks whether it is asked to end.
 const END_CHECK: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ impl ServeArgs {
         deckwatch_os::signal::catch_ending()?;
         let ior = orb.object_to_string(reference);
         if let Some(file) = &self.ior_file {
-            write_whole(file, &ior).with_context(|| format!("cannot write {}", file.display()))?;
+            write_whole(file, &format!("{ior}\n"))?;
         }
         outln!("{ior}")?;
         while deckwatch_os::signal::ending().is_none() && !ended() {
@@ -54,14 +54,6 @@ impl ServeArgs {
         }
         Ok(orb.shutdown(true)?)
     }
-}
-
-/// Writes beside the file and moves it into place, so that a reader never sees half a reference.
-fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut beside = file.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, format!("{text}\n"))?;
-    std::fs::rename(beside, file)
 }
 
 /// An ORB for a client, which tells its messages on standard error where it is to `trace` them.

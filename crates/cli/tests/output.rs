@@ -87,3 +87,25 @@ fn a_reader_who_has_heard_enough_is_no_error() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{said}");
 }
+
+#[test]
+fn what_was_there_stays_where_there_is_no_room_for_the_new() {
+    if let Some(reason) = deckwatch_testbed::Testbed::obstacle() {
+        return deckwatch_testkit::skip("namespaces", &reason);
+    }
+    let disk = std::env::temp_dir().join(format!("deckwatch-small-{}", std::process::id()));
+    std::fs::create_dir_all(&disk).expect("writable");
+    // A disk of two pages, of which one is taken, and which nobody else sees.
+    let script = "mount -t tmpfs -o size=8k tmpfs \"$1\" && cd \"$1\" && echo old > x.rs && \"$2\" idl \"$3\" -o x.rs; echo $?; cat x.rs; ls";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(&disk)
+        .arg(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg(from_root("idl/deckwatch/echo.idl"))
+        .output()
+        .expect("util-linux is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot write x.rs"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2\nold\nx.rs\n");
+    std::fs::remove_dir(&disk).expect("empty");
+}

@@ -17,7 +17,7 @@ use deckwatch_report::{REPORT_FILE, RESULT_FILE, experiment_page};
 use deckwatch_scenario::run::ResultFolder;
 
 use crate::exit;
-use crate::mission_args::duration;
+use crate::mission_args::run_time;
 use crate::version::BUILD;
 
 /// Measure what calls, messages, objects and priorities cost beside raw TCP and other ORBs
@@ -77,7 +77,7 @@ struct Common {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
     /// How long one run takes; calls that are rare take three times as long, at most 850 ms
-    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = run_time)]
     run_time: Duration,
     /// Leave these ORBs out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(bench::PEERS))]
@@ -128,7 +128,7 @@ fn inserted(words: &str) -> Result<Inserted, String> {
     if let Some(named) = Inserted::of_words(words) {
         return Ok(named);
     }
-    let delay = duration(words);
+    let delay = run_time(words);
     delay
         .map(Inserted::Delay)
         .map_err(|error| format!("Write `allocation`, `lock`, `call` or a time. {error}"))

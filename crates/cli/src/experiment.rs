@@ -17,7 +17,7 @@ use deckwatch_scenario::run::ResultFolder;
 
 use crate::bench::table;
 use crate::exit;
-use crate::mission_args::duration;
+use crate::mission_args::run_time;
 use crate::version::BUILD;
 use crate::words;
 
@@ -28,7 +28,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: Option<u16>,
     /// How long one run takes
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = run_time)]
     run_time: Option<Duration>,
     /// Where the two ends run
     #[arg(long, value_enum)]
@@ -37,7 +37,7 @@ pub(crate) struct Common {
     #[arg(long)]
     quick: bool,
     /// Keep every servant busy for so long in each call, to see that a delay shows
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = run_time)]
     servant_delay: Option<Duration>,
     /// Let our servants take a lock so many times in each call, to see that locks are counted
     #[arg(long, value_name = "N", default_value_t = 0)]

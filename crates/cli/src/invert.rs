@@ -39,10 +39,13 @@ pub(crate) struct Args {
 
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(hz @ 0.0..=100_000.0) => Ok(hz),
-        _ => Err("write a number of calls a second, from 0 to 100000".to_owned()),
+        Ok(hz @ (0.0 | RATE_MIN..=100_000.0)) => Ok(hz),
+        _ => Err("write a number of calls a second, from 0.001 to 100000, or 0".to_owned()),
     }
 }
+
+/// A call in a quarter of an hour: fewer are none in a run.
+const RATE_MIN: f64 = 0.001;
 
 /// As a duration, or none at all.
 fn work(text: &str) -> anyhow::Result<Duration> {

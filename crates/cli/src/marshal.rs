@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Args {
     /// Types of the elements: octet, char, wchar, boolean, short, ushort, long, ulong, longlong, ulonglong, float, double, string, enum, any, struct [default: all]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = kind)]
-    types: Vec<ElementKind>,
+    types: Vec<Chosen>,
     /// Payloads are the powers of two up to so many octets
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..=8 << 20))]
     size_max: Option<u32>,
@@ -29,10 +29,21 @@ pub(crate) struct Args {
     common: Common,
 }
 
-fn kind(word: &str) -> Result<ElementKind, String> {
-    ElementKind::of_word(word).ok_or_else(|| {
+/// What a word of `--types` stands for.
+#[derive(Clone, Copy)]
+enum Chosen {
+    All,
+    One(ElementKind),
+}
+
+fn kind(word: &str) -> Result<Chosen, String> {
+    if word == "all" {
+        return Ok(Chosen::All);
+    }
+    let one = ElementKind::of_word(word).map(Chosen::One);
+    one.ok_or_else(|| {
         let words: Vec<&str> = ElementKind::ALL.iter().map(|kind| kind.word()).collect();
-        format!("write one of {}", words.join(", "))
+        format!("write `all`, or one of {}", words.join(", "))
     })
 }
 
@@ -56,7 +67,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             ElementKind::Text,
             ElementKind::Struct,
         ],
-        (chosen, _) => chosen.to_vec(),
+        (chosen, _) => {
+            let kinds = |chosen: &Chosen| match chosen {
+                Chosen::All => ElementKind::ALL.to_vec(),
+                Chosen::One(kind) => vec![*kind],
+            };
+            chosen.iter().flat_map(kinds).collect()
+        }
     };
     let asked = Marshal {
         staging: args.common.staging(&USUAL)?,

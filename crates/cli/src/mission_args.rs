@@ -65,6 +65,18 @@ pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     Ok(duration)
 }
 
+/// As [`duration`], of one run of a bench or an experiment, or of what its servant does.
+pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
+    let time = duration(text)?;
+    if time > RUN_TIME_MAX {
+        bail!("One run takes at most {RUN_TIME_MAX:?}; write for example 300ms or 4s.");
+    }
+    Ok(time)
+}
+
+/// A bench has hundreds of runs.
+const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
+
 /// `atm` is short for the one ATM network there is.
 fn network(name: &str) -> anyhow::Result<NetworkSpec> {
     let name = if name == "atm" { "atm-oc3" } else { name };

@@ -1,6 +1,6 @@
 //! References as arguments: a text, a file that holds one, or standard input.
 
-use std::io::Read as _;
+use std::io::Read;
 
 use anyhow::{Context as _, bail};
 use deckwatch_orb::{ObjectRef, Orb};
@@ -20,13 +20,12 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     let mut found = String::new();
     let file = text.strip_prefix('@').unwrap_or(text);
     if file == "-" {
-        std::io::stdin()
-            .read_to_string(&mut found)
-            .context("cannot read standard input")?;
+        read_all(std::io::stdin(), &mut found).context("cannot read standard input")?;
     } else if is_reference(text) {
         found = text.to_owned();
     } else {
-        found = std::fs::read_to_string(file).with_context(|| {
+        let read = std::fs::File::open(file).and_then(|file| read_all(file, &mut found));
+        read.with_context(|| {
             format!(
                 "`{text}` is neither IOR:, corbaloc: nor corbaname:, and no file that holds one"
             )
@@ -46,6 +45,19 @@ pub(crate) fn read(text: &str) -> anyhow::Result<String> {
     }
     Ok(found.to_owned())
 }
+
+/// All text, as far as a reference may go.
+fn read_all(from: impl Read, text: &mut String) -> std::io::Result<()> {
+    from.take(REFERENCE_SIZE_MAX + 1).read_to_string(text)?;
+    if text.len() as u64 > REFERENCE_SIZE_MAX {
+        let words = format!("it holds more than {REFERENCE_SIZE_MAX} octets");
+        return Err(std::io::Error::other(words));
+    }
+    Ok(())
+}
+
+/// Octets of a file that holds a reference: many profiles, each with many components, are some kilobytes.
+const REFERENCE_SIZE_MAX: u64 = 1 << 20;
 
 fn is_reference(text: &str) -> bool {
     let text = text.trim_start().to_ascii_lowercase();

@@ -1,5 +1,7 @@
 //! What the serving subcommands share: an ORB made from arguments, a reference handed out, an orderly end.
 
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,11 +29,14 @@ impl ServeArgs {
     pub(crate) fn orb(&self) -> anyhow::Result<Orb> {
         // A file for each client; where that cannot be, what there is serves.
         let _may_open = deckwatch_os::process::raise_open_files();
-        let listening = || format!("cannot listen at {}", self.listen);
-        let orb = Orb::builder()
-            .listen(&self.listen)?
-            .build()
-            .with_context(listening)?;
+        let orb = Orb::builder().listen(&self.listen)?.build();
+        let orb = orb.with_context(|| match TcpListener::bind(&self.listen) {
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => format!(
+                "cannot listen at {}: no interface of this host has that address",
+                self.listen
+            ),
+            _ => format!("cannot listen at {}", self.listen),
+        })?;
         orb.root_poa()?.the_poa_manager().activate()?;
         Ok(orb)
     }

@@ -1,5 +1,7 @@
 //! References and files that values name.
 
+use std::io::Read as _;
+
 use deckwatch_cdr::value::Reference;
 use deckwatch_giop::Ior;
 use deckwatch_giop::ior::TaggedProfile;
@@ -41,6 +43,17 @@ impl World for Surroundings<'_> {
     }
 
     fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        std::fs::read(path).map_err(|error| error.to_string())
+        let mut octets = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        file.take(FILE_SIZE_MAX + 1)
+            .read_to_end(&mut octets)
+            .map_err(|error| error.to_string())?;
+        if octets.len() as u64 > FILE_SIZE_MAX {
+            return Err(format!("it holds more than {FILE_SIZE_MAX} octets"));
+        }
+        Ok(octets)
     }
 }
+
+/// Octets of a file that a value is read from: several times what goes into one message.
+const FILE_SIZE_MAX: u64 = 64 << 20;

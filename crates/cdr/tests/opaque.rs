@@ -11,8 +11,8 @@ use deckwatch_cdr::{
 };
 use states::valuetypes::instance;
 use states::{
-    CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, chunk, custom, end, interface,
-    octets, parsed, point, structure, valuetype, written,
+    CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, back_to, chunk, custom, end,
+    interface, octets, parsed, point, structure, valuetype, written,
 };
 
 /// The state of what is an instance with nothing but that.
@@ -365,6 +365,24 @@ fn values_that_share_a_list_of_ids_share_it_wherever_they_go() {
     assert!(back.to_dynamic().as_ref() == Ok(&tree));
 }
 
+/// Writes an Any in fragments of this many octets and reads it again.
+fn comes_back_from_fragments(any: &Any, size: usize) -> Result<(), EncodeError> {
+    let (order, codec) = any.sole_form().expect("it is opaque");
+    let mut octets = vec![0; 12];
+    let mut w = Writer::new(&mut octets)
+        .with_origin(0)
+        .with_order(order)
+        .with_codec(codec)
+        .with_fragments(size);
+    any.write(&mut w)?;
+    let ends = (size..octets.len()).step_by(size - 12);
+    let ends: Vec<u32> = ends.map(|end| end as u32).collect();
+    let message = Divided::new(&octets, &ends);
+    let mut r = Reader::of_divided(&message, order, 12).with_codec(codec);
+    assert!(Any::parse(&mut r).as_ref() == Ok(any), "{size}");
+    Ok(())
+}
+
 #[test]
 fn a_state_stands_in_one_fragment_of_giop_1_1() {
     let codec = Codec::DEFAULT.with_version(Version::V1_1);
@@ -374,20 +392,8 @@ fn a_state_stands_in_one_fragment_of_giop_1_1() {
     let any = Any::parse(&mut r).expect("an Any");
     let mut kinds = [0, 0];
     for size in (32..160).step_by(8) {
-        let mut octets = vec![0; 12];
-        let mut w = Writer::new(&mut octets)
-            .with_origin(0)
-            .with_codec(codec)
-            .with_fragments(size);
-        match any.write(&mut w) {
-            Ok(()) => {
-                kinds[0] += 1;
-                let ends = (size..octets.len()).step_by(size - 12);
-                let ends: Vec<u32> = ends.map(|end| end as u32).collect();
-                let message = Divided::new(&octets, &ends);
-                let mut r = Reader::of_divided(&message, order, 12).with_codec(codec);
-                assert_eq!(Any::parse(&mut r), Ok(any.clone()), "{size}");
-            }
+        match comes_back_from_fragments(&any, size) {
+            Ok(()) => kinds[0] += 1,
             Err(error) => {
                 kinds[1] += 1;
                 assert_eq!(error, EncodeError::TypeUnsupported);
@@ -395,4 +401,32 @@ fn a_state_stands_in_one_fragment_of_giop_1_1() {
         }
     }
     assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
+}
+
+#[test]
+fn a_list_of_ids_that_values_share_may_stand_in_several_fragments() {
+    let codec = Codec::DEFAULT.with_version(Version::V1_1);
+    let order = ByteOrder::NATIVE;
+    let sent = octets(&TypeCode::sequence(&interface(), 0), order, |w| {
+        w.write_u32(9).expect("room");
+        let mut list = None;
+        for _ in 0..9 {
+            w.write_u8(0).expect("room");
+            w.write_u32(ID_LIST | CHUNKED).expect("room");
+            if let Some(list) = list {
+                back_to(list, w);
+            } else {
+                list = Some(w.position());
+                w.write_u32(9).expect("room");
+                let lens = (1..10).map(|len| "id of some length".split_at(len).0);
+                lens.for_each(|id| id.write(w).expect("room"));
+            }
+            end(w);
+        }
+    });
+    let mut r = Reader::new(&sent, order).with_codec(codec);
+    let any = Any::parse(&mut r).expect("an Any");
+    for size in (24..240).step_by(8) {
+        assert_eq!(comes_back_from_fragments(&any, size), Ok(()), "{size}");
+    }
 }

@@ -15,10 +15,13 @@ pub(crate) fn stdout() -> Output {
 
 /// A reader of a pipe who has gone, such as `head`, is one who has what he wants.
 fn unless_gone<T>(written: io::Result<T>, otherwise: T) -> io::Result<T> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(otherwise),
-        written => written,
-    }
+    written.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(otherwise),
+        kind => {
+            let words = format!("standard output cannot be written: {error}");
+            Err(io::Error::new(kind, words))
+        }
+    })
 }
 
 impl Write for Output {
@@ -34,8 +37,8 @@ impl Write for Output {
 /// Prints to standard output, at once.
 pub(crate) fn print(text: fmt::Arguments<'_>) -> anyhow::Result<()> {
     let mut out = stdout();
-    let written = out.write_fmt(text).and_then(|()| out.flush());
-    written.context("standard output cannot be written")
+    out.write_fmt(text)?;
+    Ok(out.flush()?)
 }
 
 /// Prints to standard error, where somebody may hear it.

@@ -254,3 +254,31 @@ fn an_experiment_that_nobody_can_hear_is_carried_out_all_the_same() {
     let output = command.output().expect("it runs");
     assert!(of(&found(&output, &folder), "deckwatch").count() >= 1);
 }
+
+#[test]
+fn what_no_run_can_keep_is_refused_in_words() {
+    let refused: [(&[&str], &str); 4] = [
+        (
+            &["invert", "--high-rate", "1e-300"],
+            "write a number of calls a second, from 0.001",
+        ),
+        (
+            &["bench", "call", "--run-time", "18446744073s"],
+            "One run takes at most 3600s",
+        ),
+        (
+            &["marshal", "--types", "all,foo"],
+            "write `all`, or one of octet",
+        ),
+        (&["ior", "/dev/zero"], "it holds more than 1048576 octets"),
+    ];
+    for (words, reason) in refused {
+        let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+            .args(words)
+            .output()
+            .expect("it runs");
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{complaints}");
+        assert!(complaints.contains(reason), "{complaints}");
+    }
+}

@@ -102,8 +102,9 @@ impl Places {
 
 /// Whether threads of this process may be in the real-time class: tried by one that ends with that.
 fn may_be_real_time() -> bool {
-    let tried = std::thread::spawn(|| set_class(Class::Fifo(HIGH_PRIORITY)).is_ok());
-    tried.join().unwrap_or(false)
+    let try_it = || set_class(Class::Fifo(HIGH_PRIORITY)).is_ok();
+    let tried = std::thread::Builder::new().spawn(try_it);
+    tried.is_ok_and(|tried| tried.join().unwrap_or(false))
 }
 
 /// Above the kernel's own interrupt threads, which run at 50 too and share with it by turns.

@@ -80,7 +80,8 @@ impl Default for WakeUps {
 const LOWEST_REAL_TIME: u8 = 1;
 
 fn on_a_thread_of(class: Class) -> io::Result<WakeUps> {
-    let measured = std::thread::spawn(move || set_class(class).map(|()| wake_ups()));
+    let measure = move || set_class(class).map(|()| wake_ups());
+    let measured = std::thread::Builder::new().spawn(measure)?;
     measured
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

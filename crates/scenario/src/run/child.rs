@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
@@ -102,10 +103,11 @@ impl Child {
         let (output, complaints) = (process.stdout.take(), process.stderr.take());
         let is_load = matches!(role, Role::Load { .. });
         if let Some(output) = output {
-            std::thread::spawn(move || listen(BufReader::new(output), is_load, index, &tell));
+            let listen = move || listen(BufReader::new(output), is_load, index, &tell);
+            let _listening = Builder::new().spawn(listen).map_err(cannot)?;
         }
-        let last_words =
-            complaints.map(|complaints| std::thread::spawn(move || keep_last(complaints)));
+        let keep = |complaints| Builder::new().spawn(move || keep_last(complaints));
+        let last_words = complaints.map(keep).transpose().map_err(cannot)?;
         let mut line = serde_json::to_string(plan).map_err(|error| cannot(error.into()))?;
         line.push('\n');
         // One that is dead already is told by the end of its output.

@@ -182,14 +182,19 @@ impl Served {
         }
     }
 
-    /// Locks of so many requests, on all roads that they may have taken meanwhile.
-    fn locks(&mut self, does: u8, count: u64) -> u64 {
+    /// Locks of [`LOCK_BATCH`] requests: those of a batch in which no thread lost the processor between its write and giving the right to
+    /// write back. Who serves the next request meanwhile leaves his reply in the queue, which has a lock.
+    fn locks(&mut self, does: u8) -> u64 {
         self.doer.does.store(does, Ordering::Relaxed);
-        let before = deckwatch_sync::locks_taken();
-        deckwatch_sync::count_locks(true);
-        self.ask(count);
-        deckwatch_sync::count_locks(false);
-        deckwatch_sync::locks_taken() - before
+        let batch = |served: &mut Self| {
+            let before = deckwatch_sync::locks_taken();
+            deckwatch_sync::count_locks(true);
+            served.ask(LOCK_BATCH);
+            deckwatch_sync::count_locks(false);
+            deckwatch_sync::locks_taken() - before
+        };
+        let least = (0..LOCK_BATCHES).map(|_| batch(self)).min();
+        least.unwrap()
     }
 
     /// System calls of a request: those of a batch in which nobody took the processor or the connection away.
@@ -219,6 +224,9 @@ const REHEARSAL: u64 = 200;
 /// Requests of a batch, and batches of a count: on a busy machine one of many small ones is left alone.
 const BATCH: u64 = 10;
 const BATCHES: u64 = 400;
+/// The same of locks: what takes one now and then is found in each batch.
+const LOCK_BATCH: u64 = 200;
+const LOCK_BATCHES: u64 = 40;
 
 /// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not permit it.
 fn counts_of_lanes() -> Option<Vec<EventCount>> {
@@ -250,9 +258,8 @@ fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
         .flat_map(|road| [Object::Slot, Object::OfLane].map(|by| (road, by)))
     {
         let mut served = Served::by(road, by);
-        let count = BATCH * BATCHES;
-        assert_eq!(served.locks(NOTHING, count), 0, "{road:?}, {by:?}");
-        assert_eq!(served.locks(LOCK, count), count, "{road:?}, {by:?}");
+        assert_eq!(served.locks(NOTHING), 0, "{road:?}, {by:?}");
+        assert_eq!(served.locks(LOCK), LOCK_BATCH, "{road:?}, {by:?}");
         if let Some(counts) = counts_of_lanes() {
             assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}, {by:?}");
             assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}, {by:?}");
@@ -261,7 +268,7 @@ fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
     }
     for by in [Object::Name, Object::Default] {
         let mut served = Served::by(Road::OwnThread, by);
-        assert_eq!(served.locks(NOTHING, BATCH * BATCHES), 0, "{by:?}");
+        assert_eq!(served.locks(NOTHING), 0, "{by:?}");
         served.orb.shutdown(true).expect("it ends");
     }
 }

@@ -278,19 +278,30 @@ fn id_of(line: &str, label: &str) -> Option<u32> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-#[test]
-fn a_killed_consumer_is_named_and_the_other_destination_goes_on() {
-    let folder = Folder::new("consumer");
+/// What a run leaves whose process of this label is killed once messages arrive, and what the run has said since.
+fn run_with_a_death(label: &str, arguments: &[&str]) -> (ResultDocument, Vec<String>) {
+    let folder = Folder::new(&label.replace(' ', "-"));
     let id = std::cell::Cell::new(0);
-    let (run, lines) = start_and_await(&folder, &["--variant", "two-destinations"], |line| {
-        id.set(id_of(line, "consumer of NAV over udp at SONAR").unwrap_or(id.get()));
+    let (run, lines) = start_and_await(&folder, arguments, |line| {
+        id.set(id_of(line, label).unwrap_or(id.get()));
         line.contains(" left; ") && !line.contains(" 0 received")
     });
     signal("KILL", id.get());
     let (output, said) = finish(run, lines);
-    assert!(said.iter().any(|line| line.contains("consumer of NAV over udp at SONAR died: killed by signal 9")), "{said:?}");
     let document = document(&folder);
     assert_eq!(output.status.code(), Some(status_of(&document)));
+    (document, said)
+}
+
+#[test]
+fn a_killed_consumer_is_named_and_the_other_destination_goes_on() {
+    let killed = "consumer of NAV over udp at SONAR";
+    let (document, said) = run_with_a_death(killed, &["--variant", "two-destinations"]);
+    assert!(
+        said.iter()
+            .any(|line| line.contains(&format!("{killed} died: killed by signal 9"))),
+        "{said:?}"
+    );
     assert!(
         document.verdict.kind >= VerdictKind::Fail,
         "{:?}",
@@ -301,7 +312,7 @@ fn a_killed_consumer_is_named_and_the_other_destination_goes_on() {
     };
     assert_eq!(
         (death.process.as_str(), death.how.as_str()),
-        ("consumer of NAV over udp at SONAR", "killed by signal 9")
+        (killed, "killed by signal 9")
     );
     assert!(death.at_ns > 0);
     let [sonar, radar] = &document.flows[0].destinations[..] else {
@@ -317,17 +328,9 @@ fn a_killed_consumer_is_named_and_the_other_destination_goes_on() {
 
 #[test]
 fn a_killed_supplier_is_named_and_the_run_ends_by_itself() {
-    let folder = Folder::new("supplier");
-    let id = std::cell::Cell::new(0);
-    let (run, lines) = start_and_await(&folder, &["--variant", "long"], |line| {
-        id.set(id_of(line, "supplier of NAV over udp on RTS").unwrap_or(id.get()));
-        line.contains(" left; ") && !line.contains(" 0 received")
-    });
-    signal("KILL", id.get());
+    let killed = "supplier of NAV over udp on RTS";
     // The schedule lasts ten minutes; nothing is left to wait for but the drain.
-    let (output, _) = finish(run, lines);
-    let document = document(&folder);
-    assert_eq!(output.status.code(), Some(status_of(&document)));
+    let (document, _) = run_with_a_death(killed, &["--variant", "long"]);
     assert!(
         document.verdict.kind >= VerdictKind::Fail,
         "{:?}",
@@ -336,33 +339,22 @@ fn a_killed_supplier_is_named_and_the_run_ends_by_itself() {
     let [death] = &document.deaths[..] else {
         panic!("one death: {:?}", document.deaths)
     };
-    assert_eq!(death.process, "supplier of NAV over udp on RTS");
+    assert_eq!(death.process, killed);
     let counts = &document.flows[0].destinations[0].counts;
     assert!(counts.received > 0 && counts.lost > 10_000, "{counts:?}");
 }
 
 #[test]
 fn a_killed_channel_is_named_and_the_run_ends_by_itself() {
-    let folder = Folder::new("channel");
-    let id = std::cell::Cell::new(0);
+    let killed = "event channel of NAV on RTS";
     let arguments = ["--variant", "long", "--carriers", "event"];
-    let (run, lines) = start_and_await(&folder, &arguments, |line| {
-        id.set(id_of(line, "event channel of NAV on RTS").unwrap_or(id.get()));
-        line.contains(" left; ") && !line.contains(" 0 received")
-    });
-    signal("KILL", id.get());
-    let (output, _) = finish(run, lines);
-    let document = document(&folder);
-    assert_eq!(output.status.code(), Some(status_of(&document)));
+    let (document, _) = run_with_a_death(killed, &arguments);
     let deaths: Vec<_> = document
         .deaths
         .iter()
         .map(|death| death.process.as_str())
         .collect();
-    assert!(
-        deaths.contains(&"event channel of NAV on RTS"),
-        "{deaths:?}"
-    );
+    assert!(deaths.contains(&killed), "{deaths:?}");
     let counts = &document.flows[0].destinations[0].counts;
     assert!(counts.received > 0 && counts.lost > 10_000, "{counts:?}");
 }

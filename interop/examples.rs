@@ -136,6 +136,22 @@ fn serve(root: &Poa, servant: impl Servant) -> ObjectRef {
         .expect("implicit activation")
 }
 
+/// Has a server call an object in this adapter back: at once, and as often as it has time to.
+#[track_caller]
+fn expect_called_back(server: &ServerRef, poa: &Poa) {
+    let (heard, hearing) = channel();
+    let listening = serve(poa, CallBackSkeleton::new(Listening(heard)));
+    let listening = CallBackRef::unchecked_narrow(listening);
+    server.one_time(Some(&listening), "once").expect("called");
+    assert_eq!(hearing.recv().as_deref(), Ok("once"));
+    server
+        .register(Some(&listening), "often", 1)
+        .expect("called");
+    for _ in 0..2 {
+        assert_eq!(hearing.recv().as_deref(), Ok("often"));
+    }
+}
+
 /// Runs a client of theirs; gives all lines it says.
 fn their_client(name: &str, arguments: &[&str]) -> Option<String> {
     let program = example(name)?;
@@ -352,17 +368,7 @@ fn their_call_backs_come_and_go() {
     };
     let server = ServerRef::narrow(&object(&orb, &ior)).expect("an answer");
     let server = server.expect("an object of its type");
-    let (heard, hearing) = channel();
-    let listening = serve(&root, CallBackSkeleton::new(Listening(heard)));
-    let listening = CallBackRef::unchecked_narrow(listening);
-    server.one_time(Some(&listening), "once").expect("called");
-    assert_eq!(hearing.recv().as_deref(), Ok("once"));
-    server
-        .register(Some(&listening), "often", 1)
-        .expect("called");
-    for _ in 0..2 {
-        assert_eq!(hearing.recv().as_deref(), Ok("often"));
-    }
+    expect_called_back(&server, &root);
     server.shutdown().expect("it ends");
     orb.shutdown(true).expect("it ends");
 }
@@ -415,18 +421,8 @@ fn their_call_backs_come_over_the_connection_that_was_opened_for_the_call() {
     let offers = Policy::Bidirectional(BidirectionalPolicyValue::Both);
     let server = server.set_policy_overrides(&[offers], SetOverrideType::AddOverride);
     let server = ServerRef::unchecked_narrow(server.expect("one policy"));
-    let (heard, hearing) = channel();
-    let listening = serve(&poa, CallBackSkeleton::new(Listening(heard)));
-    let listening = CallBackRef::unchecked_narrow(listening);
     let accepted = counted(Counter::ConnectionsAccepted);
-    server.one_time(Some(&listening), "once").expect("called");
-    assert_eq!(hearing.recv().as_deref(), Ok("once"));
-    server
-        .register(Some(&listening), "often", 1)
-        .expect("called");
-    for _ in 0..2 {
-        assert_eq!(hearing.recv().as_deref(), Ok("often"));
-    }
+    expect_called_back(&server, &poa);
     server.shutdown().expect("it ends");
     assert_eq!(counted(Counter::ConnectionsAccepted), accepted);
     orb.shutdown(true).expect("it ends");

@@ -92,6 +92,18 @@ const OMNIORB_RUNS: [(&str, &[&str], Scope); 4] = [
     ),
 ];
 
+/// Ends a capture in which every version of GIOP was spoken and tshark finds nothing malformed; its folder goes.
+#[track_caller]
+fn expect_well_formed(capture: Capture, folder: &Path) {
+    let (messages, malformed) = capture.finish();
+    assert!(
+        messages.iter().all(|count| *count > 500),
+        "only {messages:?} frames of GIOP captured"
+    );
+    assert_eq!(malformed, Vec::<String>::new());
+    std::fs::remove_dir_all(folder).expect("the folder goes");
+}
+
 #[test]
 fn omniorb_and_we_pass_every_type_in_every_version_and_tshark_finds_nothing_malformed() {
     let folder = scratch("types-omniorb");
@@ -122,13 +134,7 @@ fn omniorb_and_we_pass_every_type_in_every_version_and_tshark_finds_nothing_malf
     }
     orb.shutdown(true).expect("it ends");
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    let (messages, malformed) = capture.finish();
-    assert!(
-        messages.iter().all(|count| *count > 500),
-        "only {messages:?} frames of GIOP captured"
-    );
-    assert_eq!(malformed, Vec::<String>::new());
-    std::fs::remove_dir_all(folder).expect("the folder goes");
+    expect_well_formed(capture, &folder);
 }
 
 #[test]
@@ -262,11 +268,5 @@ fn jacorb_and_we_pass_every_type_in_every_version_and_tshark_finds_nothing_malfo
     orb.shutdown(true).expect("it ends");
     whole.shutdown(true).expect("it ends");
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    let (messages, malformed) = capture.finish();
-    assert!(
-        messages.iter().all(|count| *count > 500),
-        "only {messages:?} frames of GIOP captured"
-    );
-    assert_eq!(malformed, Vec::<String>::new());
-    std::fs::remove_dir_all(folder).expect("the folder goes");
+    expect_well_formed(capture, &folder);
 }

@@ -213,14 +213,21 @@ fn an_experiment_ended_early_keeps_what_it_has_and_says_so() {
 
 #[test]
 fn an_experiment_whose_end_is_killed_keeps_what_it_has_and_says_so() {
+    for end in ["client", "server"] {
+        killed(end);
+    }
+}
+
+fn killed(end: &str) {
     let more = ["--rounds", "1000", "--types", "char", "--size-max", "1"];
-    let (mut command, folder) = experiment("marshal", "marshal-killed", &more);
+    let (mut command, folder) = experiment("marshal", &format!("marshal-killed-{end}"), &more);
     let measuring = Measuring::until_round_2(&mut command);
-    measuring.kill_end(&["experiment-end", "client"]);
+    measuring.kill_end(&["experiment-end", end]);
     let output = measuring.output();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaints}");
-    assert!(complaints.contains("it was killed"), "{complaints}");
+    let who = format!("The {end} of deckwatch cannot go on: it was killed by signal 9");
+    assert!(complaints.contains(&who), "{complaints}");
     let document = ExperimentDocument::load(&folder.join("result.json")).expect("a document");
     assert!(of(&document, "deckwatch").count() >= 1);
     let broken_off = document.warnings.iter().find(|it| it.kind == "broken-off");

@@ -3,9 +3,15 @@
 //! A context is a number; the root is [`ROOT`]. A binding leads to one of our contexts (by its number, so that it survives a change of
 //! address) or to a reference of any ORB (as its encoded IOR).
 
+use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
+    TableDefinition, TransactionError, WriteTransaction,
+};
 
 use crate::limits;
 
@@ -81,9 +87,20 @@ pub struct Row {
 }
 
 /// Contexts and bindings on a disk, or in memory.
-#[derive(Debug)]
 pub struct Store {
-    database: Database,
+    /// None: it could not be opened again.
+    database: RwLock<Option<Database>>,
+    open: Open,
+}
+
+type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Store {
@@ -92,7 +109,11 @@ impl Store {
     /// # Errors
     /// When the file cannot be opened, is in use by another process, or is no store.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::with(Database::create(path)?)
+        if !path.exists() {
+            make(path)?;
+        }
+        let path = path.to_owned();
+        Self::with(Box::new(move || Database::create(&path)))
     }
 
     /// A store that ends with the process.
@@ -100,21 +121,62 @@ impl Store {
     /// # Errors
     /// When memory for it cannot be had.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Self::with(Database::builder().create_with_backend(redb::backends::InMemoryBackend::new())?)
+        let backend = redb::backends::InMemoryBackend::new;
+        Self::with(Box::new(move || {
+            Database::builder().create_with_backend(backend())
+        }))
     }
 
-    fn with(database: Database) -> Result<Self, StoreError> {
-        let write = database.begin_write()?;
-        {
-            write.open_table(CONTEXTS)?.insert(ROOT, ())?;
-            write.open_table(BINDINGS)?;
-            let mut numbers = write.open_table(NUMBERS)?;
-            if numbers.get(NEXT_CONTEXT)?.is_none() {
-                numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
-            }
+    fn with(open: Open) -> Result<Self, StoreError> {
+        let database = open()?;
+        fill(&database)?;
+        Ok(Self {
+            database: RwLock::new(Some(database)),
+            open,
+        })
+    }
+
+    fn read(&self) -> Result<ReadTransaction, StoreError> {
+        if self.held().is_none() {
+            self.open_again()?;
         }
-        write.commit()?;
-        Ok(Self { database })
+        match &*self.held() {
+            Some(database) => Ok(database.begin_read()?),
+            None => Err(previous().into()),
+        }
+    }
+
+    /// A database that could not be written once, for example to a full disk, can be only after it has been opened again.
+    fn write(&self) -> Result<WriteTransaction, StoreError> {
+        match self.begin_write() {
+            Err(TransactionError::Storage(StorageError::PreviousIo)) => {
+                self.open_again()?;
+                Ok(self.begin_write()?)
+            }
+            begun => Ok(begun?),
+        }
+    }
+
+    fn begin_write(&self) -> Result<WriteTransaction, TransactionError> {
+        match &*self.held() {
+            Some(database) => database.begin_write(),
+            None => Err(previous().into()),
+        }
+    }
+
+    fn open_again(&self) -> Result<(), StoreError> {
+        let mut held = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Nobody may open it a second time.
+        drop(held.take());
+        *held = Some((self.open)()?);
+        Ok(())
+    }
+
+    fn held(&self) -> RwLockReadGuard<'_, Option<Database>> {
+        self.database.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The numbers of all contexts, root included.
@@ -122,7 +184,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn contexts(&self) -> Result<Vec<u64>, StoreError> {
-        let read = self.database.begin_read()?;
+        let read = self.read()?;
         let table = read.open_table(CONTEXTS)?;
         table.iter()?.map(|row| Ok(row?.0.value())).collect()
     }
@@ -132,7 +194,7 @@ impl Store {
     /// # Errors
     /// `Full` at [`limits::CONTEXTS_MAX`]; when the store cannot be written.
     pub fn create_context(&self) -> Result<u64, StoreError> {
-        let write = self.database.begin_write()?;
+        let write = self.write()?;
         let number = add_context(&write)?;
         write.commit()?;
         Ok(number)
@@ -143,7 +205,7 @@ impl Store {
     /// # Errors
     /// As [`Store::create_context`] and [`Store::bind`].
     pub fn bind_new_context(&self, context: u64, id: &str, kind: &str) -> Result<u64, StoreError> {
-        let write = self.database.begin_write()?;
+        let write = self.write()?;
         let number = add_context(&write)?;
         add_binding(&write, (context, id, kind), &Target::Context(number), false)?;
         write.commit()?;
@@ -155,7 +217,7 @@ impl Store {
     /// # Errors
     /// `NotEmpty`; `NoSuchContext`; when the store cannot be written.
     pub fn destroy_context(&self, context: u64) -> Result<(), StoreError> {
-        let write = self.database.begin_write()?;
+        let write = self.write()?;
         {
             let bindings = write.open_table(BINDINGS)?;
             if bindings
@@ -179,7 +241,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn lookup(&self, context: u64, id: &str, kind: &str) -> Result<Option<Target>, StoreError> {
-        let read = self.database.begin_read()?;
+        let read = self.read()?;
         let table = read.open_table(BINDINGS)?;
         table
             .get((context, id, kind))?
@@ -200,7 +262,7 @@ impl Store {
         target: &Target,
         replace: bool,
     ) -> Result<(), StoreError> {
-        let write = self.database.begin_write()?;
+        let write = self.write()?;
         add_binding(&write, (context, id, kind), target, replace)?;
         write.commit()?;
         Ok(())
@@ -211,7 +273,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn unbind(&self, context: u64, id: &str, kind: &str) -> Result<bool, StoreError> {
-        let write = self.database.begin_write()?;
+        let write = self.write()?;
         let found = write
             .open_table(BINDINGS)?
             .remove((context, id, kind))?
@@ -230,7 +292,7 @@ impl Store {
         after: Option<(&str, &str)>,
         count_max: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        let read = self.database.begin_read()?;
+        let read = self.read()?;
         let table = read.open_table(BINDINGS)?;
         let (id, kind) = after.unwrap_or(("", ""));
         let mut rows = Vec::new();
@@ -250,6 +312,44 @@ impl Store {
         }
         Ok(rows)
     }
+}
+
+const fn previous() -> StorageError {
+    StorageError::PreviousIo
+}
+
+/// Makes an empty store beside a file and links it there once it is whole: half of one, as a full disk leaves, could never be opened.
+fn make(path: &Path) -> Result<(), StoreError> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(format!(".{}", std::process::id()));
+    let fresh = Path::new(&fresh);
+    let made = Database::create(fresh)
+        .map_err(StoreError::from)
+        .and_then(|database| fill(&database));
+    let linked = made.and_then(|()| match std::fs::hard_link(fresh, path) {
+        // Some file systems have no links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            std::fs::rename(fresh, path).map_err(|error| StorageError::Io(error).into())
+        }
+        _linked_or_made_by_another => Ok(()),
+    });
+    let _gone = std::fs::remove_file(fresh);
+    linked
+}
+
+/// Sees to it that a database has its tables and the root.
+fn fill(database: &Database) -> Result<(), StoreError> {
+    let write = database.begin_write()?;
+    {
+        write.open_table(CONTEXTS)?.insert(ROOT, ())?;
+        write.open_table(BINDINGS)?;
+        let mut numbers = write.open_table(NUMBERS)?;
+        if numbers.get(NEXT_CONTEXT)?.is_none() {
+            numbers.insert(NEXT_CONTEXT, ROOT + 1)?;
+        }
+    }
+    write.commit()?;
+    Ok(())
 }
 
 /// The number of a new context.
@@ -343,6 +443,12 @@ from_redb!(
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex, MutexGuard};
+
+    use redb::StorageBackend;
+
     use super::*;
 
     fn object(text: &str) -> Target {
@@ -445,5 +551,84 @@ mod tests {
             store.bind(child, "a", "", &object("a"), false),
             Err(StoreError::NoSuchContext)
         ));
+    }
+
+    /// A disk in memory that can be full.
+    #[derive(Clone, Debug, Default)]
+    struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
+
+    impl Disk {
+        fn fill(&self, is_full: bool) {
+            self.0.1.store(is_full, Ordering::SeqCst);
+        }
+
+        fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+            match self.0.1.load(Ordering::SeqCst) {
+                true => Err(ErrorKind::StorageFull.into()),
+                false => Ok(self.0.0.lock().unwrap()),
+            }
+        }
+    }
+
+    impl StorageBackend for Disk {
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.0.lock().unwrap().len() as u64)
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            out.copy_from_slice(&self.0.0.lock().unwrap()[offset as usize..][..out.len()]);
+            Ok(())
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.room()?.resize(len as usize, 0);
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.room().map(drop)
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_was_full_is_written_again_once_it_has_room() {
+        let disk = Disk::default();
+        let opened = disk.clone();
+        let open: Open = Box::new(move || Database::builder().create_with_backend(opened.clone()));
+        let store = Store::with(open).unwrap();
+        let bind = |id| store.bind(ROOT, id, "", &object(id), false);
+        bind("before").unwrap();
+        disk.fill(true);
+        for _ in 0..3 {
+            assert!(matches!(bind("lost"), Err(StoreError::Database(_))));
+        }
+        disk.fill(false);
+        bind("after").unwrap();
+        let found = |id| store.lookup(ROOT, id, "").unwrap();
+        assert_eq!(found("before"), Some(object("before")));
+        assert_eq!(found("after"), Some(object("after")));
+        assert_eq!(found("lost"), None);
+    }
+
+    #[test]
+    fn a_store_that_could_not_be_made_leaves_nothing_behind() {
+        let folder =
+            std::env::temp_dir().join(format!("deckwatch-no-store-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("names.redb");
+        // What it would be made as is there already, and no file.
+        let beside = folder.join(format!("names.redb.{}", std::process::id()));
+        std::fs::create_dir(&beside).unwrap();
+        assert!(Store::open(&path).is_err());
+        assert!(!path.exists());
+        std::fs::remove_dir(&beside).unwrap();
+        drop(Store::open(&path).unwrap());
+        assert!(!beside.exists());
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

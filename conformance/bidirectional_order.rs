@@ -13,12 +13,13 @@ use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, done, 
 use common::servant::{PROBE_ID, Probe};
 use common::{Over, Peer, Received, Request, Wire, wait_for};
 use deckwatch_cdr::Parse;
+use deckwatch_orb::limits::LINE_REQUESTS_MAX;
 use deckwatch_orb::{
     Counter, ObjectRef, Policies, RequestBuffering, Servant, ServerRequest, SystemException,
 };
 
 /// More than may wait in one line.
-const MANY: u32 = 3_000;
+const MANY: u32 = 3 * LINE_REQUESTS_MAX as u32;
 
 /// A [`Probe`] that keeps the reference it is given, and calls it.
 #[derive(Default)]
@@ -239,7 +240,7 @@ fn a_reply_comes_past_more_than_may_wait_for_one_another() {
     assert_eq!(caller.join().expect("no panic"), Ok(()));
     server.relay.probe.gate.open();
     wait_for(|| server.served().len() as u64 + server.refused() == u64::from(MANY));
-    assert!(server.refused() != 0 && server.served().len() >= 1_024);
+    assert!(server.refused() != 0 && server.served().len() >= LINE_REQUESTS_MAX);
     assert!(server.served().is_sorted());
 }
 
@@ -251,7 +252,7 @@ fn a_peer_that_owes_no_reply_is_held_up_and_loses_nothing() {
         server.occupy(&mut wire);
         wire.say(&server.notes(0..MANY));
         let buffered = || server.world.orb.counters().read(Counter::RequestsBuffered);
-        wait_for(|| buffered() == 1_024);
+        wait_for(|| buffered() == LINE_REQUESTS_MAX as u64);
         if calls {
             let caller = server.call();
             let asked = heard(&mut wire);
@@ -330,5 +331,8 @@ fn what_waits_at_the_end_of_the_orb_is_not_served() {
     wait_for(|| std::net::TcpStream::connect((host.as_str(), port)).is_err());
     server.relay.probe.gate.open();
     assert_eq!(wire.hear().expect("a farewell").kind(), CLOSE_CONNECTION);
+    wire.expect_end();
+    // It waits for the end of the lanes: nothing is served later.
+    server.world.orb.destroy().expect("once");
     assert_eq!(server.served(), []);
 }

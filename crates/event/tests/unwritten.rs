@@ -47,6 +47,7 @@ fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {
         panic!("it listens by TCP");
     };
     let mut peer = TcpStream::connect((host.as_str(), *port)).expect("it listens");
+    peer.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     peer.write_all(&octets).expect("it reads");
     let mut reply = [0; 24];
     peer.read_exact(&mut reply).expect("it answers");

@@ -104,7 +104,7 @@ impl World {
     /// An object where nobody listens.
     pub fn nobody(&self) -> ObjectRef {
         self.user
-            .string_to_object("corbaloc::127.0.0.1:9/nobody")
+            .string_to_object("corbaloc::127.0.0.1:1/nobody")
             .unwrap()
             .expect("not nil")
     }

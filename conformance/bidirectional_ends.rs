@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use common::both::{Acceptor, FORM, NOWHERE, Opener, announced, both, ping, time_in};
 use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, done};
-use common::{Order, Over, Peer, Wire, message};
+use common::{Order, Over, Peer, Wire, message, wait_for};
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Policy, SetOverrideType, SyncScope, SystemException,
@@ -21,12 +21,15 @@ use deckwatch_orb::{
 fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
     let port = Arc::new(Mutex::new(0));
     let own = Arc::clone(&port);
+    let end = Arc::new(Mutex::new(None));
+    let awaited = Arc::clone(&end);
     let peer = Peer::answering(Over::Tcp, move |_, asked| {
         let here = ("127.0.0.1", *own.lock().unwrap());
         if asked.asked().key == b"Other" {
             return done(asked);
         }
-        std::thread::sleep(Duration::from_millis(300));
+        let end: UtcT = awaited.lock().unwrap().expect("one was set");
+        wait_for(|| time_in(Duration::ZERO).time > end.time);
         let profile = iiop_profile(Order::Big, 2, here, b"Other", &[]);
         let other = Ior {
             type_id: String::new(),
@@ -37,9 +40,11 @@ fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
     *port.lock().unwrap() = peer.port();
     let opener = Opener::new(&both());
     let ending = || {
-        let end = [Policy::RequestEndTime(time_in(Duration::from_millis(200)))];
         let object = peer.seen_by(&opener.orb, 2);
-        let ending = object.set_policy_overrides(&end, SetOverrideType::AddOverride);
+        let time = time_in(Duration::from_secs(2));
+        *end.lock().unwrap() = Some(time);
+        let policies = [Policy::RequestEndTime(time)];
+        let ending = object.set_policy_overrides(&policies, SetOverrideType::AddOverride);
         ending.unwrap()
     };
     let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
@@ -118,6 +123,8 @@ fn a_connection_that_its_server_closes_is_replaced_and_one_that_breaks_is_a_fail
 fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
     let opener = Opener::new(&both());
     let peer = Peer::start(Over::Tcp, |_, wire, tell| {
+        let asked = wire.hear().expect("a request");
+        wire.say(&done(&asked));
         let given_up = wire.hear().expect("a request");
         let cancel = wire.hear().expect("a cancel request");
         tell(cancel);
@@ -127,7 +134,9 @@ fn a_call_that_is_given_up_is_cancelled_and_its_late_reply_hurts_nobody() {
         }
     });
     let server = peer.seen_by(&opener.orb, 2);
-    let hasty = server.with_round_trip_timeout(Some(Duration::from_millis(20)));
+    // Its time is for the request alone: the connection is there.
+    assert_eq!(ping(&server), Ok(()));
+    let hasty = server.with_round_trip_timeout(Some(Duration::from_millis(500)));
     assert_eq!(ping(&hasty).unwrap_err().kind, Kind::Timeout);
     assert_eq!(peer.heard().kind(), CANCEL_REQUEST);
     assert_eq!(ping(&server), Ok(()));

@@ -15,7 +15,7 @@ mod tao;
 mod watched;
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -163,6 +163,12 @@ impl Drop for Ours {
     }
 }
 
+/// TAO's client with real-time CORBA, or a counted skip.
+fn client() -> Option<PathBuf> {
+    let tao = Tao::find()?;
+    Some(tao.real_time_program("tao/lanes/client.cc", IDL))
+}
+
 /// What TAO's client says of these words: each with the priority that was seen and the thread that served, or the exception.
 fn tao_calls(program: &Path, reference: &str, words: &[&str]) -> Vec<(String, String)> {
     let said = try_run(real_time(program).arg(reference).args(words));
@@ -187,8 +193,7 @@ fn seen(said: &[(String, String)]) -> Vec<&str> {
 
 #[test]
 fn a_tao_client_reaches_the_lane_of_its_priority_and_the_servant_sees_it() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let ours = Ours::new();
     // The lane of callers without a priority stands first in the reference, not in the pool.
     let reference = ours.object(propagated(90), &USUAL);
@@ -203,8 +208,7 @@ fn a_tao_client_reaches_the_lane_of_its_priority_and_the_servant_sees_it() {
 
 #[test]
 fn a_tao_client_is_served_at_the_priority_that_our_object_declares() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     for number in USUAL {
         let ours = Ours::new();
         let reference = ours.object(declared(number), &USUAL);
@@ -217,8 +221,7 @@ fn a_tao_client_is_served_at_the_priority_that_our_object_declares() {
 
 #[test]
 fn a_tao_client_of_our_pool_without_lanes_is_served_at_its_priority() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let ours = Ours::new();
     let reference = ours.object(propagated(5), &[]);
     let said = tao_calls(&client, &reference, &["0", "77", "32767"]);
@@ -227,8 +230,7 @@ fn a_tao_client_of_our_pool_without_lanes_is_served_at_its_priority() {
 
 #[test]
 fn bands_lead_a_tao_client_to_our_lane_in_them_whoever_says_them() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let ours = Ours::new();
     let lanes = [10, 60];
     let told = bands(&[(0, 49), (50, 32_767)]);
@@ -249,8 +251,7 @@ fn bands_lead_a_tao_client_to_our_lane_in_them_whoever_says_them() {
 
 #[test]
 fn a_tao_client_reads_how_our_object_wants_to_be_asked_and_validates_its_connection() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let ours = Ours::new();
     let tcp = TcpProtocolProperties::default();
     let protocols = Protocols::new(&[Protocol {
@@ -270,8 +271,7 @@ fn a_tao_client_reads_how_our_object_wants_to_be_asked_and_validates_its_connect
 /// A URL tells nothing of lanes: the first call comes to the ORB's own endpoint and is sent on, with a reference that tells.
 #[test]
 fn a_tao_client_that_comes_by_a_url_is_sent_to_the_lanes() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let by_url = |model| {
         let ours = Ours::new();
         let servant = Arc::new(WitnessSkeleton::new(Watch(ours.orb.clone())));
@@ -298,8 +298,7 @@ fn a_tao_client_that_comes_by_a_url_is_sent_to_the_lanes() {
 
 #[test]
 fn a_tao_client_finds_the_lanes_of_a_server_with_several_addresses() {
-    let Some(tao) = Tao::find() else { return };
-    let client = tao.real_time_program("tao/lanes/client.cc", IDL);
+    let Some(client) = client() else { return };
     let folder = scratch("tao-addresses");
     let path = format!("unix:{}", folder.join("lanes").display());
     let ours = Ours::at(&["127.0.0.1:0", "127.0.0.2:0", &path]);

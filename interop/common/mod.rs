@@ -110,7 +110,9 @@ pub(crate) fn built_once(
         std::fs::create_dir_all(&making).expect("the target folder takes files");
         let making = Making(making);
         build(&making.0)?;
-        let _others_were_first = std::fs::rename(&making.0, &folder);
+        let renamed = std::fs::rename(&making.0, &folder);
+        // Where that failed others were first, or there is nothing.
+        assert!(folder.is_dir(), "{}: {renamed:?}", folder.display());
     }
     Ok(folder)
 }

@@ -5,8 +5,8 @@
 
 use std::fmt;
 use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
@@ -26,6 +26,9 @@ const BINDINGS: TableDefinition<'_, (u64, &str, &str), (u8, &[u8])> =
 /// Names of single numbers, for example the next context's.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const NEXT_CONTEXT: &str = "next_context";
+
+/// Octets that can be written where a database is to be opened again: more than its repair needs.
+const PROBE_SIZE: usize = 1 << 20;
 
 /// What a name leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +91,18 @@ pub struct Row {
 
 /// Contexts and bindings on a disk, or in memory.
 pub struct Store {
-    /// None: it could not be opened again.
-    database: RwLock<Option<Database>>,
+    database: RwLock<Opened>,
     open: Open,
+    /// What is written to see whether anything can be.
+    probe: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    /// None: it could not be opened again.
+    database: Option<Database>,
+    /// How often it has been.
+    turn: u64,
 }
 
 type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
@@ -112,8 +124,8 @@ impl Store {
         if !path.exists() {
             make(path)?;
         }
-        let path = path.to_owned();
-        Self::with(Box::new(move || Database::create(&path)))
+        let (probe, path) = (beside(path, "probe"), path.to_owned());
+        Self::with(Box::new(move || Database::create(&path)), Some(probe))
     }
 
     /// A store that ends with the process.
@@ -122,61 +134,74 @@ impl Store {
     /// When memory for it cannot be had.
     pub fn in_memory() -> Result<Self, StoreError> {
         let backend = redb::backends::InMemoryBackend::new;
-        Self::with(Box::new(move || {
-            Database::builder().create_with_backend(backend())
-        }))
+        let open = move || Database::builder().create_with_backend(backend());
+        Self::with(Box::new(open), None)
     }
 
-    fn with(open: Open) -> Result<Self, StoreError> {
+    fn with(open: Open, probe: Option<PathBuf>) -> Result<Self, StoreError> {
         let database = open()?;
         fill(&database)?;
+        let opened = Opened {
+            database: Some(database),
+            turn: 0,
+        };
         Ok(Self {
-            database: RwLock::new(Some(database)),
+            database: RwLock::new(opened),
             open,
+            probe,
         })
     }
 
     fn read(&self) -> Result<ReadTransaction, StoreError> {
-        if self.held().is_none() {
-            self.open_again()?;
-        }
-        match &*self.held() {
-            Some(database) => Ok(database.begin_read()?),
-            None => Err(previous().into()),
-        }
+        self.begin(Database::begin_read)
     }
 
-    /// A database that could not be written once, for example to a full disk, can be only after it has been opened again.
     fn write(&self) -> Result<WriteTransaction, StoreError> {
-        match self.begin_write() {
-            Err(TransactionError::Storage(StorageError::PreviousIo)) => {
-                self.open_again()?;
-                Ok(self.begin_write()?)
+        self.begin(Database::begin_write)
+    }
+
+    /// Begins a transaction. A database that could not be written once, for example to a full disk, can be only after it has been opened
+    /// again.
+    fn begin<T>(
+        &self,
+        begin: impl Fn(&Database) -> Result<T, TransactionError>,
+    ) -> Result<T, StoreError> {
+        let begun = || {
+            let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            match &held.database {
+                Some(database) => (begin(database), held.turn),
+                None => (Err(StorageError::PreviousIo.into()), held.turn),
             }
-            begun => Ok(begun?),
+        };
+        match begun() {
+            (Err(TransactionError::Storage(StorageError::PreviousIo)), turn) => {
+                self.open_again(turn)?;
+                Ok(begun().0?)
+            }
+            (begun, _) => Ok(begun?),
         }
     }
 
-    fn begin_write(&self) -> Result<WriteTransaction, TransactionError> {
-        match &*self.held() {
-            Some(database) => database.begin_write(),
-            None => Err(previous().into()),
-        }
-    }
-
-    fn open_again(&self) -> Result<(), StoreError> {
+    /// Opens the database anew that has been opened `turn` times before, unless somebody else has. What can be read of it stays as long as
+    /// nothing can be written.
+    fn open_again(&self, turn: u64) -> Result<(), StoreError> {
         let mut held = self
             .database
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        if held.turn != turn {
+            return Ok(());
+        }
+        if let Some(probe) = &self.probe {
+            let written = std::fs::write(probe, [0; PROBE_SIZE]);
+            let _gone = std::fs::remove_file(probe);
+            written.map_err(StorageError::Io)?;
+        }
         // Nobody may open it a second time.
-        drop(held.take());
-        *held = Some((self.open)()?);
+        drop(held.database.take());
+        held.database = Some((self.open)()?);
+        held.turn += 1;
         Ok(())
-    }
-
-    fn held(&self) -> RwLockReadGuard<'_, Option<Database>> {
-        self.database.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The numbers of all contexts, root included.
@@ -314,15 +339,18 @@ impl Store {
     }
 }
 
-const fn previous() -> StorageError {
-    StorageError::PreviousIo
+/// A file beside another that no other process uses.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{what}-{}", std::process::id()));
+    beside.into()
 }
 
 /// Makes an empty store beside a file and links it there once it is whole: half of one, as a full disk leaves, could never be opened.
 fn make(path: &Path) -> Result<(), StoreError> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(format!(".{}", std::process::id()));
-    let fresh = Path::new(&fresh);
+    let fresh = &beside(path, "new");
+    // A process of that number may have left one.
+    let _left = std::fs::remove_file(fresh);
     let made = Database::create(fresh)
         .map_err(StoreError::from)
         .and_then(|database| fill(&database));
@@ -600,7 +628,7 @@ mod tests {
         let disk = Disk::default();
         let opened = disk.clone();
         let open: Open = Box::new(move || Database::builder().create_with_backend(opened.clone()));
-        let store = Store::with(open).unwrap();
+        let store = Store::with(open, None).unwrap();
         let bind = |id| store.bind(ROOT, id, "", &object(id), false);
         bind("before").unwrap();
         disk.fill(true);
@@ -622,7 +650,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("names.redb");
         // What it would be made as is there already, and no file.
-        let beside = folder.join(format!("names.redb.{}", std::process::id()));
+        let beside = beside(&path, "new");
         std::fs::create_dir(&beside).unwrap();
         assert!(Store::open(&path).is_err());
         assert!(!path.exists());

@@ -281,6 +281,7 @@ impl Inbound {
             .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
         let whole = assembly.accept(fragment)?.map(|whole| {
             let mut buffer = slab.lend_empty();
+            buffer.reserve(whole.octets().len() + 1);
             buffer.extend_from_slice(whole.octets());
             Arrived {
                 place: 0..buffer.len(),

@@ -20,6 +20,7 @@ mod svg;
 mod unit;
 mod view;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use deckwatch_meter::experiment::ExperimentDocument;
@@ -100,16 +101,30 @@ pub fn write(folder: &Path) -> Result<PathBuf, ReportError> {
 ///
 /// [`ReportError::Unwritable`].
 pub fn write_page(path: &Path, html: &str) -> Result<(), ReportError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = std::fs::write(&partial, html).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|reason| {
-        let _ = std::fs::remove_file(&partial);
-        ReportError::Unwritable {
-            path: path.to_path_buf(),
-            reason,
-        }
+    write_whole(path, html).map_err(|reason| ReportError::Unwritable {
+        path: path.to_path_buf(),
+        reason,
+    })
+}
+
+/// Writes a text beside the file and moves it into place: nobody sees half of it, and what was there stays where there is no room. A
+/// device, a pipe or a link takes what is written, and is not replaced.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
+    let mode = match std::fs::symlink_metadata(file) {
+        Ok(there) if !there.is_file() => return std::fs::write(file, text),
+        there => there.map(|there| there.permissions()),
+    };
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(format!(".new-{}", std::process::id()));
+    let replaced = std::fs::write(&beside, text)
+        .and_then(|()| mode.map_or(Ok(()), |mode| std::fs::set_permissions(&beside, mode)))
+        .and_then(|()| std::fs::rename(&beside, file));
+    replaced.inspect_err(|_| {
+        let _never_made = std::fs::remove_file(&beside);
     })
 }
 

@@ -164,7 +164,7 @@ impl Replies {
         self.changed.ring();
     }
 
-    /// Replies to a call of this priority are read by a thread that has none below.
+    /// Replies to a call of this priority are read at it, or at a higher one.
     fn rise_to(&self, priority: Option<Priority>) {
         let Some(value) = priority.map(Priority::value) else {
             return;

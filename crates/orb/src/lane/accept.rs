@@ -37,6 +37,7 @@ impl Lane {
     }
 
     pub(super) fn accept(self: &Arc<Self>, listener: usize) {
+        let mut has_made_way = false;
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             if self.open.load(Ordering::Acquire) >= self.shape.connections_max
                 && !self.make_room_for_one(listener)
@@ -49,11 +50,16 @@ impl Lane {
                 .get(listener)
                 .map(|listener| listener.accept());
             match accepted.unwrap_or(Ok(None)) {
-                Ok(Some(stream)) => drop(self.admit(stream.into(), None)),
+                Ok(Some(stream)) => {
+                    self.admit(stream.into(), None);
+                    has_made_way = false;
+                }
                 Ok(None) => return,
-                Err(_) => {
+                Err(error) => {
                     self.counters.count(Counter::AcceptsExhausted);
-                    if self.make_way(listener) {
+                    let may_help = error == TransportError::Exhausted && !has_made_way;
+                    if may_help && self.make_way(listener) {
+                        has_made_way = true;
                         continue;
                     }
                     self.rest_accepting();

@@ -195,6 +195,7 @@ impl Lane {
             return Err(cannot());
         }
         let mut buffer = self.slab.lend_empty();
+        buffer.reserve(message.octets().len() + 1);
         buffer.extend_from_slice(message.octets());
         let mut arrived = Arrived::at_start(buffer, size);
         arrived.ends.extend_from_slice(message.ends());

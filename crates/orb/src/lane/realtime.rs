@@ -152,11 +152,12 @@ impl Lane {
         &self,
         priority: Priority,
     ) -> Result<Option<AtPriority>, SystemException> {
+        if current::priority() == Some(priority) {
+            return Ok(None);
+        }
         let gone = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
         let at_priority = self.orb.upgrade().ok_or(gone)?.at_priority(priority)?;
-        if at_priority.is_some() {
-            self.counters.count(Counter::PriorityChanges);
-        }
+        self.counters.count(Counter::PriorityChanges);
         Ok(at_priority)
     }
 }

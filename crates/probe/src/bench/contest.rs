@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use deckwatch_os::signal;
+
 use super::case::{Beside, Case};
 use super::condition::{Condition, HIGH_PRIORITY, Places};
 use super::document::{BaselineCheck, CaseResult, Kept, PeerResult, Ratio, RunSummary, Skip};
@@ -176,6 +178,9 @@ impl<'s> Contest<'s> {
         for round in 0..=self.rounds {
             for (index, sizes) in sizes.iter().enumerate() {
                 for turn in 0..self.contestants.len() {
+                    if signal::ending().is_some() {
+                        return Ok(false);
+                    }
                     // Each peer is first in its turn.
                     let who = (turn + round) % self.contestants.len();
                     if self.contestants[who].is_out {

@@ -67,6 +67,11 @@ pub enum BenchError {
     /// A reference that our own server gave cannot be used.
     #[error("The reference of our own server cannot be used: {0}.")]
     Reference(String),
+    /// Nothing of the kinds asked for is measured in the conditions asked for.
+    #[error(
+        "Nothing of this is measured in that condition: ask for other conditions, or for all by leaving them out."
+    )]
+    Nothing,
     /// The user wants to end before anything was measured.
     #[error("Ended by {0} before a round was whole.")]
     Interrupted(&'static str),

@@ -229,7 +229,12 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> BenchError {
 fn cache(own: &Path) -> Result<PathBuf, BenchError> {
     let is_cargo_s = |folder: &&Path| folder.join("CACHEDIR.TAG").exists();
     if let Some(target) = own.ancestors().skip(1).find(is_cargo_s) {
-        return Ok(target.join("bench"));
+        let found = std::fs::metadata(target).map_err(file(target))?;
+        let is_ours = found.uid() == effective_user() || found.uid() == 0;
+        return match is_ours && found.mode() & 0o002 == 0 {
+            true => Ok(target.join("bench")),
+            false => Err(foreign_folder(target, "others may write to it")),
+        };
     }
     // What is relative, or nothing, is to be taken for nothing.
     let of = |name: &str| {
@@ -262,10 +267,14 @@ fn make_own(folder: &Path) -> Result<(), BenchError> {
     } else {
         return Ok(());
     };
-    Err(BenchError::File {
+    Err(foreign_folder(folder, foreign))
+}
+
+fn foreign_folder(folder: &Path, why: &str) -> BenchError {
+    BenchError::File {
         path: folder.to_owned(),
-        source: std::io::Error::other(format!("{foreign}, and what lies in it would be run")),
-    })
+        source: std::io::Error::other(format!("{why}, and what lies in it would be run")),
+    }
 }
 
 #[cfg(test)]

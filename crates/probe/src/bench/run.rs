@@ -84,33 +84,41 @@ pub fn run(
     };
     whole.find_programs(tell);
     let bench = |whole: &Whole<'_>| whole.bench(started_at, &before.until(&Readings::take()));
-    'all: for condition in &settings.conditions {
-        let places = condition.places()?;
+    let places = settings
+        .conditions
+        .iter()
+        .map(|condition| condition.places());
+    let places = places.collect::<Result<Vec<_>, _>>()?;
+    'all: for places in &places {
         whole.is_placed &= !places.is_refused;
         // The bench itself stays out of the way; where it may not move, its own work shows as pressure.
         let allowed = deckwatch_os::schedule::affinity().unwrap_or_default();
         let _stays = set_affinity(&places.own);
         for kind in &settings.kinds {
-            let ended = whole.kind(*kind, &places, tell);
-            if signal::ending().is_some() {
-                whole.is_ended = true;
-                let _goes_anyway = ended;
-                break 'all;
-            }
-            if let Err(error) = ended {
-                if whole.is_empty() {
-                    return Err(error);
+            let found = match signal::ending() {
+                None => whole.kind(*kind, places, tell),
+                Some(_) => Ok(false),
+            };
+            match found {
+                Ok(true) => keep(&bench(&whole)),
+                Err(error) if signal::ending().is_none() => {
+                    if whole.is_empty() {
+                        return Err(error);
+                    }
+                    whole.broken_off = Some(error.to_string());
+                    break 'all;
                 }
-                whole.broken_off = Some(error.to_string());
-                break 'all;
+                // The user wants to end, which may be what made it fail.
+                _ => {
+                    whole.is_ended = true;
+                    break 'all;
+                }
             }
-            keep(&bench(&whole));
         }
         let _as_before = set_affinity(&allowed);
     }
     if whole.is_empty() {
-        let by = signal::ending().unwrap_or("a signal");
-        return Err(BenchError::Interrupted(by));
+        return Err(signal::ending().map_or(BenchError::Nothing, BenchError::Interrupted));
     }
     Ok(bench(&whole))
 }
@@ -167,15 +175,16 @@ impl Whole<'_> {
         }
     }
 
+    /// Measures a kind; false: the user wants to end before it is whole.
     fn kind(
         &mut self,
         kind: Kind,
         places: &Places,
         tell: &mut dyn FnMut(&Progress),
-    ) -> Result<(), BenchError> {
+    ) -> Result<bool, BenchError> {
         let is_done = self.parts.iter().any(|part| part.kind == kind);
         if kind.variants(places.condition).is_empty() || kind.is_the_same_everywhere() && is_done {
-            return Ok(());
+            return Ok(true);
         }
         let mut part = Part {
             kind,
@@ -209,13 +218,15 @@ impl Whole<'_> {
                         variant,
                         ..part.clone()
                     };
-                    self.contest(part, places, cases, tell)?;
+                    if !self.contest(part, places, cases, tell)? {
+                        return Ok(false);
+                    }
                 }
-                return Ok(());
+                return Ok(true);
             }
         }
         self.parts.push(part);
-        Ok(())
+        Ok(signal::ending().is_none())
     }
 
     fn contest(
@@ -224,9 +235,9 @@ impl Whole<'_> {
         places: &Places,
         cases: Vec<Case>,
         tell: &mut dyn FnMut(&Progress),
-    ) -> Result<(), BenchError> {
+    ) -> Result<bool, BenchError> {
         if signal::ending().is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let subject = Subject {
             kind: part.kind,
@@ -245,7 +256,7 @@ impl Whole<'_> {
         self.skipped.append(&mut contest.skipped);
         // What was found before somebody failed is kept.
         self.parts.push(part);
-        ran.map(drop)
+        ran
     }
 
     fn bench(&self, started_at: SystemTime, disturbance: &Disturbance) -> Bench {

@@ -1,0 +1,189 @@
+//! The store on disks of several kinds.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::StorageBackend;
+
+use super::*;
+
+fn object(text: &str) -> Target {
+    Target::Object(text.to_owned())
+}
+
+#[test]
+fn binding_is_found_after_the_store_is_opened_again() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-store-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("names.redb");
+    let child = {
+        let store = Store::open(&path).unwrap();
+        let child = store.create_context().unwrap();
+        store
+            .bind(ROOT, "sub", "", &Target::Context(child), false)
+            .unwrap();
+        store
+            .bind(child, "nav", "channel", &object("IOR:00"), false)
+            .unwrap();
+        child
+    };
+    let store = Store::open(&path).unwrap();
+    assert_eq!(
+        store.lookup(ROOT, "sub", "").unwrap(),
+        Some(Target::Context(child))
+    );
+    assert_eq!(
+        store.lookup(child, "nav", "channel").unwrap(),
+        Some(object("IOR:00"))
+    );
+    assert_eq!(store.contexts().unwrap(), [ROOT, child]);
+    assert_eq!(
+        store.create_context().unwrap(),
+        child + 1,
+        "numbers are never given twice"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn second_bind_of_a_name_is_refused_and_rebind_replaces() {
+    let store = Store::in_memory().unwrap();
+    store.bind(ROOT, "a", "", &object("one"), false).unwrap();
+    assert!(matches!(
+        store.bind(ROOT, "a", "", &object("two"), false),
+        Err(StoreError::AlreadyBound)
+    ));
+    store.bind(ROOT, "a", "", &object("two"), true).unwrap();
+    assert_eq!(store.lookup(ROOT, "a", "").unwrap(), Some(object("two")));
+    assert!(matches!(
+        store.bind(ROOT, "a", "", &Target::Context(ROOT), true),
+        Err(StoreError::WrongKind)
+    ));
+}
+
+#[test]
+fn names_that_differ_in_kind_alone_are_two() {
+    let store = Store::in_memory().unwrap();
+    store.bind(ROOT, "a", "", &object("plain"), false).unwrap();
+    store.bind(ROOT, "a", "k", &object("kind"), false).unwrap();
+    assert_eq!(store.lookup(ROOT, "a", "k").unwrap(), Some(object("kind")));
+    assert!(store.unbind(ROOT, "a", "k").unwrap());
+    assert!(!store.unbind(ROOT, "a", "k").unwrap());
+    assert_eq!(store.lookup(ROOT, "a", "").unwrap(), Some(object("plain")));
+}
+
+#[test]
+fn listing_goes_on_behind_the_last_row_and_stays_in_its_context() {
+    let store = Store::in_memory().unwrap();
+    let other = store.create_context().unwrap();
+    for id in ["c", "a", "b"] {
+        store.bind(ROOT, id, "", &object(id), false).unwrap();
+    }
+    store.bind(other, "z", "", &object("z"), false).unwrap();
+    let first = store.list(ROOT, None, 2).unwrap();
+    assert_eq!(
+        first.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    let rest = store.list(ROOT, Some(("b", "")), 10).unwrap();
+    assert_eq!(
+        rest.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(),
+        ["c"]
+    );
+}
+
+#[test]
+fn context_with_bindings_is_not_destroyed() {
+    let store = Store::in_memory().unwrap();
+    let child = store.create_context().unwrap();
+    store.bind(child, "a", "", &object("a"), false).unwrap();
+    assert!(matches!(
+        store.destroy_context(child),
+        Err(StoreError::NotEmpty)
+    ));
+    store.unbind(child, "a", "").unwrap();
+    store.destroy_context(child).unwrap();
+    assert!(matches!(
+        store.bind(child, "a", "", &object("a"), false),
+        Err(StoreError::NoSuchContext)
+    ));
+}
+
+/// A disk in memory that can be full.
+#[derive(Clone, Debug, Default)]
+struct Disk(Arc<(Mutex<Vec<u8>>, AtomicBool)>);
+
+impl Disk {
+    fn fill(&self, is_full: bool) {
+        self.0.1.store(is_full, Ordering::SeqCst);
+    }
+
+    fn room(&self) -> io::Result<MutexGuard<'_, Vec<u8>>> {
+        match self.0.1.load(Ordering::SeqCst) {
+            true => Err(ErrorKind::StorageFull.into()),
+            false => Ok(self.0.0.lock().unwrap()),
+        }
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.0.lock().unwrap().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        out.copy_from_slice(&self.0.0.lock().unwrap()[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.room()?.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.room().map(drop)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.room()?[offset as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_was_full_is_written_again_once_it_has_room() {
+    let disk = Disk::default();
+    let opened = disk.clone();
+    let open: Open = Box::new(move || Database::builder().create_with_backend(opened.clone()));
+    let store = Store::with(open, None).unwrap();
+    let bind = |id| store.bind(ROOT, id, "", &object(id), false);
+    bind("before").unwrap();
+    disk.fill(true);
+    for _ in 0..3 {
+        assert!(matches!(bind("lost"), Err(StoreError::Database(_))));
+    }
+    disk.fill(false);
+    bind("after").unwrap();
+    let found = |id| store.lookup(ROOT, id, "").unwrap();
+    assert_eq!(found("before"), Some(object("before")));
+    assert_eq!(found("after"), Some(object("after")));
+    assert_eq!(found("lost"), None);
+}
+
+#[test]
+fn a_store_that_could_not_be_made_leaves_nothing_behind() {
+    let folder = std::env::temp_dir().join(format!("deckwatch-no-store-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("names.redb");
+    // What it would be made as is there already, and no file.
+    let beside = beside(&path, "new");
+    std::fs::create_dir(&beside).unwrap();
+    assert!(Store::open(&path).is_err());
+    assert!(!path.exists());
+    std::fs::remove_dir(&beside).unwrap();
+    drop(Store::open(&path).unwrap());
+    assert!(!beside.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -5,45 +5,17 @@
 
 #[path = "../../../conformance/common/mod.rs"]
 mod common;
+#[path = "support/counting.rs"]
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use common::lanes::{LaneWorld, priority, propagated};
 use common::message::{NO_EXCEPTION, SYNC_NONE};
 use common::{Over, Wire, wait_for};
+use counting::HELD;
 use deckwatch_giop::HEADER_SIZE;
 use deckwatch_orb::{Counter, Policies, RequestBuffering};
-
-struct Counting;
-
-/// Octets that are allocated now.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Ordering::SeqCst);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        HELD.fetch_add(size, Ordering::SeqCst);
-        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const CONNECTIONS: u64 = 8;
 const LARGE: usize = 4 << 20;

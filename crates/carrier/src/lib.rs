@@ -9,10 +9,8 @@
 pub mod arrival;
 pub mod body;
 pub mod capture;
-pub mod corba;
-pub mod event;
+pub mod carriers;
 pub mod join;
-pub mod lane;
 pub mod limits;
 mod packet;
 pub mod part;
@@ -22,10 +20,10 @@ mod reassembly;
 pub mod receiver;
 pub mod record;
 mod requests;
+mod scheduling;
 #[cfg(test)]
 mod scratch;
+pub mod send_loop;
 pub mod sender;
 pub mod stamp_clock;
 pub mod talk;
-pub mod tcp;
-pub mod udp;

@@ -14,7 +14,6 @@ use crate::talk::PartEvent;
 mod consumer;
 #[cfg(test)]
 pub(crate) mod playing;
-mod preparation;
 mod service;
 mod stage;
 mod supplier;
@@ -22,7 +21,6 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use preparation::prepare_thread;
 use stage::Stage;
 
 /// Plays a part to its end: commands come from `input`, events go to `output`. What ends it early is told there too.

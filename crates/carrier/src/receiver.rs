@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
-use crate::corba::CorbaReceiver;
-use crate::event::EventReceiver;
+use crate::carriers::corba::CorbaReceiver;
+use crate::carriers::event::EventReceiver;
+use crate::carriers::tcp::TcpReceiver;
+use crate::carriers::udp::UdpReceiver;
 use crate::part::PartError;
 use crate::plan::{CarrierKind, ConsumerPlan};
 use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
-use crate::tcp::TcpReceiver;
-use crate::udp::UdpReceiver;
 
 /// Receives one stream at one destination.
 pub trait Receiver: Send {

@@ -14,15 +14,15 @@ use std::time::Duration;
 use counting::ALLOCATIONS;
 use deckwatch_carrier::arrival::{Arrival, Handler, Recorder, Shared};
 use deckwatch_carrier::body::Body;
-use deckwatch_carrier::lane::Lane;
+use deckwatch_carrier::carriers::tcp::{TcpReceiver, TcpSender};
+use deckwatch_carrier::carriers::udp::{UdpReceiver, UdpSender};
 use deckwatch_carrier::plan::{BodyPlan, NetworkPriority};
 use deckwatch_carrier::receiver::Receiver;
 use deckwatch_carrier::record::RecordFile;
+use deckwatch_carrier::send_loop::SendLoop;
 use deckwatch_carrier::sender::Sender;
 use deckwatch_carrier::stamp_clock::StampClock;
 use deckwatch_carrier::talk::Ready;
-use deckwatch_carrier::tcp::{TcpReceiver, TcpSender};
-use deckwatch_carrier::udp::{UdpReceiver, UdpSender};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
 
@@ -105,14 +105,14 @@ fn allocations_of(tcp: bool, wasteful: bool) -> usize {
     } else {
         Box::new(recorder)
     };
-    let mut lane = Lane::new(body, Arc::clone(&shared));
-    lane.push(sender, sent);
+    let mut send_loop = SendLoop::new(body, Arc::clone(&shared));
+    send_loop.push(sender, sent);
     let counted = std::thread::scope(|scope| {
         let (receiver, worker) = (&mut receiver, &shared);
         let receiving = scope.spawn(move || receiver.receive_all(handler, worker));
         let mut run = |messages, received| {
             let extent = Extent::Count { messages };
-            lane.run(&Schedule {
+            send_loop.run(&Schedule {
                 start_ns: clock::monotonic_ns(),
                 extent,
                 ..schedule()

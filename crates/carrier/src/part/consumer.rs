@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::stage::{Stage, Told};
-use super::{PartError, messages_of, preparation};
+use super::{PartError, messages_of};
 use crate::arrival::{Recorder, Shared};
 use crate::body::Body;
 use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL, SPARE_RECORDS_MIN};
 use crate::plan::ConsumerPlan;
 use crate::receiver;
 use crate::record::{HeaderPage, RecordFile};
+use crate::scheduling;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
@@ -48,16 +49,14 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         size_bytes: Some(size_bytes),
         ..Ready::default()
     };
-    ready.warnings = preparation::prepare_process(&plan.scheduling, plan.handle_for);
+    ready.warnings = scheduling::prepare_process(&plan.scheduling, plan.handle_for);
     let mut receiver = receiver::listen(plan, &body, &clock, &shared)?;
     receiver.announce(&mut ready)?;
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         scope.spawn(move || {
             // The one who hears it lives until this thread has ended.
-            let _told = tell.send(Told::Prepared(preparation::prepare_thread(
-                &plan.scheduling,
-            )));
+            let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             receiver.receive_all(Box::new(recorder), shared);
             let _told = tell.send(Told::Finished);
         });
@@ -86,7 +85,7 @@ fn attend(
         match stage.hear(PROGRESS_INTERVAL) {
             Told::Prepared(refused) => {
                 ready.warnings.extend(refused);
-                ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                ready.scheduling = scheduling::in_words(&plan.scheduling, &ready.warnings);
                 stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
             }
             Told::Command(PartCommand::Go { start_ns }) => {

@@ -11,17 +11,18 @@ use deckwatch_naming::store::Store;
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_naming::{NAME_SERVICE, NamingService};
 
+use super::PartError;
 use super::stage::{Stage, Told};
-use super::{PartError, preparation};
-use crate::corba::{call_time_max, serving_orb};
-use crate::event;
+use crate::carriers::corba::{call_time_max, serving_orb};
+use crate::carriers::event;
 use crate::limits::{CHANNEL_THREADS, NAMES_CALL_TIME_MAX, NAMES_THREADS, PROGRESS_INTERVAL};
 use crate::plan::{ChannelPlan, NamesPlan, Scheduling};
+use crate::scheduling;
 use crate::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 
 /// Serves names until `stop`.
 pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
-    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
     let unserved = |error: &dyn Display| {
         PartError::Plan(format!("The naming service cannot be started: {error}."))
     };
@@ -45,7 +46,7 @@ pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Res
         ..Ready::default()
     };
     attend(stage, &plan.scheduling, ready, Progress::default);
-    let of = |raised| crate::corba::unusable("the end of the ORB", raised);
+    let of = |raised| crate::carriers::corba::unusable("the end of the ORB", raised);
     orb.shutdown(true).map_err(of)?;
     stage.say(&PartEvent::Done(Done::default()));
     Ok(())
@@ -56,7 +57,7 @@ pub(super) fn play_channel(
     plan: &ChannelPlan,
     stage: &mut Stage<impl Write>,
 ) -> Result<(), PartError> {
-    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
     let unserved = |error: &dyn Display| {
         PartError::Plan(format!("The event channel cannot be started: {error}."))
     };
@@ -72,7 +73,7 @@ pub(super) fn play_channel(
     }
     let scheduling = plan.scheduling.clone();
     // What is refused is refused to the part's own thread too, which tells it.
-    let prepare = move || drop(preparation::prepare_thread(&scheduling));
+    let prepare = move || drop(scheduling::prepare_thread(&scheduling));
     let channel =
         EventChannel::start_prepared(&orb, options, prepare).map_err(|error| unserved(&error))?;
     let root = orb.root_poa().map_err(|error| unserved(&error))?;
@@ -102,7 +103,7 @@ pub(super) fn play_channel(
         progress(channel.counts())
     });
     let counts = channel.counts();
-    let of = |raised| crate::corba::unusable("the end of the ORB", raised);
+    let of = |raised| crate::carriers::corba::unusable("the end of the ORB", raised);
     orb.shutdown(true).map_err(of)?;
     stage.say(&PartEvent::Done(Done {
         progress: progress(counts),
@@ -154,9 +155,9 @@ fn attend(
     progress: impl Fn() -> Progress,
 ) {
     let scheduled = scheduling.clone();
-    let refused = std::thread::spawn(move || preparation::prepare_thread(&scheduled)).join();
+    let refused = std::thread::spawn(move || scheduling::prepare_thread(&scheduled)).join();
     ready.warnings.extend(refused.unwrap_or_default());
-    ready.scheduling = preparation::in_words(scheduling, &ready.warnings);
+    ready.scheduling = scheduling::in_words(scheduling, &ready.warnings);
     stage.say(&PartEvent::Ready(ready));
     let mut started = false;
     loop {

@@ -10,20 +10,21 @@ use deckwatch_meter::pacing::Schedule;
 use deckwatch_meter::result::Warning;
 
 use super::stage::{Stage, Told};
-use super::{PartError, messages_of, preparation};
+use super::{PartError, messages_of};
 use crate::arrival::Shared;
 use crate::body::Body;
-use crate::corba::CorbaSender;
-use crate::event::EventSender;
-use crate::lane::Lane;
+use crate::carriers::corba::CorbaSender;
+use crate::carriers::event::EventSender;
+use crate::carriers::tcp::TcpSender;
+use crate::carriers::udp::UdpSender;
 use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
 use crate::plan::{CarrierKind, DestinationPlan, NetworkPriority, SupplierPlan};
 use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord};
+use crate::scheduling;
+use crate::send_loop::SendLoop;
 use crate::sender::Sender;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
-use crate::tcp::TcpSender;
-use crate::udp::UdpSender;
 
 /// Sends a stream by its schedule.
 pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
@@ -56,22 +57,20 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
         size_bytes: Some(size_bytes as u64),
         ..Ready::default()
     };
-    ready.warnings = preparation::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
+    ready.warnings = scheduling::prepare_process(&plan.scheduling, std::time::Duration::ZERO);
     ready.warnings.extend(unapplied_priority(plan));
-    let lanes = lanes(plan, &slots, &body, messages, records, &shared, &clock)?;
+    let loops = loops(plan, &slots, &body, messages, records, &shared, &clock)?;
     std::thread::scope(|scope| {
         let mut starts = Vec::new();
-        for mut lane in lanes {
+        for mut send_loop in loops {
             let (start, started) = mpsc::channel::<Schedule>();
             starts.push(start);
             let tell = stage.teller();
             scope.spawn(move || {
                 // The one who hears it lives until this thread has ended.
-                let _told = tell.send(Told::Prepared(preparation::prepare_thread(
-                    &plan.scheduling,
-                )));
+                let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
                 if let Ok(schedule) = started.recv() {
-                    lane.run(&schedule);
+                    send_loop.run(&schedule);
                 }
                 let _told = tell.send(Told::Finished);
             });
@@ -116,7 +115,7 @@ fn attend(
                 ready.warnings.extend(refused);
                 ready.warnings.dedup();
                 if unprepared == 0 {
-                    ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                    ready.scheduling = scheduling::in_words(&plan.scheduling, &ready.warnings);
                     stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
                 }
             }
@@ -165,7 +164,7 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
 }
 
 /// Raw carriers have one thread for all destinations, which never waits for any; a middleware may wait in a call, so it has one for each.
-fn lanes(
+fn loops(
     plan: &SupplierPlan,
     slots: &[&DestinationPlan],
     body: &Body,
@@ -173,20 +172,23 @@ fn lanes(
     mut records: Records<SupplierRecord>,
     shared: &Arc<Shared>,
     clock: &Arc<StampClock>,
-) -> Result<Vec<Lane>, PartError> {
-    let mut lanes: Vec<Lane> = Vec::new();
+) -> Result<Vec<SendLoop>, PartError> {
+    let mut loops: Vec<SendLoop> = Vec::new();
     for destination in slots {
         let (own, rest) = records
             .split_at(usize::try_from(messages).map_err(|_| crate::record::RecordError::TooMany)?);
         records = rest;
-        if lanes.is_empty() || plan.stream.carrier.has_middleware() {
-            lanes.push(Lane::new(Body::new(&plan.stream.body)?, Arc::clone(shared)));
+        if loops.is_empty() || plan.stream.carrier.has_middleware() {
+            loops.push(SendLoop::new(
+                Body::new(&plan.stream.body)?,
+                Arc::clone(shared),
+            ));
         }
-        if let Some(lane) = lanes.last_mut() {
-            lane.push(connect(plan, destination, body, clock)?, own);
+        if let Some(send_loop) = loops.last_mut() {
+            send_loop.push(connect(plan, destination, body, clock)?, own);
         }
     }
-    Ok(lanes)
+    Ok(loops)
 }
 
 fn connect(

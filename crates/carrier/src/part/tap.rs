@@ -10,8 +10,8 @@ use deckwatch_os::filter::PortFilter;
 use deckwatch_os::stamp;
 use deckwatch_os::tap::{self, Interface, Tap};
 
+use super::PartError;
 use super::stage::{Stage, Told};
-use super::{PartError, preparation};
 use crate::arrival::Shared;
 use crate::capture::{CaptureNote, CaptureWriter, UNSTAMPED};
 use crate::limits::{
@@ -19,12 +19,13 @@ use crate::limits::{
     TAP_PERIOD,
 };
 use crate::plan::TapPlan;
+use crate::scheduling;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
 /// Captures until `stop`.
 pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let interfaces = interfaces(plan)?;
-    let refused = preparation::prepare_process(&plan.scheduling, Duration::ZERO);
+    let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
     let mut capturing = Capturing::start(plan, &interfaces)?;
     let shared = Shared::default();
     let ready = Ready {
@@ -35,9 +36,7 @@ pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), 
         let (tell, shared) = (stage.teller(), &shared);
         let thread = scope.spawn(move || {
             // The one who hears it lives until this thread has ended.
-            let _told = tell.send(Told::Prepared(preparation::prepare_thread(
-                &plan.scheduling,
-            )));
+            let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             capturing.run(shared);
             capturing.note
         });
@@ -59,7 +58,7 @@ fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, share
         match stage.hear(PROGRESS_INTERVAL) {
             Told::Prepared(refused) => {
                 ready.warnings.extend(refused);
-                ready.scheduling = preparation::in_words(&plan.scheduling, &ready.warnings);
+                ready.scheduling = scheduling::in_words(&plan.scheduling, &ready.warnings);
                 stage.say(&PartEvent::Ready(std::mem::take(&mut ready)));
             }
             Told::Command(PartCommand::Go { start_ns }) => {

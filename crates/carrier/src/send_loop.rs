@@ -15,7 +15,7 @@ use crate::record::{Records, SupplierRecord};
 use crate::sender::{Sender, TransmitStamp};
 
 /// What one supplying thread works with. Nothing here takes memory, formats or locks while the schedule runs.
-pub struct Lane {
+pub struct SendLoop {
     body: Body,
     destinations: Vec<Destination>,
     shared: Arc<Shared>,
@@ -28,8 +28,8 @@ struct Destination {
     refusals: u64,
 }
 
-impl Lane {
-    /// A lane without destinations.
+impl SendLoop {
+    /// A send_loop without destinations.
     #[must_use]
     pub const fn new(body: Body, shared: Arc<Shared>) -> Self {
         Self {

@@ -22,9 +22,10 @@ use deckwatch_sync::PiMutex;
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::Body;
 use crate::limits::{CONNECT_TIME_MAX, STOP_LOOK};
-use crate::part::{PartError, prepare_thread};
+use crate::part::PartError;
 use crate::plan::{CarrierKind, ConsumerPlan, Scheduling, StreamPlan};
 use crate::receiver::Receiver;
+use crate::scheduling::prepare_thread;
 use crate::sender::{SendError, Sender, Sent};
 use crate::talk::Ready;
 

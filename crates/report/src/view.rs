@@ -23,11 +23,11 @@ use crate::unit;
 pub(crate) fn page(runs: &[Run], detail: &Detail) -> Result<String, ReportError> {
     let labels = run_labels(runs);
     let mut environment = Environment::new();
-    environment.add_template("page.html", include_str!("../../templates/page.html"))?;
+    environment.add_template("page.html", include_str!("../templates/page.html"))?;
     let sections = sections(runs, &labels, detail);
     let page = Page {
-        style: palette::style() + include_str!("../../templates/style.css"),
-        script: include_str!("../../templates/script.js"),
+        style: palette::style() + include_str!("../templates/style.css"),
+        script: include_str!("../templates/script.js"),
         title: page_title(&labels),
         several: runs.len() > 1,
         time: time_words(runs.iter().all(|run| run.document.provenance.clock.shared)),

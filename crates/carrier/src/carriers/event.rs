@@ -17,7 +17,7 @@ use deckwatch_sync::PiMutex;
 
 use crate::arrival::{Handler, Shared};
 use crate::body::Body;
-use crate::corba::{
+use crate::carriers::corba::{
     Inside, activate, await_stop, call_time_max, calling_orb, send_error, serving_orb,
 };
 use crate::part::PartError;

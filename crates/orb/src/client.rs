@@ -3,20 +3,20 @@
 //! The caller reads its own reply: a connection serves one call at a time, and idle ones wait in a pool per endpoint.
 //! One-ways towards one endpoint go over one connection of their own, so that they keep the order of their calls.
 
-mod ask;
+mod abandoned;
 mod asynchronous;
-mod bands;
+mod attempt;
+mod bidirectional;
 mod call;
 mod collocated;
 mod exchange;
-mod forward;
-mod late;
-mod marshal;
 mod oneway;
 mod outbox;
+mod priority;
 mod receive;
+mod redirect;
+mod request;
 mod times;
-mod two_way;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -39,14 +39,14 @@ use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
 
+use abandoned::Abandoned;
 use asynchronous::SharedConnection;
-pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, Road};
-pub(crate) use call::{Attempt, Call, CallKind, Reply};
-pub(crate) use forward::follow_forwards;
-use late::Late;
+pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, ReplySource};
+pub(crate) use call::{Call, CallKind, Outcome, Reply};
 pub(crate) use oneway::send_oneway;
 use outbox::Outbox;
 pub(crate) use outbox::post_oneway;
+pub(crate) use redirect::call_object;
 pub(crate) use times::Deadlines;
 
 /// Everything that goes out of one ORB.
@@ -123,10 +123,10 @@ pub(crate) struct ClientConnection {
     /// When a call last gave it back, or one-ways went over it: [`Transport::now_coarse`].
     last_used: Instant64,
     /// The server knows our code sets.
-    code_sets_said: bool,
+    code_sets_sent: bool,
     /// A call has it; one that is found so in the pool was left by a caller who has panicked.
     is_under_way: bool,
-    late: Late,
+    late: Abandoned,
     life: Life,
 }
 
@@ -293,9 +293,9 @@ impl Client {
             stream: stream.into(),
             request_id: 0,
             last_used,
-            code_sets_said: false,
+            code_sets_sent: false,
             is_under_way: false,
-            late: Late::default(),
+            late: Abandoned::default(),
             life: Life {
                 number,
                 trace: Arc::clone(&self.trace),
@@ -403,7 +403,7 @@ impl Client {
 impl Binding {
     /// Whether one-ways have gone out, or are about to, that may not have been served yet.
     fn has_oneways(&self) -> bool {
-        self.oneway.lock("client.collocated").is_some() || self.has_letters()
+        self.oneway.lock("client.collocated").is_some() || self.has_queued()
     }
 
     fn new(endpoint: Endpoint, quality: Quality) -> Self {

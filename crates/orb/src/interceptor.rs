@@ -181,7 +181,7 @@ fn guarded(call: impl FnOnce() -> Result<(), InterceptorError>) -> Result<(), In
 }
 
 /// A service context that an interceptor has added: its id and its octets.
-pub(crate) type Said = (u32, Vec<u8>);
+pub(crate) type ExtraContext = (u32, Vec<u8>);
 
 /// What the initializers of one ORB have registered.
 pub(crate) struct Registered {

@@ -129,10 +129,10 @@ pub const IDLE_CONNECTIONS_MAX: usize = 64;
 
 /// One-ways with SYNC_NONE that wait for one endpoint: what its thread sends in some milliseconds. Then TRANSIENT: the caller learns at once
 /// that the endpoint does not keep up.
-pub const LETTERS_MAX: usize = 1_024;
+pub const QUEUED_ONEWAYS_MAX: usize = 1_024;
 
 /// Octets that they hold together, unless a single one is larger.
-pub const LETTERS_SIZE_MAX: usize = 4 << 20;
+pub const QUEUED_ONEWAYS_SIZE_MAX: usize = 4 << 20;
 
 /// How long the end of a connection waits for the thread that is writing to it: that one never waits itself, but may have lost its processor.
 pub(crate) const LAST_WORD_WAIT: Duration = Duration::from_millis(100);

@@ -1,10 +1,10 @@
 //! References to objects, ours or another's.
 
 mod calls;
-mod questions;
-mod real_time;
+mod implicit_operations;
+mod priority;
+mod route_key;
 mod routes;
-mod want;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

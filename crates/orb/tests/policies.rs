@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use deckwatch_cdr::EncodeError;
-use deckwatch_orb::limits::{LETTERS_SIZE_MAX, STALE_CHECK_AFTER};
+use deckwatch_orb::limits::{QUEUED_ONEWAYS_SIZE_MAX, STALE_CHECK_AFTER};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, PolicyType, RebindMode, SetOverrideType,
     SyncScope, SystemException, SystemExceptionKind as Kind, minor, own_minor,
@@ -156,7 +156,7 @@ fn a_oneway_with_sync_none_does_not_wait_for_a_server_that_does_not_read() {
         drop(stream);
     });
     let carefree = with(&reference, Policy::SyncScope(SyncScope::None));
-    let octets = vec![0; LETTERS_SIZE_MAX / 8];
+    let octets = vec![0; QUEUED_ONEWAYS_SIZE_MAX / 8];
     let send = || carefree.invoke_oneway("octets", |w| w.write_octet_sequence(&octets));
     // The sockets hold some, the box holds some more; then the caller learns that there is no room, at once.
     let refused = (0..).find_map(|_| send().err()).unwrap();

@@ -6,9 +6,9 @@
 //!
 //! The first has the highest priority that a caller has had; the other that of the call whose handler it calls, the highest first.
 
-mod due;
 mod outstanding;
 mod shared;
+mod timers;
 mod wait;
 
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use deckwatch_sync::{Bell, PiMutex};
 
-use super::call::{Errand, Failure};
+use super::call::{Attempt, Failure};
 use super::{Binding, Client};
 use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
@@ -29,9 +29,9 @@ use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-use due::Due;
-pub(crate) use outstanding::{End, Handler, Outstanding, Road};
+pub(crate) use outstanding::{End, Handler, Outstanding, ReplySource};
 pub(crate) use shared::SharedConnection;
+use timers::Timer;
 
 /// All asynchronous calls of one ORB.
 pub(crate) struct Replies {
@@ -44,7 +44,7 @@ pub(crate) struct Replies {
     /// When a connection may have been unused for too long; [`NEVER`]: there is none.
     idle_due: AtomicU64,
     /// When calls end by their deadlines, and replies that came early may be given.
-    deadlines: PiMutex<BinaryHeap<Reverse<Due>>>,
+    deadlines: PiMutex<BinaryHeap<Reverse<Timer>>>,
     jobs: PiMutex<Jobs>,
     /// Told of jobs, of calls that have ended, and of the end.
     changed: Bell,
@@ -108,9 +108,9 @@ impl Replies {
     pub(super) fn connection(
         &self,
         client: &Client,
-        errand: &Errand<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<Arc<SharedConnection>, Failure> {
-        let (target, deadline) = (errand.target, errand.deadlines.request);
+        let (target, deadline) = (attempt.target, attempt.deadlines.request);
         let ended = || Failure::last(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         if self.is_closed() {
             return Err(ended());
@@ -126,7 +126,7 @@ impl Replies {
         {
             return Ok(Arc::clone(connection));
         }
-        let made = client.connect_for(errand)?;
+        let made = client.connect_for(attempt)?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));

@@ -10,7 +10,7 @@ use deckwatch_giop::{Ior, ReplyStatus, Response};
 use super::{Client, Deadlines};
 use crate::SystemException;
 use crate::connection::Arrived;
-use crate::interceptor::{ClientFlow, Said};
+use crate::interceptor::{ClientFlow, ExtraContext};
 use crate::policy::Overrides;
 use crate::reference::Target;
 use crate::rt::Priority;
@@ -37,7 +37,7 @@ pub(crate) struct Call<'c> {
     /// Its number in the trace.
     pub(crate) number: CallNumber,
     /// Service contexts that interceptors have added.
-    pub(crate) contexts: &'c [Said],
+    pub(crate) contexts: &'c [ExtraContext],
     /// Its way through the interceptors, where there are any.
     pub(crate) flow: Option<&'c RefCell<ClientFlow>>,
     /// They have seen it, or need not.
@@ -53,7 +53,7 @@ impl Call<'_> {
 
 /// A call on its way to one target.
 #[derive(Clone, Copy)]
-pub(super) struct Errand<'e> {
+pub(super) struct Attempt<'e> {
     pub(super) target: &'e Target,
     pub(super) call: &'e Call<'e>,
     /// A closed connection may be replaced.
@@ -147,7 +147,7 @@ impl Reply {
 }
 
 /// What became of one attempt at one server.
-pub(crate) enum Attempt {
+pub(crate) enum Outcome {
     Replied(Reply),
     /// Whether for good.
     Forwarded(Ior, bool),

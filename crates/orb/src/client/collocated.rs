@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Divided;
 
-use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
-use super::marshal::Passage;
+use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
+use super::request::RequestExtras;
 use super::{Client, Deadlines};
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -42,10 +42,14 @@ fn lane_here(lane: &Weak<Lane>, target: &Target, call: &Call<'_>) -> Option<Arc<
 impl Client {
     /// Has `lane` serve a call in this thread. Its deadline bounds what the call waits for; a servant is not interrupted, but
     /// results that come too late are not given.
-    pub(super) fn call_here(&self, lane: &Lane, errand: &Errand<'_>) -> Result<Attempt, Failure> {
-        let (target, call, deadlines) = (errand.target, errand.call, &errand.deadlines);
+    pub(super) fn serve_here(
+        &self,
+        lane: &Lane,
+        attempt: &Attempt<'_>,
+    ) -> Result<Outcome, Failure> {
+        let (target, call, deadlines) = (attempt.target, attempt.call, &attempt.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;
-        let request = self.marshal_here(target, call)?;
+        let request = self.marshal_for_here(target, call)?;
         let mut answer = self.slab.lend_empty();
         let codec = target.profile.codec();
         let served = lane.serve_here(&request, codec, deadlines.reply, &mut answer);
@@ -65,21 +69,21 @@ impl Client {
             }
         };
         match self.interpret(reply, call.flow).map_err(Failure::last)? {
-            Attempt::Replied(reply) => {
+            Outcome::Replied(reply) => {
                 let is_late =
                     self.require_time(deadlines.reply, own::TIMED_OUT_WAITING, Completion::Yes);
                 if let Err(failure) = is_late {
                     reply.give_back(self);
                     return Err(failure);
                 }
-                Ok(Attempt::Replied(reply))
+                Ok(Outcome::Replied(reply))
             }
-            forwarded @ Attempt::Forwarded(..) => Ok(forwarded),
+            forwarded @ Outcome::Forwarded(..) => Ok(forwarded),
         }
     }
 
     /// Has `lane` serve a one-way in this thread, whose caller does not hear what comes of it.
-    pub(super) fn post_here(
+    pub(super) fn serve_oneway_here(
         &self,
         lane: &Lane,
         target: &Target,
@@ -90,7 +94,7 @@ impl Client {
             self.start(call, now, Deadlines::of(self, call, now))
                 .map_err(Failure::last)?;
         }
-        let request = self.marshal_here(target, call)?;
+        let request = self.marshal_for_here(target, call)?;
         let mut answer = self.slab.lend_empty();
         let _for_nobody = lane.serve_here(&request, target.profile.codec(), None, &mut answer);
         self.slab.take_back_written(request);
@@ -98,15 +102,15 @@ impl Client {
         Ok(())
     }
 
-    fn marshal_here(&self, target: &Target, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+    fn marshal_for_here(&self, target: &Target, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         self.counters.count(Counter::CollocatedCalls);
         let mut buffer = self.slab.lend_empty();
-        let passage = Passage {
+        let extras = RequestExtras {
             id: self.next_collocated(),
-            says_code_sets: false,
+            sends_code_sets: false,
             listen_points: None,
         };
-        if let Err(error) = self.write_request(&mut buffer, target, call, &passage) {
+        if let Err(error) = self.write_request(&mut buffer, target, call, &extras) {
             self.slab.take_back_written(buffer);
             return Err(Failure::last(SystemException::from(error)));
         }

@@ -1,246 +1,186 @@
-//! One call: addresses tried in turn, a closed connection replaced once, and what the reply says to do.
+//! One request and its reply over one connection, which nothing else goes over meanwhile.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use deckwatch_giop::ReplyStatus;
 
-use deckwatch_cdr::Parse;
-use deckwatch_giop::{Ior, ReplyStatus};
-
-use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
-use super::collocated::may_be_collocated;
-use super::two_way::may_be_two_way;
-use super::{Client, ClientConnection, Deadlines};
+use super::abandoned::Cancel;
+use super::call::{Attempt, Call, CallKind, Failure, Reply};
+use super::request::RequestExtras;
+use super::{Client, ClientConnection};
+use crate::Completion;
+use crate::connection::Inbound;
 use crate::counters::Counter;
-use crate::interceptor::ClientFlow;
-use crate::limits::CONNECT_TIMEOUT;
-use crate::policy::RebindMode;
+use crate::limits::ADDRESSINGS_MAX;
 use crate::reference::Target;
-use crate::transport::TransportError;
+use crate::trace::{CallNumber, Direction};
+use crate::transport::{Instant64, TransportError};
 use crate::wire;
-use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
 impl Client {
-    /// Calls one of `targets` and waits for the reply. `is_bound`: one of them has been called before.
-    pub(super) fn call(
+    /// One request and its reply; whether the connection can be used again. A server that wants the object named in another way is
+    /// asked again in that way, and has not served the request until then.
+    pub(super) fn exchange(
         &self,
-        targets: &[Target],
-        call: &Call<'_>,
-        is_bound: bool,
-        deadlines: Deadlines,
-    ) -> Result<Attempt, SystemException> {
-        let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            let errand = Errand {
-                target,
-                call,
-                may_reconnect,
-                deadlines,
-            };
-            let is_elsewhere = target.here.is_none() && !may_be_two_way(target, call);
-            let attempt = if is_elsewhere && call.kind != CallKind::Oneway {
-                self.call_target(&errand)
-            } else {
-                std::hint::cold_path();
-                self.call_otherwise(&errand)
-            };
-            match attempt {
-                Ok(attempt) => return Ok(attempt),
-                Err(failure) if failure.may_retry => last = failure.exception,
-                Err(failure) => return Err(failure.exception),
+        connection: &mut ClientConnection,
+        attempt: &Attempt<'_>,
+    ) -> Result<(Reply, bool), Failure> {
+        let asked_in = attempt.target.profile.disposition();
+        match self.exchange_once(connection, attempt) {
+            Ok((reply, is_clean)) if reply.status() == ReplyStatus::NeedsAddressingMode => {
+                self.exchange_readdressed(connection, attempt, (reply, is_clean, asked_in))
             }
-        }
-        Err(last)
-    }
-
-    /// Where the call may not go over a connection that it has for itself.
-    #[inline(never)]
-    fn call_otherwise(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
-        if let Some(lane) = may_be_collocated(errand.target, errand.call) {
-            self.call_here(&lane, errand)
-        } else if let Some(two_way) = self.two_way(errand.target, errand.call) {
-            two_way.and_then(|over| self.exchange_two_way(&over, errand))
-        } else if errand.call.kind == CallKind::Oneway {
-            self.call_in_order(errand)
-        } else {
-            self.call_target(errand)
-        }
-    }
-
-    /// A cached connection that turns out to be closed is replaced by a fresh one, once.
-    fn call_target(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
-        let Some(mut connection) = self.lend_idle(&errand.target.binding) else {
-            std::hint::cold_path();
-            return self.call_afresh(errand);
-        };
-        self.counters.count(Counter::RequestsSent);
-        match self.ask(&mut connection, errand) {
-            Ok((reply, true)) => {
-                let now = connection.note_use(&*self.transport);
-                drop(connection);
-                self.close_idle_at(now);
-                let flow = errand.call.flow;
-                self.interpret(reply, flow).map_err(Failure::last)
-            }
-            asked => {
-                std::hint::cold_path();
-                self.call_again(connection.into_value(), errand, asked)
-            }
-        }
-    }
-
-    /// A connection from the pool has not served its call as most do.
-    #[inline(never)]
-    fn call_again(
-        &self,
-        connection: ClientConnection,
-        errand: &Errand<'_>,
-        asked: Result<(Reply, bool), Failure>,
-    ) -> Result<Attempt, Failure> {
-        match asked {
-            Err(failure) if failure.may_retry => {
-                drop(connection);
-                self.counters.count(Counter::StaleConnections);
-                self.call_afresh(errand)
-            }
-            asked => self.end_exchange(connection, errand, asked),
-        }
-    }
-
-    /// Over a connection that is not there yet.
-    #[inline(never)]
-    fn call_afresh(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
-        let mut connection = self.connect_for(errand)?;
-        self.counters.count(Counter::RequestsSent);
-        let asked = self.ask(&mut connection, errand);
-        self.end_exchange(connection, errand, asked)
-    }
-
-    /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
-    pub(super) fn connect_for(&self, errand: &Errand<'_>) -> Result<ClientConnection, Failure> {
-        let (binding, call) = (&errand.target.binding, errand.call);
-        let deadline = errand.deadlines.request;
-        if !errand.may_reconnect && Arc::strong_count(&binding.open) == 1 {
-            return Err(Failure::last(raise::rebind(minor::NONE, Completion::No)));
-        }
-        let within = self
-            .transport
-            .now()
-            .after(call.policies.connection().unwrap_or(CONNECT_TIMEOUT));
-        let until = deadline.map_or(within, |deadline| deadline.min(within));
-        let connected = self.connect(binding, call.number, until);
-        let connection = connected.map_err(|error| {
-            let minor = match error {
-                TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
-                    return Failure::last(
-                        self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No),
-                    );
-                }
-                TransportError::Exhausted => {
-                    return Failure::last(raise::no_resources(0, Completion::No));
-                }
-                TransportError::Denied if binding.quality.options.packets.is_some() => {
-                    let denied = own::NETWORK_PRIORITY_DENIED;
-                    return Failure::last(raise::no_permission(denied, Completion::No));
-                }
-                TransportError::TimedOut => own::CONNECT_TIMED_OUT,
-                TransportError::Refused => own::CONNECT_REFUSED,
-                TransportError::UnknownHost => own::HOST_UNKNOWN,
-                TransportError::Unreachable => own::HOST_UNREACHABLE,
-                _ => own::CONNECT_FAILED,
-            };
-            Failure::of_the_way(raise::transient(minor, Completion::No))
-        })?;
-        match binding.quality.band {
-            None => Ok(connection),
-            Some(_) => self.bind_band(connection, errand, until),
-        }
-    }
-
-    /// What becomes of a connection that is in nobody's pool.
-    #[inline(never)]
-    fn end_exchange(
-        &self,
-        mut connection: ClientConnection,
-        errand: &Errand<'_>,
-        asked: Result<(Reply, bool), Failure>,
-    ) -> Result<Attempt, Failure> {
-        match asked {
-            Ok((reply, is_clean)) => {
-                if is_clean {
-                    let now = connection.note_use(&*self.transport);
-                    let _enough_idle = errand.target.binding.idle.put(connection);
-                    self.close_idle_at(now);
-                }
-                let flow = errand.call.flow;
-                self.interpret(reply, flow).map_err(Failure::last)
-            }
-            Err(failure) => {
-                let binding = &errand.target.binding;
-                if failure.keeps_connection && connection.late.is_empty() {
-                    connection.note_use(&*self.transport);
-                    let _enough_idle = binding.idle.put(connection);
-                } else if failure.keeps_connection {
-                    self.set_aside(binding, connection);
-                }
-                Err(failure)
-            }
+            asked => asked,
         }
     }
 
     #[cold]
-    pub(super) fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
-        self.counters.count(Counter::Timeouts);
-        raise::timeout(minor, completed)
+    fn exchange_readdressed(
+        &self,
+        connection: &mut ClientConnection,
+        attempt: &Attempt<'_>,
+        (mut reply, mut is_clean, mut asked_in): (Reply, bool, u16),
+    ) -> Result<(Reply, bool), Failure> {
+        let profile = &attempt.target.profile;
+        for times in 1..=ADDRESSINGS_MAX {
+            self.counters.count(Counter::Readdressings);
+            let wanted = wire::read_disposition(reply.body(&reply.message()));
+            reply.give_back(self);
+            let obeys = wanted.is_some_and(|wanted| profile.address_by(wanted, asked_in));
+            if !obeys || !is_clean || times == ADDRESSINGS_MAX {
+                break;
+            }
+            asked_in = profile.disposition();
+            (reply, is_clean) = self.exchange_once(connection, attempt)?;
+            if reply.status() != ReplyStatus::NeedsAddressingMode {
+                return Ok((reply, is_clean));
+            }
+        }
+        let exception = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
+        Err(Failure::last(exception))
     }
 
-    #[inline]
-    pub(super) fn interpret(
+    #[inline(always)]
+    fn exchange_once(
         &self,
-        reply: Reply,
-        flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Attempt, SystemException> {
-        if flow.is_none() && reply.status() == ReplyStatus::NoException {
-            return Ok(Attempt::Replied(reply));
+        connection: &mut ClientConnection,
+        attempt: &Attempt<'_>,
+    ) -> Result<(Reply, bool), Failure> {
+        let (target, deadlines) = (attempt.target, &attempt.deadlines);
+        let request_id = self.send(connection, target, attempt.call, deadlines.request)?;
+        let mut buffer = self.slab.lend();
+        let read = self.fill(connection, &mut buffer, deadlines.reply);
+        if let Ok(Some(count)) = read
+            && count <= self.sizes.message_max
+            && let Some(head) = wire::plain_reply(&buffer[..count], request_id, &target.profile)
+        {
+            let number = connection.life.number;
+            let octets = &buffer[..count];
+            self.trace
+                .message(number, CallNumber::default(), Direction::In, octets);
+            return Ok((Reply::plain(buffer, count, head), true));
         }
         std::hint::cold_path();
-        self.interpret_other(reply, flow)
+        self.read_on(connection, attempt, request_id, (read, buffer))
     }
 
+    /// What comes instead of a reply that is there at once, whole and with nothing beside its results.
     #[inline(never)]
-    fn interpret_other(
+    fn read_on(
         &self,
-        reply: Reply,
-        flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Attempt, SystemException> {
-        if let Some(flow) = flow {
-            flow.borrow_mut().note_reply(&reply);
-        }
-        let message = reply.message();
-        let understood = match reply.status() {
-            ReplyStatus::NoException | ReplyStatus::UserException => {
-                return Ok(Attempt::Replied(reply));
-            }
-            ReplyStatus::SystemException if reply.head.is_unknown => {
-                Err(raise::object_not_exist(minor::NONE, Completion::No))
-            }
-            ReplyStatus::SystemException => Err(wire::read_exception(reply.body(&message))),
-            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                self.counters.count(Counter::Forwards);
-                let is_for_good = reply.status() == ReplyStatus::LocationForwardPerm;
-                match Ior::parse(&mut reply.body(&message)) {
-                    Ok(ior) if ior.is_nil() => {
-                        Err(raise::inv_objref(own::FORWARD_TO_NIL, Completion::No))
-                    }
-                    Ok(ior) => Ok(Attempt::Forwarded(ior, is_for_good)),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            // Asked again in `ask`; no other status is known.
-            _ => Err(raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No)),
+        connection: &mut ClientConnection,
+        attempt: &Attempt<'_>,
+        request_id: u32,
+        (read, buffer): (Result<Option<usize>, Failure>, Vec<u8>),
+    ) -> Result<(Reply, bool), Failure> {
+        let profile = &attempt.target.profile;
+        let (asked, deadline) = ((request_id, profile), attempt.deadlines.reply);
+        let mut inbound = Inbound::new(self.sizes.message_max, None);
+        inbound.begin(buffer, *read.as_ref().unwrap_or(&None));
+        let received = match read {
+            Ok(Some(_)) => self.receive(connection, &mut inbound, asked, deadline),
+            Ok(None) => Err(self.waited_in_vain()),
+            Err(failure) => Err(failure),
         };
-        reply.give_back(self);
-        understood
+        let reply = match received {
+            Ok(reply) => reply,
+            Err(mut failure) => {
+                let is_within = inbound.is_within_message();
+                let (number, call) = (connection.life.number, attempt.call.number);
+                self.trace
+                    .attempt_failed(number, call, failure.exception, is_within);
+                inbound.discard(&self.slab);
+                if failure.exception.minor == own::TIMED_OUT_WAITING && !is_within {
+                    let cancel = self.cancel(connection, profile, request_id);
+                    failure.keeps_connection = cancel == Cancel::Sent;
+                }
+                return Err(failure);
+            }
+        };
+        // A connection with octets nobody asked for is not used again.
+        Ok((reply, !inbound.is_within_message()))
+    }
+
+    /// Sends a request whole; its number.
+    pub(super) fn send(
+        &self,
+        connection: &mut ClientConnection,
+        target: &Target,
+        call: &Call<'_>,
+        deadline: Option<Instant64>,
+    ) -> Result<u32, Failure> {
+        self.require_end(call, deadline)?;
+        let id = connection.next_request_id();
+        let extras = RequestExtras {
+            id,
+            sends_code_sets: !connection.code_sets_sent,
+            listen_points: None,
+        };
+        let sent = self.slab.with_empty(|buffer| {
+            let written = self.begin_request(buffer, target, call, &extras);
+            let rest = written
+                .map_err(|error| Failure::unsent(error.into()))?
+                .octets();
+            let write = |octets: &[u8]| {
+                let number = connection.life.number;
+                self.trace
+                    .message(number, call.number, Direction::Out, octets);
+                connection.stream.write_all(octets, deadline)
+            };
+            let written = if rest.is_empty() && !self.sizes.divides(buffer.len()) {
+                write(buffer)
+            } else if self.sizes.divides(buffer.len() + rest.len()) {
+                std::hint::cold_path();
+                buffer.extend_from_slice(rest);
+                self.sizes.with_parts(buffer, &self.slab, write)
+            } else if self.trace.is_on() {
+                std::hint::cold_path();
+                buffer.extend_from_slice(rest);
+                write(buffer)
+            } else {
+                connection.stream.write_both(buffer, rest, deadline)
+            };
+            written.map_err(|error| self.send_failed(error))
+        });
+        connection.code_sets_sent |= sent.is_ok() && call.kind != CallKind::Locate;
+        if let Err(failure) = &sent {
+            std::hint::cold_path();
+            self.trace.attempt_failed(
+                connection.life.number,
+                call.number,
+                failure.exception,
+                false,
+            );
+        }
+        sent.map(|()| id)
+    }
+
+    /// A message that was not written whole has not been served.
+    #[cold]
+    fn send_failed(&self, error: TransportError) -> Failure {
+        if error == TransportError::TimedOut {
+            return Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No));
+        }
+        self.counters.count(Counter::CommFailures);
+        Failure::of_the_way(raise::comm_failure(own::SEND_FAILED, Completion::No))
     }
 }

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::call::{Attempt, Call, Errand, Failure, Reply};
+use super::call::{Attempt, Call, Failure, Outcome, Reply};
 use super::collocated::may_be_collocated;
-use super::forward::{may_be_elsewhere, tell};
+use super::redirect::{may_be_elsewhere, trace_raised};
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
 use crate::interceptor::{ClientFlow, Ending, Registered};
@@ -46,7 +46,8 @@ pub(crate) fn send_oneway(
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<(), SystemException> {
-    send(client, origin, call).inspect_err(|exception| tell(client, origin, call, *exception))
+    send(client, origin, call)
+        .inspect_err(|exception| trace_raised(client, origin, call, *exception))
 }
 
 fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
@@ -88,7 +89,7 @@ pub(super) fn with_interceptors(
 ) -> Result<(), SystemException> {
     for _ in 0..FORWARDS_MAX {
         let target = first_target(client, origin, call)?;
-        let attempt = match ClientFlow::begin(all, origin, &target, call) {
+        let outcome = match ClientFlow::begin(all, origin, &target, call) {
             Ok(mut flow) => {
                 let contexts = flow.request_contexts();
                 let sent = send(&Call {
@@ -99,17 +100,17 @@ pub(super) fn with_interceptors(
                 let ending = sent.map_or_else(Ending::System, |()| Ending::Sent);
                 match flow.end(&ending) {
                     None => return sent,
-                    Some(changed) => changed.into_attempt(),
+                    Some(changed) => changed.into_outcome(),
                 }
             }
-            Err(ending) => ending.into_attempt(),
+            Err(ending) => ending.into_outcome(),
         };
-        match attempt? {
-            Attempt::Forwarded(ior, _) => {
+        match outcome? {
+            Outcome::Forwarded(ior, _) => {
                 let routes = origin.current().resolve(&ior)?;
                 origin.current().remember(Some(Arc::new(routes)));
             }
-            Attempt::Replied(reply) => reply.give_back(client),
+            Outcome::Replied(reply) => reply.give_back(client),
         }
     }
     Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
@@ -143,7 +144,7 @@ impl Client {
         let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
         for target in targets {
             let sent = if let Some(lane) = may_be_collocated(target, call) {
-                self.post_here(&lane, target, call)
+                self.serve_oneway_here(&lane, target, call)
             } else if let Some(two_way) = self.two_way(target, call) {
                 two_way.and_then(|over| {
                     self.begin(call).map_err(Failure::last)?;
@@ -152,7 +153,7 @@ impl Client {
                 })
             } else {
                 let deadlines = Deadlines::NONE;
-                self.send_in_order(Errand {
+                self.send_in_order(Attempt {
                     target,
                     call,
                     may_reconnect,
@@ -168,21 +169,21 @@ impl Client {
         Err(last)
     }
 
-    fn send_in_order(&self, mut errand: Errand<'_>) -> Result<(), Failure> {
-        if errand.call.needs_time() {
-            errand.deadlines = self.begin(errand.call).map_err(Failure::last)?;
+    fn send_in_order(&self, mut attempt: Attempt<'_>) -> Result<(), Failure> {
+        if attempt.call.needs_time() {
+            attempt.deadlines = self.begin(attempt.call).map_err(Failure::last)?;
         }
-        let mut kept = self.turn(&errand.target.binding, errand.deadlines.request)?;
-        self.send_over(&mut kept, &errand)
+        let mut kept = self.turn(&attempt.target.binding, attempt.deadlines.request)?;
+        self.send_over(&mut kept, &attempt)
     }
 
     /// Sends a one-way over the connection that is kept for them, or a new one.
     pub(super) fn send_over(
         &self,
         kept: &mut Option<ClientConnection>,
-        errand: &Errand<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<(), Failure> {
-        let (target, call, limit) = (errand.target, errand.call, errand.deadlines.request);
+        let (target, call, limit) = (attempt.target, attempt.call, attempt.deadlines.request);
         // Before the connection is taken: nothing goes over it.
         self.require_end(call, limit)?;
         let now = self.transport.now_coarse();
@@ -195,26 +196,26 @@ impl Client {
                 sent => return keep_sound(kept, connection, sent, self.transport.now_coarse()),
             }
         }
-        let mut connection = self.connect_for(errand)?;
+        let mut connection = self.connect_for(attempt)?;
         let sent = self.send(&mut connection, target, call, deadline);
         keep_sound(kept, connection, sent, self.transport.now_coarse())
     }
 
     /// A one-way whose receipt or outcome is waited for: behind those sent before it, and those made meanwhile wait.
-    pub(super) fn call_in_order(&self, errand: &Errand<'_>) -> Result<Attempt, Failure> {
-        let flow = errand.call.flow;
-        let mut kept = self.turn(&errand.target.binding, errand.deadlines.request)?;
+    pub(super) fn call_in_order(&self, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
+        let flow = attempt.call.flow;
+        let mut kept = self.turn(&attempt.target.binding, attempt.deadlines.request)?;
         self.counters.count(Counter::OnewaysSent);
         let now = self.transport.now_coarse();
         let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
         if let Some(mut connection) = cached {
-            match self.ask(&mut connection, errand) {
+            match self.exchange(&mut connection, attempt) {
                 Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
                 asked => return self.keep(&mut kept, connection, asked, flow),
             }
         }
-        let mut connection = self.connect_for(errand)?;
-        let asked = self.ask(&mut connection, errand);
+        let mut connection = self.connect_for(attempt)?;
+        let asked = self.exchange(&mut connection, attempt);
         self.keep(&mut kept, connection, asked, flow)
     }
 
@@ -227,7 +228,7 @@ impl Client {
         let taken = self.lock_until(&binding.oneway, "client.oneway", deadline);
         let mut kept = taken
             .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))?;
-        binding.send_letters_before(&mut kept);
+        binding.send_queued_before(&mut kept);
         Ok(kept)
     }
 
@@ -238,7 +239,7 @@ impl Client {
         mut connection: ClientConnection,
         asked: Result<(Reply, bool), Failure>,
         flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Attempt, Failure> {
+    ) -> Result<Outcome, Failure> {
         connection.last_used = self.transport.now_coarse();
         let is_sound = match &asked {
             Ok((_, is_clean)) => *is_clean,

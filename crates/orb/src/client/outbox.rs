@@ -12,14 +12,14 @@ use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
-use super::call::{Call, CallKind, Errand, Failure};
+use super::call::{Attempt, Call, CallKind, Failure};
 use super::collocated::may_be_collocated;
-use super::forward::tell;
 use super::oneway::{send_oneway_unasked, with_interceptors};
+use super::redirect::trace_raised;
 use super::{Binding, Client, ClientConnection, Deadlines};
 use crate::counters::Counter;
-use crate::interceptor::Said;
-use crate::limits::{DRAIN_TIMEOUT, LETTERS_MAX, LETTERS_SIZE_MAX};
+use crate::interceptor::ExtraContext;
+use crate::limits::{DRAIN_TIMEOUT, QUEUED_ONEWAYS_MAX, QUEUED_ONEWAYS_SIZE_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Target};
@@ -31,7 +31,7 @@ use crate::{Completion, SystemException, minor, raise};
 
 /// What waits to be sent to one endpoint.
 pub(super) struct Outbox {
-    letters: PiMutex<VecDeque<Letter>>,
+    queued: PiMutex<VecDeque<QueuedOneway>>,
     /// Octets in it.
     size: AtomicUsize,
     /// Rings where there is something in it.
@@ -39,7 +39,7 @@ pub(super) struct Outbox {
 }
 
 /// A one-way, marshalled.
-struct Letter {
+struct QueuedOneway {
     orb: Arc<OrbCore>,
     object: Arc<Inner>,
     /// The first of them is where it goes.
@@ -54,14 +54,14 @@ struct Letter {
     buffer: Vec<u8>,
     arguments_len: usize,
     /// What interceptors have added.
-    contexts: Vec<Said>,
+    contexts: Vec<ExtraContext>,
 }
 
 /// Leaves a one-way to be sent. Where that cannot be, it is sent at once: before GIOP 1.2 arguments cannot be marshalled apart
 /// from their message, an ORB that is turned by hand has no threads, and nothing in the box may wait for its start.
 ///
 /// # Errors
-/// What the caller has done wrong; TRANSIENT where [`LETTERS_MAX`] or [`LETTERS_SIZE_MAX`] are waiting.
+/// What the caller has done wrong; TRANSIENT where [`QUEUED_ONEWAYS_MAX`] or [`QUEUED_ONEWAYS_SIZE_MAX`] are waiting.
 pub(crate) fn post_oneway(
     orb: &Arc<OrbCore>,
     origin: &Arc<Inner>,
@@ -106,7 +106,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
     }
     let arguments_len = buffer.len();
     buffer.extend_from_slice(call.operation.as_bytes());
-    let letter = Letter {
+    let oneway = QueuedOneway {
         orb: Arc::clone(orb),
         object: Arc::clone(origin),
         targets: Arc::clone(targets),
@@ -120,13 +120,13 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
         arguments_len,
         contexts: call.contexts.to_vec(),
     };
-    let has_sender = outbox.post(letter).map_err(|buffer| {
+    let has_sender = outbox.post(oneway).map_err(|buffer| {
         client.slab.take_back_written(buffer);
         client.counters.count(Counter::OnewaysLost);
         raise::transient(minor::REQUEST_DISCARDED, Completion::No)
     })?;
     if !has_sender {
-        binding.send_letters(|| true);
+        binding.send_queued(|| true);
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ impl Outbox {
         let thread = std::thread::Builder::new().name("orb-sender".to_owned());
         thread.spawn(move || send_posted(&binding, &rings)).ok()?;
         Some(Self {
-            letters: PiMutex::new(VecDeque::with_capacity(LETTERS_MAX)),
+            queued: PiMutex::new(VecDeque::with_capacity(QUEUED_ONEWAYS_MAX)),
             size: AtomicUsize::new(0),
             bell,
         })
@@ -147,29 +147,31 @@ impl Outbox {
 
     /// Whether the box's thread will come for it: not at the end of the ORB. A letter that stays would keep the ORB for ever. Where there is
     /// no room its buffer comes back.
-    fn post(&self, letter: Letter) -> Result<bool, Vec<u8>> {
-        let size = letter.buffer.len();
-        let mut letters = self.letters.lock("outbox.post");
+    fn post(&self, oneway: QueuedOneway) -> Result<bool, Vec<u8>> {
+        let size = oneway.buffer.len();
+        let mut queued = self.queued.lock("outbox.post");
         let held = self.size.load(Ordering::Relaxed);
-        if letters.len() >= LETTERS_MAX || (held != 0 && held + size > LETTERS_SIZE_MAX) {
-            drop(letters);
-            return Err(letter.buffer);
+        if queued.len() >= QUEUED_ONEWAYS_MAX
+            || (held != 0 && held + size > QUEUED_ONEWAYS_SIZE_MAX)
+        {
+            drop(queued);
+            return Err(oneway.buffer);
         }
         self.size.store(held + size, Ordering::Relaxed);
-        letters.push_back(letter);
-        drop(letters);
+        queued.push_back(oneway);
+        drop(queued);
         Ok(!matches!(self.bell.push(()), Err(PushError::Closed(()))))
     }
 
-    fn take(&self) -> Option<Letter> {
-        let mut letters = self.letters.lock("outbox.take");
-        let letter = letters.pop_front()?;
-        self.size.fetch_sub(letter.buffer.len(), Ordering::Relaxed);
-        Some(letter)
+    fn take(&self) -> Option<QueuedOneway> {
+        let mut queued = self.queued.lock("outbox.take");
+        let oneway = queued.pop_front()?;
+        self.size.fetch_sub(oneway.buffer.len(), Ordering::Relaxed);
+        Some(oneway)
     }
 
     fn len(&self) -> usize {
-        self.letters.lock("outbox.len").len()
+        self.queued.lock("outbox.len").len()
     }
 }
 
@@ -184,7 +186,7 @@ fn send_posted(binding: &Weak<Binding>, bell: &BoundedQueue<()>) {
         let Some(binding) = binding.upgrade() else {
             return;
         };
-        binding.send_letters(|| true);
+        binding.send_queued(|| true);
     }
 }
 
@@ -197,47 +199,47 @@ impl Binding {
 
     /// Sends what lies in the box while there is time, and throws the rest away. What its endpoint does not take goes to the
     /// other addresses of its reference.
-    fn send_letters(&self, in_time: impl Fn() -> bool) {
+    fn send_queued(&self, in_time: impl Fn() -> bool) {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;
         };
         let mut at_priority = None;
         loop {
             let mut kept = self.oneway.lock("outbox.send");
-            let Some(letter) = outbox.take() else {
+            let Some(oneway) = outbox.take() else {
                 return;
             };
-            if letter.priority != current::priority() {
+            if oneway.priority != current::priority() {
                 drop(at_priority.take());
-                at_priority = letter.orb.lend_priority(letter.priority);
+                at_priority = oneway.orb.lend_priority(oneway.priority);
             }
             let sent = if in_time() {
-                letter.send(&mut kept)
+                oneway.send(&mut kept)
             } else {
                 let discarded = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
                 Err(Failure::last(discarded))
             };
             drop(kept);
-            letter.settle(sent, true);
+            oneway.settle(sent, true);
         }
     }
 
     /// Sends what lay in the box when the caller, who wants to send something behind it, got the turn.
-    pub(super) fn send_letters_before(&self, kept: &mut Option<ClientConnection>) {
+    pub(super) fn send_queued_before(&self, kept: &mut Option<ClientConnection>) {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;
         };
         for _ in 0..outbox.len() {
-            let Some(letter) = outbox.take() else {
+            let Some(oneway) = outbox.take() else {
                 return;
             };
-            let sent = letter.send(kept);
-            letter.settle(sent, false);
+            let sent = oneway.send(kept);
+            oneway.settle(sent, false);
         }
     }
 
     /// Whether anything lies in the box.
-    pub(super) fn has_letters(&self) -> bool {
+    pub(super) fn has_queued(&self) -> bool {
         matches!(self.outbox.get(), Some(Some(outbox)) if outbox.len() != 0)
     }
 
@@ -249,7 +251,7 @@ impl Binding {
     }
 }
 
-impl Letter {
+impl QueuedOneway {
     /// As the caller made it.
     fn with_call<T>(&self, then: impl FnOnce(&Call<'_>) -> T) -> T {
         let (arguments, operation) = self.buffer.split_at(self.arguments_len);
@@ -286,13 +288,13 @@ impl Letter {
                 true => Deadlines::of(client, call, client.transport.now()),
                 false => Deadlines::NONE,
             };
-            let errand = Errand {
+            let attempt = Attempt {
                 target,
                 call,
                 may_reconnect,
                 deadlines,
             };
-            client.send_over(kept, &errand)
+            client.send_over(kept, &attempt)
         })
     }
 
@@ -306,7 +308,7 @@ impl Letter {
             }
             Err(failure) => {
                 client.counters.count(Counter::OnewaysLost);
-                self.with_call(|call| tell(client, &self.object, call, failure.exception));
+                self.with_call(|call| trace_raised(client, &self.object, call, failure.exception));
             }
         }
         client.slab.take_back_written(self.buffer);
@@ -318,7 +320,7 @@ impl Client {
     pub(super) fn close_outboxes(&self, bindings: &[Arc<Binding>]) {
         let until = self.transport.now().after(DRAIN_TIMEOUT);
         for binding in bindings {
-            binding.send_letters(|| self.transport.now() < until);
+            binding.send_queued(|| self.transport.now() < until);
             binding.close_outbox();
         }
     }

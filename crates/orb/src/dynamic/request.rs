@@ -8,7 +8,7 @@ use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::{Any, DecodeError, EncodeError, Reader, TypeCode, Unwritten, Write, Writer};
 
 use super::NamedValue;
-use crate::client::{End, Outstanding, Road};
+use crate::client::{End, Outstanding, ReplySource};
 use crate::reference::understand;
 use crate::wire::By;
 use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
@@ -204,7 +204,7 @@ impl Request {
     }
 
     /// What a deferred request waits on.
-    pub(super) fn road(&self) -> Option<Road> {
+    pub(super) fn road(&self) -> Option<ReplySource> {
         match &self.state {
             State::Deferred(UnderWay(call)) => call.road(),
             _ => None,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::request::{Request, RequestError};
-use crate::client::Road;
+use crate::client::ReplySource;
 use crate::orb::{Orb, OrbCore};
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise};
@@ -99,7 +99,7 @@ impl OrbCore {
     }
 
     /// What one of the requests waits on.
-    pub(crate) fn deferred_road(&self) -> Option<Road> {
+    pub(crate) fn deferred_road(&self) -> Option<ReplySource> {
         self.deferred().iter().find_map(Request::road)
     }
 

@@ -8,7 +8,7 @@ use deckwatch_giop::ReplyStatus as Status;
 use super::client_info::Point;
 use super::current::{Apart, Slots};
 use super::{ClientRequestInfo, InterceptorError, Registered, ReplyStatus, facts, guarded};
-use crate::client::{Attempt, Call, Client, Reply};
+use crate::client::{Call, Client, Outcome, Reply};
 use crate::reference::{Inner, Target};
 use crate::{ObjectRef, SystemException};
 
@@ -47,10 +47,10 @@ impl From<InterceptorError> for Ending {
 
 impl Ending {
     /// What an interceptor has made of it, for the caller.
-    pub(crate) fn into_attempt(self) -> Result<Attempt, SystemException> {
+    pub(crate) fn into_outcome(self) -> Result<Outcome, SystemException> {
         match self {
             Self::System(exception) => Err(exception),
-            Self::Forward(to) => Ok(Attempt::Forwarded(to.ior().clone(), false)),
+            Self::Forward(to) => Ok(Outcome::Forwarded(to.ior().clone(), false)),
             // An interceptor raises one of the two.
             _ => Err(facts::out_of_place()),
         }
@@ -107,7 +107,7 @@ impl ClientFlow {
     }
 
     /// The service contexts that interceptors have added.
-    pub(crate) fn request_contexts(&self) -> Vec<super::Said> {
+    pub(crate) fn request_contexts(&self) -> Vec<super::ExtraContext> {
         self.info.request_contexts.clone()
     }
 
@@ -129,7 +129,7 @@ impl ClientFlow {
         let mut changed: Option<Ending> = None;
         while let Some(next) = self.entered.checked_sub(1) {
             self.entered = next;
-            self.tell(changed.as_ref().unwrap_or(ending));
+            self.trace_raised(changed.as_ref().unwrap_or(ending));
             let (interceptor, info) = (&self.all.client[next], &mut self.info);
             let passed = guarded(|| match info.point {
                 Point::ReceiveReply => Ok(interceptor.receive_reply(info)?),
@@ -143,7 +143,7 @@ impl ClientFlow {
         changed
     }
 
-    fn tell(&mut self, ending: &Ending) {
+    fn trace_raised(&mut self, ending: &Ending) {
         let info = &mut self.info;
         (info.exception, info.forward) = (None, None);
         (info.point, info.status) = match ending {
@@ -172,26 +172,26 @@ impl ClientFlow {
 pub(crate) fn completed(
     client: &Client,
     flow: RefCell<ClientFlow>,
-    outcome: Result<Attempt, SystemException>,
-) -> Result<Attempt, SystemException> {
+    outcome: Result<Outcome, SystemException>,
+) -> Result<Outcome, SystemException> {
     let mut flow = flow.into_inner();
     let ending = match &outcome {
-        Ok(Attempt::Replied(reply)) if reply.status() == Status::UserException => {
+        Ok(Outcome::Replied(reply)) if reply.status() == Status::UserException => {
             let message = reply.message();
             let id = reply.body(&message).read_string_octets();
             Ending::User(String::from_utf8_lossy(id.unwrap_or_default()).into_owned())
         }
-        Ok(Attempt::Replied(_)) => Ending::Reply,
-        Ok(Attempt::Forwarded(ior, _)) => Ending::Forward(flow.info.target.like(ior.clone())),
+        Ok(Outcome::Replied(_)) => Ending::Reply,
+        Ok(Outcome::Forwarded(ior, _)) => Ending::Forward(flow.info.target.like(ior.clone())),
         Err(exception) => Ending::System(*exception),
     };
     let Some(changed) = flow.end(&ending) else {
         return outcome;
     };
-    if let Ok(Attempt::Replied(reply)) = outcome {
+    if let Ok(Outcome::Replied(reply)) = outcome {
         reply.give_back(client);
     }
-    changed.into_attempt()
+    changed.into_outcome()
 }
 
 impl std::fmt::Debug for ClientFlow {

@@ -6,7 +6,7 @@ use deckwatch_giop::{Ior, Response};
 
 use super::current::{SlotError, SlotId, Slots};
 use super::facts::{self, ReplyStatus, require};
-use super::{Said, SystemException};
+use super::{ExtraContext, SystemException};
 use crate::policy::{Overrides, Policy, PolicyType, SyncScope};
 use crate::wire::Profile;
 use crate::{Completion, ObjectRef, ServiceContext, minor, raise};
@@ -30,8 +30,8 @@ pub struct ClientRequestInfo {
     pub(super) profile: Profile,
     pub(super) response: Response,
     pub(super) policies: Overrides,
-    pub(super) request_contexts: Vec<Said>,
-    pub(super) reply_contexts: Vec<Said>,
+    pub(super) request_contexts: Vec<ExtraContext>,
+    pub(super) reply_contexts: Vec<ExtraContext>,
     pub(super) slots: Slots,
     pub(super) slot_count: SlotId,
     pub(super) status: ReplyStatus,

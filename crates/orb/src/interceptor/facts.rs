@@ -4,7 +4,7 @@ use deckwatch_cdr::typecode::Member;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
 
-use super::Said;
+use super::ExtraContext;
 use crate::{Completion, ServiceContext, SystemException, minor, raise};
 
 /// What has become of a request (PortableInterceptor::ReplyStatus).
@@ -40,7 +40,10 @@ pub(super) fn require(may_ask: bool) -> Result<(), SystemException> {
     may_ask.then_some(()).ok_or_else(out_of_place)
 }
 
-pub(super) fn find(contexts: &[Said], id: u32) -> Result<ServiceContext<'_>, SystemException> {
+pub(super) fn find(
+    contexts: &[ExtraContext],
+    id: u32,
+) -> Result<ServiceContext<'_>, SystemException> {
     let found = contexts.iter().find(|(known, _)| *known == id);
     let (id, data) = found.ok_or_else(no_context)?;
     Ok(ServiceContext { id: *id, data })
@@ -52,7 +55,7 @@ pub(super) fn no_context() -> SystemException {
 
 /// Adds a service context, or replaces the one of its id.
 pub(super) fn add(
-    contexts: &mut Vec<Said>,
+    contexts: &mut Vec<ExtraContext>,
     id: u32,
     data: &[u8],
     replace: bool,

@@ -6,7 +6,9 @@ use deckwatch_giop::{Message, ReplyStatus as Status, Request};
 
 use super::current::{self, Slots};
 use super::server_info::Point;
-use super::{InterceptorError, Registered, ReplyStatus, Said, ServerRequestInfo, facts, guarded};
+use super::{
+    ExtraContext, InterceptorError, Registered, ReplyStatus, ServerRequestInfo, facts, guarded,
+};
 use super::{ServerRequestInterceptor as Interceptor, SystemException};
 use crate::{ObjectRef, Poa, Servant};
 
@@ -14,7 +16,7 @@ use crate::{ObjectRef, Poa, Servant};
 pub(crate) struct ServerFlow {
     pub(super) all: Arc<Registered>,
     pub(super) request_id: u32,
-    pub(super) reply_contexts: Vec<Said>,
+    pub(super) reply_contexts: Vec<ExtraContext>,
     /// The object that was found: its id and its adapter.
     pub(super) object: Option<(Vec<u8>, Poa)>,
     /// Interceptors whose starting point has succeeded and that have not seen the end.
@@ -135,7 +137,7 @@ impl ServerFlow {
     }
 
     /// The service contexts that interceptors have added to the reply.
-    pub(crate) fn into_reply_contexts(self) -> Vec<Said> {
+    pub(crate) fn into_reply_contexts(self) -> Vec<ExtraContext> {
         self.reply_contexts
     }
 

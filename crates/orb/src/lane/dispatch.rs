@@ -13,7 +13,7 @@ use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
 use crate::bidirectional;
 use crate::counters::Counter;
-use crate::interceptor::{Said, Served, ServerFlow};
+use crate::interceptor::{ExtraContext, Served, ServerFlow};
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
@@ -244,7 +244,7 @@ impl Lane {
 
     /// Makes the reply what a request has come to, and what interceptors have said with it. True: the caller has been answered already.
     #[inline(never)]
-    fn conclude(&self, upcall: &mut Upcall<'_>, outcome: Outcome, said: &[Said]) -> bool {
+    fn conclude(&self, upcall: &mut Upcall<'_>, outcome: Outcome, said: &[ExtraContext]) -> bool {
         let request = upcall.request;
         let mut with_said = None;
         let contexts = match said.is_empty() {
@@ -296,7 +296,7 @@ impl Lane {
         request: &Request<'_>,
         outcome: Outcome,
         reply: &[u8],
-    ) -> (Outcome, Vec<Said>) {
+    ) -> (Outcome, Vec<ExtraContext>) {
         let served = match &outcome {
             Outcome::Replied => Served::of_reply(reply),
             Outcome::Receipted => Served::Receipted,

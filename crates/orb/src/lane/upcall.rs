@@ -10,7 +10,7 @@ use super::dispatch::Outcome;
 use super::{Lane, ServerConnection};
 use crate::adapter::{self, Found, Patience, PoaState};
 use crate::counters::Counter;
-use crate::interceptor::{Said, ServerFlow};
+use crate::interceptor::{ExtraContext, ServerFlow};
 use crate::raise::{self, own};
 use crate::rt::current::priority as current_priority;
 use crate::rt::scheduling::Visit;
@@ -48,7 +48,7 @@ pub(super) enum Caller<'u> {
 
 impl<'u> Upcall<'u> {
     /// The service contexts of the reply, and those that interceptors have added.
-    pub(super) fn contexts_and<'s>(&self, said: &'s [Said]) -> Contexts<'s>
+    pub(super) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> Contexts<'s>
     where
         'u: 's,
     {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::poller::{Poller, not_in_time, until};
-use crate::client::Road;
+use crate::client::ReplySource;
 use crate::orb::OrbCore;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise};
@@ -139,7 +139,7 @@ impl Pollable {
         }
     }
 
-    fn road(&self) -> Option<Road> {
+    fn road(&self) -> Option<ReplySource> {
         match self {
             Self::Poller(poller) => poller.call().road(),
             Self::Dii(DiiPollable(orb)) => orb.deferred_road(),
@@ -167,7 +167,7 @@ fn wait(
     orb: &Arc<OrbCore>,
     until: Option<Instant64>,
     is_over: impl Fn() -> bool,
-    reads: impl Fn() -> Option<Road>,
+    reads: impl Fn() -> Option<ReplySource>,
 ) -> Result<(), SystemException> {
     let Some(replies) = orb.client.replies_made() else {
         return Ok(());

@@ -9,7 +9,7 @@ use deckwatch_giop::{ReplyStatus, Response};
 
 use super::ObjectRef;
 use crate::client::{
-    Call, CallKind, Handler, Outstanding, Reply, follow_forwards, post_oneway, send_oneway,
+    Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
 };
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, SyncScope};
@@ -57,15 +57,15 @@ impl ObjectRef {
         arguments: &dyn Arguments,
     ) -> Result<Reply, SystemException> {
         current::enter_core(orb);
-        let (mut kept, mut within) = (Kept::default(), None);
-        kept.depart(orb, true)?;
-        let mut call = self.call(orb, operation, arguments, &mut kept);
+        let (mut scratch, mut within) = (CallScratch::default(), None);
+        scratch.depart(orb, true)?;
+        let mut call = self.call(orb, operation, arguments, &mut scratch);
         if let Some(left) = left {
             std::hint::cold_path();
             let limit = Overrides::one(Policy::RelativeRoundtripTimeout(left));
             call.policies = within.insert(limit.over(*call.policies));
         }
-        let reply = follow_forwards(&orb.client, &self.0, &call);
+        let reply = call_object(&orb.client, &self.0, &call);
         match call.departure {
             None => reply,
             Some(departure) => departure.back(orb, reply, |reply| reply.give_back(&orb.client)),
@@ -81,9 +81,9 @@ impl ObjectRef {
     ) -> Result<Arc<Outstanding>, SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let mut kept = Kept::default();
-        kept.depart(orb, false)?;
-        let call = self.call(orb, operation, arguments, &mut kept);
+        let mut scratch = CallScratch::default();
+        scratch.depart(orb, false)?;
+        let call = self.call(orb, operation, arguments, &mut scratch);
         Outstanding::send(orb, &self.0, &call, handler)
     }
 
@@ -100,10 +100,10 @@ impl ObjectRef {
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);
-        let mut kept = Kept::default();
-        kept.depart(orb, false)?;
+        let mut scratch = CallScratch::default();
+        scratch.depart(orb, false)?;
         let arguments = By::new(arguments);
-        let mut call = self.call(orb, operation, &arguments, &mut kept);
+        let mut call = self.call(orb, operation, &arguments, &mut scratch);
         call.kind = CallKind::Oneway;
         call.response = Response::Nothing;
         match call.policies.sync_scope() {
@@ -112,7 +112,7 @@ impl ObjectRef {
             SyncScope::WithServer => call.response = Response::Receipt,
             SyncScope::WithTarget => call.response = Response::Outcome,
         }
-        let reply = follow_forwards(&orb.client, &self.0, &call)?;
+        let reply = call_object(&orb.client, &self.0, &call)?;
         let status = reply.status();
         reply.give_back(&orb.client);
         match status {
@@ -130,23 +130,23 @@ impl ObjectRef {
         orb: &Arc<OrbCore>,
         operation: &'c str,
         arguments: &'c dyn Arguments,
-        kept: &'c mut Kept,
+        scratch: &'c mut CallScratch,
     ) -> Call<'c> {
         let policies = if self.is_all_default(orb) {
             &policy::NO_OVERRIDES
         } else {
-            kept.in_force.insert(self.in_force(orb))
+            scratch.in_force.insert(self.in_force(orb))
         };
         if orb.client.may_say_times(policies) {
-            kept.times = orb.client.times(policies);
+            scratch.times = orb.client.times(policies);
         }
         Call {
             operation,
             arguments,
             response: Response::Outcome,
             kind: CallKind::TwoWay,
-            times: kept.times.as_ref(),
-            departure: kept.departure.as_ref(),
+            times: scratch.times.as_ref(),
+            departure: scratch.departure.as_ref(),
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
@@ -159,13 +159,13 @@ impl ObjectRef {
 
 /// What a call refers to where something is said of it: most have nothing of it.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct CallScratch {
     in_force: Option<Overrides>,
     times: Option<Times>,
     departure: Option<Departure>,
 }
 
-impl Kept {
+impl CallScratch {
     /// The calling thread goes with its request, or begins another.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use deckwatch_giop::Ior;
 
 use super::Target;
-use super::want::{Inconsistent, Want};
+use super::route_key::{Inconsistent, RouteKey};
 use crate::bidirectional::TwoWay;
 use crate::client::{Call, Client, Quality};
 use crate::lane::Lane;
@@ -46,7 +46,7 @@ pub(super) struct Place<'a> {
 
 /// Where calls go that want the same.
 struct Way {
-    want: Want,
+    want: RouteKey,
     targets: Arc<[Target]>,
     next: OnceLock<Box<Self>>,
 }
@@ -137,7 +137,8 @@ impl Routes {
         policies: &Overrides,
         priority: Option<Priority>,
     ) -> Result<&Arc<[Target]>, SystemException> {
-        let want = Want::of(self.exposed(), policies, priority).map_err(Inconsistent::exception)?;
+        let want =
+            RouteKey::of(self.exposed(), policies, priority).map_err(Inconsistent::exception)?;
         let mut made = None;
         let (mut place, mut count) = (&self.ways, 0);
         loop {
@@ -172,7 +173,7 @@ impl Routes {
         &self,
         client: &Client,
         policies: &Overrides,
-        want: Want,
+        want: RouteKey,
     ) -> Result<Arc<[Target]>, SystemException> {
         let fitting = self.fitting(policies, want);
         let fitting = fitting.map_err(Inconsistent::exception)?;
@@ -199,7 +200,11 @@ impl Routes {
     }
 
     /// The addresses that a call can go to, most preferred first.
-    fn fitting(&self, policies: &Overrides, want: Want) -> Result<Vec<Place<'_>>, Inconsistent> {
+    fn fitting(
+        &self,
+        policies: &Overrides,
+        want: RouteKey,
+    ) -> Result<Vec<Place<'_>>, Inconsistent> {
         let plain = self.plain.iter().map(|target| Place {
             endpoint: target.binding.endpoint(),
             profile: &target.profile,
@@ -223,7 +228,7 @@ impl Routes {
         policies: &Overrides,
         priority: Option<Priority>,
     ) -> &'static [PolicyType] {
-        let wanted = Want::of(self.exposed(), policies, priority);
+        let wanted = RouteKey::of(self.exposed(), policies, priority);
         let fitting = wanted.and_then(|want| self.fitting(policies, want).map(drop));
         fitting.map_or_else(|inconsistent| inconsistent.policies, |()| &[])
     }

@@ -1,6 +1,6 @@
 //! One asynchronous call, from its request to whoever takes its reply.
 
-mod road;
+mod reply_source;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::Replies;
 use crate::client::Deadlines;
-use crate::client::call::{Attempt, Call, CallKind, Reply};
-use crate::client::forward::{may_be_elsewhere, tell};
+use crate::client::call::{Call, CallKind, Outcome, Reply};
 use crate::client::oneway::first_target;
+use crate::client::redirect::{may_be_elsewhere, trace_raised};
 use crate::counters::Counter;
 use crate::interceptor::{ClientFlow, Ending, completed};
 use crate::limits::FORWARDS_MAX;
@@ -29,15 +29,15 @@ use crate::trace::CallNumber;
 use crate::transport::Instant64;
 use crate::wire::By;
 use crate::{Completion, SystemException, current, minor, raise, raise::own};
-use road::Place;
-pub(crate) use road::Road;
+use reply_source::Place;
+pub(crate) use reply_source::ReplySource;
 
 /// A request that has been sent, or what has become of it.
 pub(crate) struct Outstanding {
     orb: Arc<OrbCore>,
     origin: Arc<Inner>,
     operation: Box<str>,
-    kept: Kept,
+    marshalled: MarshalledArguments,
     policies: Overrides,
     times: Option<Times>,
     departure: Departure,
@@ -50,7 +50,7 @@ pub(crate) struct Outstanding {
 }
 
 /// The arguments, for the places that the request is forwarded to.
-struct Kept {
+struct MarshalledArguments {
     octets: Vec<u8>,
     codec: Codec,
 }
@@ -107,7 +107,7 @@ impl Outstanding {
             orb: Arc::clone(orb),
             origin: Arc::clone(origin),
             operation: call.operation.into(),
-            kept: Kept {
+            marshalled: MarshalledArguments {
                 octets: Vec::new(),
                 codec: Codec::DEFAULT,
             },
@@ -129,7 +129,7 @@ impl Outstanding {
         let outstanding = Arc::new(outstanding);
         outstanding
             .send_first(&replies, call)
-            .inspect_err(|exception| tell(client, origin, call, *exception))?;
+            .inspect_err(|exception| trace_raised(client, origin, call, *exception))?;
         replies.note_deadline(&outstanding);
         Ok(outstanding)
     }
@@ -181,11 +181,11 @@ impl Outstanding {
                     Err(exception) => self.completed(Err(exception)),
                 }
             }
-            Err(ending) => ending.into_attempt(),
+            Err(ending) => ending.into_outcome(),
         };
         match outcome? {
-            Attempt::Forwarded(ior, is_for_good) => Ok(Some((ior, is_for_good))),
-            Attempt::Replied(reply) => {
+            Outcome::Forwarded(ior, is_for_good) => Ok(Some((ior, is_for_good))),
+            Outcome::Replied(reply) => {
                 debug_assert!(false, "nothing was sent");
                 reply.give_back(client);
                 Ok(None)
@@ -196,8 +196,8 @@ impl Outstanding {
     /// What it has come to, once the interceptors have seen it.
     fn completed(
         &self,
-        outcome: Result<Attempt, SystemException>,
-    ) -> Result<Attempt, SystemException> {
+        outcome: Result<Outcome, SystemException>,
+    ) -> Result<Outcome, SystemException> {
         let flow = self.state.lock("call.state").flow.take();
         match flow {
             Some(flow) => completed(&self.orb.client, RefCell::new(flow), outcome),
@@ -228,14 +228,14 @@ impl Outstanding {
         let flow = self.state.lock("call.state").flow.take();
         match flow.and_then(|mut flow| flow.end(&Ending::Retry)) {
             None => self.move_to(replies, None),
-            Some(changed) => self.conclude(replies, changed.into_attempt()),
+            Some(changed) => self.conclude(replies, changed.into_outcome()),
         }
     }
 
-    fn conclude(self: &Arc<Self>, replies: &Replies, outcome: Result<Attempt, SystemException>) {
+    fn conclude(self: &Arc<Self>, replies: &Replies, outcome: Result<Outcome, SystemException>) {
         match outcome {
-            Ok(Attempt::Replied(reply)) => self.finish(replies, End::Replied(reply)),
-            Ok(Attempt::Forwarded(ior, is_for_good)) => {
+            Ok(Outcome::Replied(reply)) => self.finish(replies, End::Replied(reply)),
+            Ok(Outcome::Forwarded(ior, is_for_good)) => {
                 self.move_to(replies, Some((ior, is_for_good)));
             }
             Err(exception) => self.finish(replies, End::Raised(exception)),
@@ -248,7 +248,7 @@ impl Outstanding {
             .with_codec(codec)
             .with_limit(self.orb.client.sizes.message_max);
         call.arguments.write_whole(&mut writer)?;
-        self.kept = Kept { octets, codec };
+        self.marshalled = MarshalledArguments { octets, codec };
         Ok(())
     }
 
@@ -288,11 +288,11 @@ impl Outstanding {
         let is_misplaced = Cell::new(false);
         let write = By::new(|w: &mut Writer<'_>| {
             // Before GIOP 1.2 arguments lie elsewhere in each message.
-            if w.codec() != self.kept.codec || w.phase() != 0 {
+            if w.codec() != self.marshalled.codec || w.phase() != 0 {
                 is_misplaced.set(true);
                 return Err(EncodeError::TypeMismatch);
             }
-            w.write_last_octets(&self.kept.octets)
+            w.write_last_octets(&self.marshalled.octets)
         });
         let call = Call {
             operation: &self.operation,

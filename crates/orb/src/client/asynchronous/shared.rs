@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use super::{Outstanding, Replies, Road};
+use super::{Outstanding, Replies, ReplySource};
+use crate::client::abandoned::Cancel;
 use crate::client::call::{Call, Failure, Reply};
-use crate::client::late::Cancel;
 use crate::client::{Client, ClientConnection};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
@@ -109,7 +109,7 @@ impl SharedConnection {
         let until = waiting.deadlines().request;
         let mut sending = self.sending(client, until)?;
         let id = sending.request_id.wrapping_add(1);
-        waiting.set_place(Road::Shared(Arc::clone(self)), target, id);
+        waiting.set_place(ReplySource::Shared(Arc::clone(self)), target, id);
         // Before it is sent: the reply may be faster than we are.
         self.waiting
             .lock("client.waiting")

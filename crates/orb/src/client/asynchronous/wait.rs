@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::Client;
-use super::{Replies, Road};
+use super::{Replies, ReplySource};
 use crate::SystemException;
 use crate::adapter::{Patience, permit};
 use crate::lane::Lane;
@@ -49,7 +49,7 @@ impl Replies {
         orb: &Arc<OrbCore>,
         until: Option<Instant64>,
         is_over: impl Fn() -> bool,
-        reads: impl Fn() -> Option<Road>,
+        reads: impl Fn() -> Option<ReplySource>,
     ) -> Result<bool, SystemException> {
         let client = &orb.client;
         // Where nobody else reads, what has come is read even by who does not wait.
@@ -101,7 +101,7 @@ impl Replies {
         &self,
         orb: &Arc<OrbCore>,
         until: Option<Instant64>,
-        reads: &impl Fn() -> Option<Road>,
+        reads: &impl Fn() -> Option<ReplySource>,
     ) {
         if self.turn(orb) {
             return;
@@ -115,7 +115,7 @@ impl Replies {
         match (reads(), until) {
             (Some(road), until) => {
                 road.read_until(orb, self, until);
-                if let Road::Shared(connection) = road
+                if let ReplySource::Shared(connection) = road
                     && connection.has_ended()
                 {
                     self.forget(&connection);

@@ -5,17 +5,17 @@ use deckwatch_giop::context_id;
 use deckwatch_giop::invocation::TIMES_SIZE_MAX;
 
 use super::Client;
-use super::bands::RealTimeContexts;
 use super::call::{Call, CallKind};
+use super::priority::RealTimeContexts;
 use crate::reference::Target;
 use crate::wire::{self, Contexts};
 
 /// What a request owes to the connection that it goes over.
 #[derive(Clone, Copy)]
-pub(super) struct Passage<'p> {
+pub(super) struct RequestExtras<'p> {
     pub(super) id: u32,
     /// The server does not know our code sets yet.
-    pub(super) says_code_sets: bool,
+    pub(super) sends_code_sets: bool,
     /// Where the server may call back, which it has not been told yet.
     pub(super) listen_points: Option<&'p [u8]>,
 }
@@ -27,9 +27,9 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'_>,
-        passage: &Passage<'_>,
+        extras: &RequestExtras<'_>,
     ) -> Result<(), EncodeError> {
-        let rest = self.begin_request(buffer, target, call, passage)?;
+        let rest = self.begin_request(buffer, target, call, extras)?;
         buffer.extend_from_slice(rest.octets());
         Ok(())
     }
@@ -40,25 +40,25 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'c>,
-        passage: &Passage<'_>,
+        extras: &RequestExtras<'_>,
     ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
-        let says_code_sets = passage.says_code_sets && profile.code_sets.is_some();
+        let sends_code_sets = extras.sends_code_sets && profile.code_sets.is_some();
         let is_alone = call.times.is_none()
-            && !says_code_sets
+            && !sends_code_sets
             && call.traveller().is_none()
-            && passage.listen_points.is_none()
+            && extras.listen_points.is_none()
             && call.contexts.is_empty();
         if is_alone && !RealTimeContexts::has_any(target, call) && call.kind != CallKind::Locate {
             let head = wire::RequestHead {
-                id: passage.id,
+                id: extras.id,
                 response: call.response,
                 operation: call.operation,
                 contexts: &[],
             };
             return wire::write_request(buffer, profile, &head, self.sizes, call.arguments);
         }
-        self.begin_request_with(buffer, target, call, passage)
+        self.begin_request_with(buffer, target, call, extras)
     }
 
     /// One that has service contexts, or is a question where the object is.
@@ -68,7 +68,7 @@ impl Client {
         buffer: &mut Vec<u8>,
         target: &Target,
         call: &Call<'c>,
-        passage: &Passage<'_>,
+        extras: &RequestExtras<'_>,
     ) -> Result<Unwritten<'c>, EncodeError> {
         let profile = &target.profile;
         let mut contexts = Contexts::new();
@@ -78,7 +78,7 @@ impl Client {
             contexts.push(context_id::INVOCATION_POLICIES, times.write(octets));
         }
         if let Some(data) = &profile.code_sets
-            && passage.says_code_sets
+            && extras.sends_code_sets
         {
             contexts.push(context_id::CODE_SETS, data);
         }
@@ -89,20 +89,20 @@ impl Client {
         }
         let real_time = RealTimeContexts::of(target, call);
         real_time.push(&mut contexts);
-        if let Some(data) = passage.listen_points {
+        if let Some(data) = extras.listen_points {
             contexts.push(context_id::BI_DIR_IIOP, data);
         }
         for (id, data) in call.contexts {
             contexts.push(*id, data);
         }
         let head = wire::RequestHead {
-            id: passage.id,
+            id: extras.id,
             response: call.response,
             operation: call.operation,
             contexts: contexts.as_slice(),
         };
         match call.kind {
-            CallKind::Locate => wire::write_locate_request(buffer, profile, passage.id, self.sizes)
+            CallKind::Locate => wire::write_locate_request(buffer, profile, extras.id, self.sizes)
                 .map(Unwritten::from),
             _ => wire::write_request(buffer, profile, &head, self.sizes, call.arguments),
         }

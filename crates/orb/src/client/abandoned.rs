@@ -14,13 +14,13 @@ use crate::wire::{self, Profile};
 
 /// Requests of a connection whose replies nobody waits for.
 #[derive(Debug, Default)]
-pub(super) struct Late {
+pub(super) struct Abandoned {
     outstanding: Cell<u32>,
     /// The number of the first of them that has not been answered, at most.
     first: Cell<u32>,
 }
 
-impl Late {
+impl Abandoned {
     fn add(&self, id: u32) {
         if self.outstanding.get() == 0 {
             self.first.set(id);

@@ -13,7 +13,7 @@ use crate::{raise, raise::own};
 
 /// What a call wants of its way; calls that want the same go the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Want {
+pub(super) struct RouteKey {
     lane: Lane,
     /// The band whose priorities share the connection.
     pub(super) band: Option<PriorityBand>,
@@ -70,7 +70,7 @@ impl Inconsistent {
     }
 }
 
-impl Want {
+impl RouteKey {
     /// What a call of this priority wants under the policies that are in force and those that its reference says. Takes no memory.
     pub(super) fn of(
         exposed: Option<&Exposed>,

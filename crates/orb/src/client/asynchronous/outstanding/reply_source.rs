@@ -7,7 +7,7 @@ use deckwatch_giop::ReplyStatus;
 use super::Outstanding;
 use crate::bidirectional::TwoWay;
 use crate::client::asynchronous::{Replies, SharedConnection};
-use crate::client::call::{Call, Errand, Failure, Reply};
+use crate::client::call::{Attempt, Call, Failure, Reply};
 use crate::connection::Arrived;
 use crate::counters::Counter;
 use crate::lane::Lane;
@@ -20,7 +20,7 @@ use crate::{Completion, SystemException, minor, raise, raise::own, wire};
 
 /// What carries a request and its reply.
 #[derive(Clone)]
-pub(crate) enum Road {
+pub(crate) enum ReplySource {
     Shared(Arc<SharedConnection>),
     /// A thread of its lane reads it.
     TwoWay(Arc<TwoWay>),
@@ -28,14 +28,14 @@ pub(crate) enum Road {
 
 /// Where it waits.
 pub(in crate::client::asynchronous) struct Place {
-    road: Road,
+    road: ReplySource,
     target: Target,
     id: u32,
     /// How the object was named.
     asked_in: u16,
 }
 
-impl Road {
+impl ReplySource {
     /// The lane that reads it, if one does.
     pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<Lane>> {
         match self {
@@ -94,7 +94,7 @@ impl Outstanding {
         call: &Call<'_>,
     ) -> Result<(), Failure> {
         let client = &self.orb.client;
-        let errand = Errand {
+        let attempt = Attempt {
             target,
             call,
             may_reconnect: !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect,
@@ -102,7 +102,7 @@ impl Outstanding {
         };
         let mut is_second = false;
         loop {
-            let connection = replies.connection(client, &errand)?;
+            let connection = replies.connection(client, &attempt)?;
             let Err(failure) = connection.send(client, self, target, call) else {
                 return Ok(());
             };
@@ -124,7 +124,7 @@ impl Outstanding {
         let client = &self.orb.client;
         client.require_end(call, self.deadlines.request)?;
         let id = over.next_id();
-        self.set_place(Road::TwoWay(Arc::clone(over)), target, id);
+        self.set_place(ReplySource::TwoWay(Arc::clone(over)), target, id);
         // Before it is sent: the reply may be faster than we are.
         let expected = over.expect_for(id, self);
         client.counters.count(Counter::RequestsSent);
@@ -141,7 +141,12 @@ impl Outstanding {
         Err(failure)
     }
 
-    pub(in crate::client::asynchronous) fn set_place(&self, road: Road, target: &Target, id: u32) {
+    pub(in crate::client::asynchronous) fn set_place(
+        &self,
+        road: ReplySource,
+        target: &Target,
+        id: u32,
+    ) {
         self.state.lock("call.state").place = Some(Place {
             road,
             target: target.clone(),
@@ -156,7 +161,7 @@ impl Outstanding {
     }
 
     /// What it waits on.
-    pub(crate) fn road(&self) -> Option<Road> {
+    pub(crate) fn road(&self) -> Option<ReplySource> {
         let state = self.state.lock("call.state");
         state.place.as_ref().map(|place| place.road.clone())
     }
@@ -171,8 +176,8 @@ impl Outstanding {
             return;
         };
         match road {
-            Road::Shared(connection) => connection.give_up(client, &target, id),
-            Road::TwoWay(over) => {
+            ReplySource::Shared(connection) => connection.give_up(client, &target, id),
+            ReplySource::TwoWay(over) => {
                 if over.forget_call(id) {
                     client.cancel_two_way(&over, &target, id);
                 }

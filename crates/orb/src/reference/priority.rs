@@ -1,7 +1,7 @@
 //! What a reference tells of real-time CORBA, and how that goes together with what its caller has set.
 
 use super::ObjectRef;
-use super::want;
+use super::route_key;
 use crate::SystemException;
 use crate::policy::{Policy, PolicyType};
 use crate::rt::{self, PriorityBands, PriorityModelPolicy, Protocols};
@@ -19,14 +19,14 @@ impl ObjectRef {
         let exposed = self.0.current().routes()?.exposed();
         match kind {
             PolicyType::PRIORITY_BANDED_CONNECTION => {
-                let bands = want::bands(exposed, &in_force);
-                let bands = bands.map_err(want::Inconsistent::exception)?;
+                let bands = route_key::bands(exposed, &in_force);
+                let bands = bands.map_err(route_key::Inconsistent::exception)?;
                 let policy = PriorityBands::new(bands)?;
                 Ok((!bands.is_empty()).then_some(Policy::PriorityBandedConnection(policy)))
             }
             PolicyType::CLIENT_PROTOCOL => {
-                let protocols = want::protocols(exposed, &in_force);
-                let protocols = protocols.map_err(want::Inconsistent::exception)?;
+                let protocols = route_key::protocols(exposed, &in_force);
+                let protocols = protocols.map_err(route_key::Inconsistent::exception)?;
                 let policy = Protocols::new(protocols)?;
                 Ok((!protocols.is_empty()).then_some(Policy::ClientProtocol(policy)))
             }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Version};
 
-use super::call::{Attempt, Call, CallKind, Errand, Failure, Reply};
-use super::marshal::Passage;
+use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
+use super::request::RequestExtras;
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::bidirectional::TwoWay;
@@ -62,13 +62,13 @@ impl Client {
         if let Some(open) = kept.as_ref().filter(|open| open.is_open()) {
             return Some(Ok(Arc::clone(open)));
         }
-        let errand = Errand {
+        let attempt = Attempt {
             target,
             call,
             may_reconnect: true,
             deadlines,
         };
-        let connection = match self.connect_for(&errand) {
+        let connection = match self.connect_for(&attempt) {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),
         };
@@ -85,9 +85,9 @@ impl Client {
     pub(super) fn exchange_two_way(
         &self,
         two_way: &TwoWay,
-        errand: &Errand<'_>,
-    ) -> Result<Attempt, Failure> {
-        let (target, call, deadlines) = (errand.target, errand.call, &errand.deadlines);
+        attempt: &Attempt<'_>,
+    ) -> Result<Outcome, Failure> {
+        let (target, call, deadlines) = (attempt.target, attempt.call, &attempt.deadlines);
         let (lane, _) = two_way.lane().ok_or_else(|| of_the_way(closed()))?;
         let _hold = permit(lane.patience_for_replies()).map_err(Failure::of_the_way)?;
         self.counters.count(Counter::RequestsSent);
@@ -128,13 +128,13 @@ impl Client {
         };
         let says = !two_way.has_said.load(Ordering::Acquire);
         let offer = self.offer.get().filter(|_| two_way.is_opened_here && says);
-        let passage = Passage {
+        let extras = RequestExtras {
             id,
-            says_code_sets: says,
+            sends_code_sets: says,
             listen_points: offer.map(|offer| &*offer.points),
         };
         let mut buffer = self.slab.lend_empty();
-        let written = self.write_request(&mut buffer, target, call, &passage);
+        let written = self.write_request(&mut buffer, target, call, &extras);
         let sent = match written {
             Ok(()) if lane.write_two_way(key, &buffer) => {
                 // A question where the object is has no service contexts.

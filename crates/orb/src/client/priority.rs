@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Response, context_id, priority_context, priority_range_context};
 
-use super::call::{Call, CallKind, Errand, Failure};
+use super::call::{Attempt, Call, CallKind, Failure};
 use super::{Client, ClientConnection, Deadlines};
 use crate::reference::Target;
 use crate::transport::Instant64;
@@ -56,10 +56,10 @@ impl Client {
     pub(super) fn bind_band(
         &self,
         mut connection: ClientConnection,
-        errand: &Errand<'_>,
+        attempt: &Attempt<'_>,
         until: Instant64,
     ) -> Result<ClientConnection, Failure> {
-        let (is_deaf_here, call) = (&errand.target.binding.is_deaf_to_bands, errand.call);
+        let (is_deaf_here, call) = (&attempt.target.binding.is_deaf_to_bands, attempt.call);
         if is_deaf_here.load(Ordering::Relaxed) {
             return Ok(connection);
         }
@@ -81,12 +81,12 @@ impl Client {
             reply: Some(until),
             request: Some(until),
         };
-        let binding = Errand {
+        let binding = Attempt {
             call: &binding,
             deadlines,
-            ..*errand
+            ..*attempt
         };
-        let (reply, is_clean) = self.ask(&mut connection, &binding).map_err(unbound)?;
+        let (reply, is_clean) = self.exchange(&mut connection, &binding).map_err(unbound)?;
         let refused = match reply.status() {
             ReplyStatus::SystemException => {
                 let message = reply.message();

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use deckwatch_cdr::{EncodeError, Parse, Reader, Write, Writer};
 
 use super::ObjectRef;
-use super::calls::Kept;
-use crate::client::{CallKind, follow_forwards};
+use super::calls::CallScratch;
+use crate::client::{CallKind, call_object};
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 
 impl ObjectRef {
@@ -103,10 +103,10 @@ impl ObjectRef {
         current::enter_core(orb);
         let origin = self.0.current();
         origin.unbind();
-        let mut kept = Kept::default();
-        let mut call = self.call(orb, "LocateRequest", &(), &mut kept);
+        let mut scratch = CallScratch::default();
+        let mut call = self.call(orb, "LocateRequest", &(), &mut scratch);
         call.kind = CallKind::Locate;
-        match follow_forwards(&orb.client, origin, &call) {
+        match call_object(&orb.client, origin, &call) {
             Ok(reply) => {
                 reply.give_back(&orb.client);
                 Ok(true)

@@ -13,35 +13,35 @@ use crate::limits::ENDED_CALLS_FEW;
 use crate::transport::Instant64;
 
 /// A call that is to end at a time, if it has not by then; or whose reply may be given then.
-pub(super) struct Due {
+pub(super) struct Timer {
     pub(super) at: Instant64,
     call: Weak<Outstanding>,
     /// Its reply has come, and waits for its start: nobody else need know of it.
     pub(super) replied: Option<Arc<Outstanding>>,
 }
 
-impl Due {
+impl Timer {
     /// Whether its call has not been ended by something else.
     fn is_wanted(&self) -> bool {
         self.replied.is_some() || self.call.strong_count() != 0
     }
 }
 
-impl PartialEq for Due {
+impl PartialEq for Timer {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl Eq for Due {}
+impl Eq for Timer {}
 
-impl PartialOrd for Due {
+impl PartialOrd for Timer {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for Timer {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
     }
@@ -61,7 +61,7 @@ impl Replies {
         }
         self.note_due(
             deadlines,
-            Due {
+            Timer {
                 at,
                 call: Arc::downgrade(call),
                 replied: None,
@@ -71,7 +71,7 @@ impl Replies {
 
     /// Gives the reply to a call at its start.
     pub(super) fn note_start(&self, call: &Arc<Outstanding>, at: Instant64) {
-        let due = Due {
+        let due = Timer {
             at,
             call: Weak::new(),
             replied: Some(Arc::clone(call)),
@@ -79,7 +79,7 @@ impl Replies {
         self.note_due(self.deadlines.lock("replies.deadlines"), due);
     }
 
-    fn note_due(&self, mut deadlines: PiMutexGuard<'_, BinaryHeap<Reverse<Due>>>, due: Due) {
+    fn note_due(&self, mut deadlines: PiMutexGuard<'_, BinaryHeap<Reverse<Timer>>>, due: Timer) {
         let is_first = deadlines.peek().is_none_or(|first| due.at < first.0.at);
         deadlines.push(Reverse(due));
         drop(deadlines);

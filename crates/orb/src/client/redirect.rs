@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::call::{Attempt, Call, CallKind, Reply};
+use super::call::{Call, CallKind, Outcome, Reply};
 use super::{Client, Deadlines};
 use crate::interceptor::{ClientFlow, Registered, completed};
 use crate::limits::FORWARDS_MAX;
@@ -14,7 +14,7 @@ use crate::{raise, raise::own};
 
 /// Calls the object of `origin` and follows forwards until a server replies.
 #[inline]
-pub(crate) fn follow_forwards(
+pub(crate) fn call_object(
     client: &Client,
     origin: &Inner,
     call: &Call<'_>,
@@ -22,14 +22,19 @@ pub(crate) fn follow_forwards(
     let followed = follow(client, origin, call);
     if let Err(exception) = &followed {
         std::hint::cold_path();
-        tell(client, origin, call, *exception);
+        trace_raised(client, origin, call, *exception);
     }
     followed
 }
 
 /// Tells the trace what a call has ended in.
 #[cold]
-pub(super) fn tell(client: &Client, origin: &Inner, call: &Call<'_>, exception: SystemException) {
+pub(super) fn trace_raised(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+    exception: SystemException,
+) {
     if client.trace.is_on() {
         let key = origin.key().unwrap_or_default();
         client
@@ -44,28 +49,28 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
     let origin = origin.current();
     if call.needs_time() || origin.is_forwarded() || client.interceptors.client().is_some() {
         std::hint::cold_path();
-        return follow_on(client, origin, call, None);
+        return follow_redirects(client, origin, call, None);
     }
     let targets = origin.routes()?.choose(client, call)?;
     match client.call(targets, call, origin.is_bound(), Deadlines::NONE) {
-        Ok(Attempt::Replied(reply)) => {
+        Ok(Outcome::Replied(reply)) => {
             origin.bind();
             Ok(reply)
         }
         other => {
             std::hint::cold_path();
-            follow_on(client, origin, call, Some(other))
+            follow_redirects(client, origin, call, Some(other))
         }
     }
 }
 
 /// `first`: what the first attempt has come to, where it has been made at the reference's own addresses.
 #[inline(never)]
-fn follow_on(
+fn follow_redirects(
     client: &Client,
     mut origin: &Inner,
     call: &Call<'_>,
-    mut first: Option<Result<Attempt, SystemException>>,
+    mut first: Option<Result<Outcome, SystemException>>,
 ) -> Result<Reply, SystemException> {
     let deadlines = match call.needs_time() {
         true => client.begin(call)?,
@@ -83,8 +88,8 @@ fn follow_on(
             None => origin.routes()?,
         };
         let targets = routes.choose(client, call)?;
-        let attempt = match (first.take(), client.interceptors.client()) {
-            (Some(attempt), _) => attempt,
+        let outcome = match (first.take(), client.interceptors.client()) {
+            (Some(outcome), _) => outcome,
             (None, Some(all)) if call.kind != CallKind::Locate => {
                 intercepted(client, all, (origin, &targets[0]), call, |call| {
                     client.call(targets, call, is_bound, deadlines)
@@ -92,16 +97,16 @@ fn follow_on(
             }
             _ => client.call(targets, call, is_bound, deadlines),
         };
-        match attempt {
-            Ok(Attempt::Replied(reply)) => {
+        match outcome {
+            Ok(Outcome::Replied(reply)) => {
                 origin.bind();
                 client.wait_for_reply_start(call.times);
                 return Ok(reply);
             }
-            Ok(Attempt::Forwarded(..)) if !may_rebind => {
+            Ok(Outcome::Forwarded(..)) if !may_rebind => {
                 return Err(raise::rebind(minor::NONE, Completion::No));
             }
-            Ok(Attempt::Forwarded(ior, is_for_good)) => {
+            Ok(Outcome::Forwarded(ior, is_for_good)) => {
                 let routes = Arc::new(origin.resolve(&ior)?);
                 if is_for_good && let Some(successor) = origin.give_way(&ior, &routes) {
                     (origin, forwarded) = (successor, None);
@@ -127,15 +132,15 @@ fn intercepted(
     all: &Arc<Registered>,
     (origin, target): (&Inner, &Target),
     call: &Call<'_>,
-    attempt: impl FnOnce(&Call<'_>) -> Result<Attempt, SystemException>,
-) -> Result<Attempt, SystemException> {
+    outcome: impl FnOnce(&Call<'_>) -> Result<Outcome, SystemException>,
+) -> Result<Outcome, SystemException> {
     let flow = match ClientFlow::begin(all, origin, target, call) {
         Ok(flow) => flow,
-        Err(ending) => return ending.into_attempt(),
+        Err(ending) => return ending.into_outcome(),
     };
     let contexts = flow.request_contexts();
     let flow = RefCell::new(flow);
-    let outcome = attempt(&Call {
+    let outcome = outcome(&Call {
         contexts: &contexts,
         flow: Some(&flow),
         ..*call

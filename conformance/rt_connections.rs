@@ -222,10 +222,7 @@ fn a_network_priority_that_is_not_permitted_or_not_mapped_is_raised_when_the_con
     }
     let peer = lane();
     let (client, _) = noting_client();
-    client
-        .network_priority_mapping_manager()
-        .set_mapping(Own)
-        .expect("the first");
+    client.network_priority_mapping_manager().set_mapping(Own);
     let object = Reference::without_lanes(&peer)
         .propagated(0)
         .seen_by(&client);

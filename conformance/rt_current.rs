@@ -121,9 +121,7 @@ fn a_mapping_that_has_no_native_priority_raises_data_conversion_and_changes_noth
     let orb = orb(Scheduling::Other);
     let manager = orb.priority_mapping_manager();
     at(&orb, 7, || {
-        manager
-            .set_mapping(Direct(Scheduling::Other))
-            .expect("room");
+        manager.set_mapping(Direct(Scheduling::Other));
         assert_eq!(orb.rt_current().set_the_priority(priority(8)), unmappable());
         assert_eq!(orb.rt_current().the_priority(), Ok(priority(7)));
         assert_eq!(orb.rt_current().set_the_priority(priority(0)), Ok(()));
@@ -152,9 +150,7 @@ fn a_mapping_of_ones_own_takes_the_place_of_the_first() {
     );
     let manager = orb.priority_mapping_manager();
     assert_eq!(manager.mapping().to_native(priority(0)), None);
-    manager
-        .set_mapping(Linear(Scheduling::Other))
-        .expect("room");
+    manager.set_mapping(Linear(Scheduling::Other));
     assert_eq!(
         manager.mapping().to_native(priority(9)),
         Some(NativePriority(0))

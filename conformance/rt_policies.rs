@@ -385,7 +385,7 @@ fn a_server_takes_connections_as_its_protocol_policy_has_it_and_lanes_their_netw
     assert_eq!(listened.collect::<Vec<_>>(), expected);
     // One that the host does not permit makes no pool.
     let manager = world.orb.network_priority_mapping_manager();
-    manager.set_mapping(Highest).expect("the first");
+    manager.set_mapping(Highest);
     let lanes = [common::lanes::lane(5)];
     let pool = world
         .orb

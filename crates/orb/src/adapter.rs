@@ -5,7 +5,6 @@
 
 mod activator;
 mod active_map;
-mod chosen;
 mod error;
 mod frames;
 mod holds;

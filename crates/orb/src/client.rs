@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use deckwatch_sync::{Lent, PiMutex, PiMutexGuard, Pool};
+use deckwatch_sync::{Lent, PiMutex, PiMutexGuard, Pool, Settable};
 
 use crate::bidirectional::{Offer, TwoWay};
 use crate::budget::Budget;
@@ -34,7 +34,7 @@ use crate::limits::{
     COARSE_STEP, ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, LATE_CONNECTIONS_MAX, OUTSTANDING_MAX,
     SEALED_BUFFERS, STALE_CHECK_AFTER,
 };
-use crate::rt::{Kept, LinearNetwork, NetworkPriorityMapping, PriorityBand};
+use crate::rt::{LinearNetwork, NetworkPriorityMapping, PriorityBand};
 use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
@@ -57,7 +57,7 @@ pub(crate) struct Client {
     pub(crate) slab: Slab,
     pub(crate) sizes: Sizes,
     /// From CORBA priorities to those of packets.
-    pub(crate) network: Kept<dyn NetworkPriorityMapping>,
+    pub(crate) network: Settable<Arc<dyn NetworkPriorityMapping>>,
     /// By endpoint and code sets: what a connection has announced holds for all its requests.
     bindings: PiMutex<HashMap<BindingKey, Arc<Binding>>>,
     /// How far our clock may be off UTC, where that is known.
@@ -160,7 +160,7 @@ impl Client {
             trace,
             slab: Slab::new(buffer_size, 0),
             sizes,
-            network: Kept::new(Arc::new(LinearNetwork)),
+            network: Settable::new(Arc::new(LinearNetwork)),
             bindings: PiMutex::default(),
             clock_bound,
             private_bindings: PiMutex::default(),
@@ -180,6 +180,12 @@ impl Client {
     /// The same, whose callers look for their replies for so long before they sleep.
     pub(crate) fn with_spin(self, spin: Option<Duration>) -> Self {
         Self { spin, ..self }
+    }
+
+    /// Returns the mapping to the priorities of packets that is in use.
+    pub(crate) fn network_mapping(&self) -> Arc<dyn NetworkPriorityMapping> {
+        let mapping = self.network.get();
+        mapping.expect("a mapping is set from the beginning")
     }
 
     /// Takes the memory that calls need. What is read of connections needs some where there are any: a server that only serves has none.

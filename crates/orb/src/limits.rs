@@ -203,10 +203,6 @@ pub const SEALED_BUFFERS: usize = 16;
 /// served, and one for what another thread reads of the same connection meanwhile.
 pub const BUFFERS_PER_THREAD: usize = 2;
 
-/// Priority mappings that an ORB may have one after the other: each stays, so that threads read the current one without a lock, and who
-/// changes it more often wants one mapping that changes within.
-pub const MAPPINGS_MAX: usize = 8;
-
 /// Different lists of bands, and of protocols, that the policies of a process may have: each stays, so that a call reads its own without
 /// a lock. A program writes some of them; a thousand would be made of what peers send.
 pub const POLICY_LISTS_MAX: usize = 256;

@@ -4,7 +4,6 @@ mod components;
 pub(crate) mod current;
 pub(crate) mod deadline;
 mod exposed;
-mod kept;
 mod mutex;
 mod network;
 mod places;
@@ -18,7 +17,6 @@ mod threadpool;
 pub(crate) use components::{exposed_policies, lane_endpoints};
 pub use current::RtCurrent;
 pub(crate) use exposed::{Exposed, lanes};
-pub(crate) use kept::Kept;
 pub(crate) use mutex::NamedMutexes;
 pub use mutex::{MutexNotFound, RtMutex};
 pub use network::{

@@ -202,7 +202,7 @@ fn protocols_that_cannot_be_had_leave_the_pool_to_others() {
     }
     let orb = orb(&["127.0.0.1:0"]);
     let manager = orb.network_priority_mapping_manager();
-    manager.set_mapping(Five).expect("the first");
+    manager.set_mapping(Five);
     let lanes = [5, 30_000].map(|number| ThreadpoolLane {
         lane_priority: priority(number),
         static_threads: 1,
@@ -261,7 +261,7 @@ fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
     let protocols = [Protocol::tcp(small())];
     let orb = orb(&["127.0.0.1:0"]);
     let manager = orb.network_priority_mapping_manager();
-    manager.set_mapping(Highest).expect("the first");
+    manager.set_mapping(Highest);
     match adapter(&orb, "a", Some(pool(&orb)), &protocols) {
         Err(PoaError::System(exception)) => assert_eq!(exception, denied),
         other => panic!("a system exception: {:?}", other.map(drop)),
@@ -272,7 +272,7 @@ fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
     let client = Orb::builder().scheduling(Scheduling::Other).build();
     let client = client.expect("a client needs nothing");
     let manager = client.network_priority_mapping_manager();
-    manager.set_mapping(Highest).expect("the first");
+    manager.set_mapping(Highest);
     let object = client.string_to_object(&refer(&poa).to_string());
     let object = object.expect("ours").expect("not nil");
     let asks = Policy::ClientProtocol(Protocols::new(&protocols).expect("sound"));
@@ -288,7 +288,7 @@ fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
     let strict = strict.listen("127.0.0.1:0").and_then(OrbBuilder::build);
     let strict = strict.expect("its own endpoint has no priority");
     let manager = strict.network_priority_mapping_manager();
-    manager.set_mapping(Highest).expect("the first");
+    manager.set_mapping(Highest);
     let made = strict
         .rt_orb()
         .create_threadpool(0, 1, 0, priority(5), None);

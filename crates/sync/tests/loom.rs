@@ -2,8 +2,8 @@
 #![cfg(loom)]
 
 use deckwatch_sync::{
-    Bell, BoundedQueue, Claim, Line, OrderedQueue, PiMutex, Pool, Popped, PushError, SlotIndex,
-    SlotTable,
+    Bell, BoundedQueue, Claim, Line, OrderedQueue, PiMutex, Pool, Popped, PushError, Settable,
+    SlotIndex, SlotTable,
 };
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -374,5 +374,24 @@ fn who_waits_at_a_bell_is_woken_by_what_has_changed() {
             bell.wait(turn);
         }
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_of_a_settable_cell_has_the_old_value_or_the_new_one_and_each_is_dropped_once() {
+    model(|| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let value = || (Counted(Arc::clone(&drops)), Arc::clone(&drops));
+        let cell = Arc::new(Settable::new(value()));
+        let other = Arc::clone(&cell);
+        let reader = thread::spawn(move || {
+            let seen = other.read(|(_, drops)| drops.load(Ordering::Relaxed));
+            assert!(seen.is_some_and(|drops| drops <= 1), "a value is set");
+        });
+        cell.set(value());
+        reader.join().unwrap();
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        cell.clear();
+        assert_eq!(drops.load(Ordering::Relaxed), 2);
     });
 }

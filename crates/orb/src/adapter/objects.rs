@@ -216,7 +216,7 @@ impl Poa {
             && self
                 .0
                 .default_servant
-                .look(|default| is_same(default, servant))
+                .read(|default| is_same(default, servant))
                 == Some(true);
         let current = is_default.then(|| self.0.current_id(servant)).flatten();
         current.ok_or(PoaError::ServantNotActive)

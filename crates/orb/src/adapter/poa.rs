@@ -220,7 +220,7 @@ impl Poa {
     ) -> Result<(), PoaError> {
         // Within: what is set after the end would never be let go.
         let may = |_| self.adapter().map(drop).map_err(PoaError::from);
-        self.0.activator.set(activator, may)
+        self.0.activator.set_if(activator, may)
     }
 
     /// Makes a child adapter, with a manager of its own where none is given. While a child of the same name is being
@@ -352,7 +352,7 @@ impl Poa {
             let set = raise::bad_inv_order(minor::SERVANT_MANAGER_SET, Completion::No);
             if is_set { Err(set.into()) } else { Ok(()) }
         };
-        self.0.servant_manager.set(Some(manager), may)
+        self.0.servant_manager.set_if(Some(manager), may)
     }
 
     /// Who serves requests for ids that are not active (`get_servant`).
@@ -372,7 +372,7 @@ impl Poa {
     pub fn set_servant(&self, servant: Arc<dyn Servant>) -> Result<(), PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
         let may = |_| self.adapter().map(drop).map_err(PoaError::from);
-        self.0.default_servant.set(Some(servant), may)
+        self.0.default_servant.set_if(Some(servant), may)
     }
 
     pub(super) fn require(&self, allowed: bool) -> Result<(), PoaError> {

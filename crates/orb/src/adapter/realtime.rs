@@ -141,10 +141,10 @@ impl Realtime {
         let Some(protocols) = policies.server_protocol else {
             return Ok(());
         };
-        let mapping = orb.client.network.current();
+        let mapping = orb.client.network_mapping();
         let mut first_said = Vec::new();
         for PoolLane { lane, .. } in &self.pool.lanes {
-            match lane.set_protocols(protocols, &**mapping) {
+            match lane.set_protocols(protocols, &*mapping) {
                 Ok(true) => first_said.push(lane),
                 Ok(false) => {}
                 Err(exception) => {

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use deckwatch_giop::ior::TaggedComponent;
-use deckwatch_sync::{PiMutex, PiMutexGuard, TableFull};
+use deckwatch_sync::{PiMutex, PiMutexGuard, Settable, TableFull};
 
 use super::activator::AdapterActivator;
 use super::active_map::{ActiveObjectMap, Entries, Entry};
-use super::chosen::Chosen;
 use super::frames;
 use super::realtime::Realtime;
 use super::servant_manager::ServantManager;
@@ -45,9 +44,9 @@ pub(crate) struct PoaState {
     /// Destroyed, and nothing of the application's is held any more.
     over: AtomicBool,
     pub(super) map: ActiveObjectMap,
-    pub(super) default_servant: Chosen<Arc<dyn Servant>>,
-    pub(super) servant_manager: Chosen<ServantManager>,
-    pub(super) activator: Chosen<Arc<dyn AdapterActivator>>,
+    pub(super) default_servant: Settable<Arc<dyn Servant>>,
+    pub(super) servant_manager: Settable<ServantManager>,
+    pub(super) activator: Settable<Arc<dyn AdapterActivator>>,
     pub(super) turns: Turns,
     /// Held around each upcall where the thread policy says one at a time.
     serial: PiMutex<()>,
@@ -97,9 +96,9 @@ impl PoaState {
             etherealize: AtomicBool::new(false),
             over: AtomicBool::new(false),
             map: ActiveObjectMap::default(),
-            default_servant: Chosen::none(),
-            servant_manager: Chosen::none(),
-            activator: Chosen::none(),
+            default_servant: Settable::empty(),
+            servant_manager: Settable::empty(),
+            activator: Settable::empty(),
             turns: Turns::default(),
             serial: PiMutex::default(),
             ids: AtomicU64::new(0),
@@ -212,7 +211,7 @@ impl PoaState {
     }
 
     pub(super) fn servant_activator(&self) -> Option<Arc<dyn super::ServantActivator>> {
-        self.servant_manager.look(|manager| match manager {
+        self.servant_manager.read(|manager| match manager {
             ServantManager::Activator(activator) => Some(Arc::clone(activator)),
             ServantManager::Locator(_) => None,
         })?
@@ -389,9 +388,9 @@ impl PoaState {
     /// What the application has given holds handles on the adapter in turn, often.
     fn release_if_over(&self) {
         if self.phase() == Phase::Destroyed && self.map.look(|entries| entries.ids.is_empty()) {
-            self.servant_manager.forget();
-            self.activator.forget();
-            self.default_servant.forget();
+            self.servant_manager.clear();
+            self.activator.clear();
+            self.default_servant.clear();
             if self.over.swap(true, Ordering::AcqRel) {
                 return;
             }

@@ -179,10 +179,11 @@ impl Routes {
         let fitting = fitting.map_err(Inconsistent::exception)?;
         let protocols = want.protocols(self.exposed(), policies);
         let carries_priority = self.exposed().is_some_and(Exposed::is_propagated);
+        let network = client.network_mapping();
         let target = |at: Place<'_>| {
             let quality = Quality {
                 band: want.band,
-                options: want.options(protocols, at.endpoint, client.network.current().as_ref())?,
+                options: want.options(protocols, at.endpoint, &*network)?,
             };
             let (endpoint, code_sets) = (at.endpoint.clone(), at.profile.code_sets);
             Ok(Target {

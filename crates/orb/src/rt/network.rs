@@ -7,7 +7,6 @@ use std::sync::Arc;
 use deckwatch_os::stream::PacketPriority;
 
 use super::Priority;
-use crate::SystemException;
 use crate::orb::OrbCore;
 
 /// The priority of a connection's packets.
@@ -79,15 +78,12 @@ impl NetworkPriorityMappingManager {
     /// The mapping that is used now.
     #[must_use]
     pub fn mapping(&self) -> Arc<dyn NetworkPriorityMapping> {
-        Arc::clone(self.0.client.network.current())
+        self.0.client.network_mapping()
     }
 
     /// Uses another mapping for connections that are made from now on.
-    ///
-    /// # Errors
-    /// NO_RESOURCES at [`crate::limits::MAPPINGS_MAX`] mappings of one ORB.
-    pub fn set_mapping(&self, mapping: impl NetworkPriorityMapping) -> Result<(), SystemException> {
-        self.0.client.network.change(Arc::new(mapping))
+    pub fn set_mapping(&self, mapping: impl NetworkPriorityMapping) {
+        self.0.client.network.set(Arc::new(mapping));
     }
 }
 

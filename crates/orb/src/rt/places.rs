@@ -48,7 +48,7 @@ impl OrbCore {
             .settings
             .server_protocols
             .map_or(&[][..], Protocols::slice);
-        let network = self.client.network.current();
+        let network = self.client.network_mapping();
         let options = stream_options(protocols, at, network.as_ref(), priority);
         let options = options.map_err(|_| TransportError::Denied)?;
         self.client.transport.listen(at, &options)

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::kept::Kept;
 use crate::orb::OrbCore;
 use crate::{Completion, SystemException, minor, raise};
 use deckwatch_os::schedule::{self, Class};
+use deckwatch_sync::Settable;
 
 /// A priority as CORBA knows it, on every host the same: 0 to 32767, the highest being the most urgent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,15 +222,21 @@ fn within(scheduling: Scheduling, native: i32) -> Option<NativePriority> {
 /// The mapping of an ORB, and the class that it is for.
 pub(crate) struct Mappings {
     scheduling: Scheduling,
-    mapping: Kept<dyn PriorityMapping>,
+    mapping: Settable<Arc<dyn PriorityMapping>>,
 }
 
 impl Mappings {
     pub(crate) fn new(scheduling: Scheduling, mapping: Arc<dyn PriorityMapping>) -> Self {
         Self {
             scheduling,
-            mapping: Kept::new(mapping),
+            mapping: Settable::new(mapping),
         }
+    }
+
+    /// Returns the mapping that is in use.
+    fn mapping(&self) -> Arc<dyn PriorityMapping> {
+        let mapping = self.mapping.get();
+        mapping.expect("a mapping is set from the beginning")
     }
 
     /// What the scheduler is told of a thread that works at this priority.
@@ -238,8 +244,10 @@ impl Mappings {
     /// # Errors
     /// DATA_CONVERSION with the standard's minor code 2 where the mapping has no native priority for it, or one that the class has not.
     pub(crate) fn class(&self, priority: Priority) -> Result<Class, SystemException> {
-        let native = self.mapping.current().to_native(priority);
-        let class = native.and_then(|native| self.scheduling.class(native));
+        let native = self.mapping.read(|mapping| mapping.to_native(priority));
+        let class = native
+            .flatten()
+            .and_then(|native| self.scheduling.class(native));
         class.ok_or(raise::data_conversion(
             minor::PRIORITY_UNMAPPABLE,
             Completion::No,
@@ -264,15 +272,12 @@ impl PriorityMappingManager {
     /// The mapping that is used now.
     #[must_use]
     pub fn mapping(&self) -> Arc<dyn PriorityMapping> {
-        Arc::clone(self.0.mappings.mapping.current())
+        self.0.mappings.mapping()
     }
 
     /// Uses another mapping from now on; the native priorities that threads have stay as they are until they are set again.
-    ///
-    /// # Errors
-    /// NO_RESOURCES at [`crate::limits::MAPPINGS_MAX`] mappings of one ORB.
-    pub fn set_mapping(&self, mapping: impl PriorityMapping) -> Result<(), SystemException> {
-        self.0.mappings.mapping.change(Arc::new(mapping))
+    pub fn set_mapping(&self, mapping: impl PriorityMapping) {
+        self.0.mappings.mapping.set(Arc::new(mapping));
     }
 
     /// The class in which native priorities are meant; chosen by the builder.
@@ -372,7 +377,7 @@ mod tests {
             }
         }
         let mappings = Mappings::new(Scheduling::Fifo, Arc::new(Linear(Scheduling::Fifo)));
-        mappings.mapping.change(Arc::new(Ten)).expect("room");
+        mappings.mapping.set(Arc::new(Ten));
         let class = |number| mappings.class(Priority::new(number).expect("not negative"));
         assert_eq!(class(3), Ok(Class::Fifo(30)));
         let failed = raise::data_conversion(minor::omg(2), Completion::No);

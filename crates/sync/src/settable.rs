@@ -1,7 +1,7 @@
 //! A value that is set anew now and then and read without a lock, such as the default servant of an adapter.
 
 use crate::pi_mutex::PiMutex;
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::slot_table::{SlotKey, SlotTable};
 use std::convert::Infallible;
 use std::fmt;
@@ -86,6 +86,8 @@ impl<T> Settable<T> {
             if let Some(value) = self.values.pin(unpacked(current)) {
                 return Some(look(&value));
             }
+            // SYNC: pairs with the release by which `remove` takes the old value away: the next load finds the new one.
+            fence(Ordering::Acquire);
         }
     }
 

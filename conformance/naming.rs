@@ -1,13 +1,11 @@
 //! The Naming Service by clause (version 1.3), spoken to in octets made by hand: every operation and every exception.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::cell::Cell;
 
-use common::ior::{Ior, Profile, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{NO_EXCEPTION, Reply, Request, SYSTEM_EXCEPTION, USER_EXCEPTION};
-use common::{Cursor, Octets, Order, Over, Wire, over_each};
+use crate::common;
+use crate::common::ior::{Ior, Profile, TAG_INTERNET_IOP, iiop_profile};
+use crate::common::message::{NO_EXCEPTION, Reply, Request, SYSTEM_EXCEPTION, USER_EXCEPTION};
+use crate::common::{Cursor, Octets, Order, Over, Wire, over_each};
 use deckwatch_naming::NamingService;
 use deckwatch_naming::store::Store;
 use deckwatch_orb::Orb;

@@ -1,26 +1,18 @@
 //! The echo interface between this ORB and omniORB, each as client and as server, in each version of GIOP; and what a
 //! dissector of neither thinks of the octets.
 
-mod common;
-#[allow(
-    dead_code,
-    reason = "an example is a program: its `main` is not called"
-)]
-#[path = "../crates/orb/examples/echo.rs"]
-mod echo;
-#[path = "common/watched.rs"]
-mod watched;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Capture, Running, free_port, omniorb_program, port_of, run, scratch, try_run};
+use crate::common;
+use crate::common::{Capture, Running, free_port, omniorb_program, port_of, run, scratch, try_run};
+use crate::echo;
+use crate::watched::Watched;
 use deckwatch_orb::{
     Counter, Orb, OrbBuilder, Policies, Policy, Priority, PriorityModel, PriorityModelPolicy,
     RequestBuffering, Scheduling, SetOverrideType, SyncScope, SystemExceptionKind, ThreadpoolLane,
 };
-use watched::Watched;
 
 const VERSIONS: [&str; 3] = ["1.0", "1.1", "1.2"];
 

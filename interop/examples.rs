@@ -1,10 +1,6 @@
 //! The example programs of omniORB as Debian's package omniorb-doc ships them, built: each client of theirs calls a server of ours, each
 //! server of theirs is called by us. `gaps.toml` lists, under `beyond`, the folders for which there is nothing on our side, with reasons.
 
-mod common;
-#[path = "common/gaps.rs"]
-mod gaps;
-
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use common::{Running, free_port, root, scratch};
+use crate::common::{Running, free_port, root, scratch};
+use crate::gaps;
 use deckwatch_cdr::Any;
 use deckwatch_orb::cos_naming::{NameComponent, NamingContextRef};
 use deckwatch_orb::{

@@ -1,34 +1,21 @@
 //! Real-time CORBA between this ORB and TAO, each as client and as server: lanes, priority models, bands.
 
-mod common;
-#[allow(
-    dead_code,
-    reason = "an example is a program: its `main` is not called"
-)]
-#[path = "../crates/orb/examples/echo.rs"]
-mod echo;
-#[path = "common/gaps.rs"]
-mod gaps;
-#[path = "common/tao.rs"]
-mod tao;
-#[path = "common/watched.rs"]
-mod watched;
-
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{Running, scratch, try_run};
+use crate::common::{Running, scratch, try_run};
+use crate::echo;
+use crate::gaps::gap;
+use crate::tao::{Tao, real_time};
+use crate::watched::Watched;
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, Policies, Priority, PriorityBand, PriorityBands, PriorityModel,
     PriorityModelPolicy, Protocol, ProtocolProperties, Protocols, Scheduling, Servant,
     SystemException, SystemExceptionKind as Kind, TcpProtocolProperties, ThreadpoolLane,
     protocol_type,
 };
-use gaps::gap;
-use tao::{Tao, real_time};
-use watched::Watched;
 use witness::deckwatch::{Witness, WitnessRef, WitnessSkeleton};
 
 #[allow(

@@ -1,22 +1,16 @@
 //! End times of requests between this ORB and JacORB, each as client and as server. One end's clock is set wrong by an hour, so that what one
 //! sends in time comes too late by the other's.
 
-#[path = "../crates/orb/tests/support/around.rs"]
-mod around;
-mod common;
-#[path = "common/jacorb.rs"]
-mod jacorb;
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use around::Around;
-use common::{Running, free_port, try_run};
+use crate::around::Around;
+use crate::common::{Running, free_port, try_run};
+use crate::jacorb::jacorb_program;
 use deckwatch_orb::{
     Counter, Orb, Policy, Servant, ServerRequest, SetOverrideType, SystemException,
     SystemExceptionKind as Kind, UtcT,
 };
-use jacorb::jacorb_program;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTES: Duration = Duration::from_secs(600);

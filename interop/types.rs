@@ -1,23 +1,16 @@
 //! Something of every IDL type between this ORB and foreign ones, each as client and as server, in each version of GIOP.
 
-mod common;
-#[path = "common/gaps.rs"]
-mod gaps;
-#[path = "common/jacorb.rs"]
-mod jacorb;
-mod tables;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Capture, Running, free_port, omniorb_program, port_of, scratch, try_run};
+use crate::common::{Capture, Running, free_port, omniorb_program, port_of, scratch, try_run};
+use crate::gaps::gap;
+use crate::jacorb::{JavaProgram, jacorb_program};
+use crate::tables::caller::{Caller, Scope};
+use crate::tables::servant;
 use deckwatch_giop::Ior;
 use deckwatch_orb::{Orb, OrbBuilder};
-use gaps::gap;
-use jacorb::{JavaProgram, jacorb_program};
-use tables::caller::{Caller, Scope};
-use tables::servant;
 
 /// An ORB of ours that listens, and divides what it sends where the version has fragments.
 fn our_orb() -> Orb {

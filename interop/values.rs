@@ -1,18 +1,15 @@
 //! Values of value types in Anys, to foreign ORBs and back.
 
-mod common;
-#[path = "../conformance/common/valuetypes.rs"]
-mod valuetypes;
-
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Running, free_port, omniorb_program};
+use crate::common::{Running, free_port, omniorb_program};
+use crate::valuetypes;
+use crate::valuetypes::valuetype;
 use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::{Value, make_type_known};
 use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode, Write, Writer};
 use deckwatch_orb::{NamedValue, ObjectRef, Orb, RequestError};
-use valuetypes::valuetype;
 
 fn id(name: &str) -> String {
     format!("IDL:Deckwatch/Berths/{name}:1.0")

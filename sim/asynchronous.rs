@@ -1,18 +1,16 @@
 //! Asynchronous calls between two ORBs in one thread, in virtual time: replies in whichever order, handlers, deadlines, one outcome
 //! for each call.
 
-mod support;
-
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::world::World;
+use crate::support::{Bench, seen_by};
 use deckwatch_cdr::{DecodeError, Reader, Write};
 use deckwatch_orb::{
     Counter, Deliver, ObjectRef, Orb, Poller, Servant, SystemException, SystemExceptionKind as Kind,
 };
-use support::world::World;
-use support::{Bench, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 

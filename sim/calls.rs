@@ -1,19 +1,17 @@
 //! Two ORBs in one thread, in virtual time: the protocol, the adapter and both sides of a connection without a socket,
 //! a thread or a clock.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::world::World;
+use crate::support::{Bench, call, call_back, call_octets, note, request, request_of, seen_by};
 use deckwatch_cdr::{ByteOrder, Write, Writer};
 use deckwatch_orb::transport::{StreamOptions, Transport};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, RebindMode, Servant, SetOverrideType, SyncScope,
     SystemExceptionKind as Kind,
 };
-use support::world::World;
-use support::{Bench, call, call_back, call_octets, note, request, request_of, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 

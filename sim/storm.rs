@@ -3,19 +3,16 @@
 //!
 //! Of every seed it is asked: each request has one outcome, and it tells the truth; nothing is served twice; no caller gets the reply
 //! of another; one-ways keep their order; what is held is bounded and given back. A failure names its seed:
-//! `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test storm` replays it alone. DECKWATCH_SEEDS=500 runs so many from 0 on.
+//! `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm` replays it alone. DECKWATCH_SEEDS=500 runs so many from 0 on.
 
-#[path = "../crates/orb/tests/support/mod.rs"]
-mod support;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::counting::{THREAD_HELD, THREAD_HELD_MAX};
+use crate::support::world::World;
 use deckwatch_cdr::typecode::TypeCode;
 use deckwatch_cdr::{Any, Reader, Write};
 use deckwatch_orb::{
@@ -23,7 +20,6 @@ use deckwatch_orb::{
     Servant, ServerRequest, SetOverrideType, SyncScope, SystemException,
     SystemExceptionKind as Kind,
 };
-use support::world::World;
 
 /// Seeds of one run, unless DECKWATCH_SEEDS says how many.
 const SEEDS: u64 = 10_000;
@@ -36,46 +32,6 @@ const DEFERRED_MAX: usize = 6;
 
 /// What two ORBs, their world and 25 requests of up to 3,000 octets may hold at one time: buffers of 20 connections with room to spare.
 const HELD_MAX: i64 = 8 << 20;
-
-/// Octets that the calling thread holds, and the most it has held.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<i64> = const { Cell::new(0) };
-    static MOST: Cell<i64> = const { Cell::new(0) };
-}
-
-fn hold(octets: i64) {
-    // A thread that ends frees after its counters are gone.
-    let _ended = HELD.try_with(|held| {
-        held.set(held.get() + octets);
-        let _ended = MOST.try_with(|most| most.set(most.get().max(held.get())));
-    });
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        hold(layout.size() as i64);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        hold(-(layout.size() as i64));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        hold(size as i64 - layout.size() as i64);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What has been served, by number.
 #[derive(Default)]
@@ -419,14 +375,14 @@ impl Storm {
 }
 
 fn run(seed: u64) {
-    let before = HELD.get();
-    MOST.set(before);
+    let before = THREAD_HELD.get();
+    THREAD_HELD_MAX.set(before);
     let mut storm = Storm::new(seed);
     for number in 0..STEPS {
         storm.step(number);
     }
     storm.audit();
-    let (most, left) = (MOST.get() - before, HELD.get() - before);
+    let (most, left) = (THREAD_HELD_MAX.get() - before, THREAD_HELD.get() - before);
     assert!(most <= HELD_MAX, "{most} octets were held at one time");
     assert!(left <= LEFT_MAX, "{left} octets were not given back");
 }
@@ -463,6 +419,6 @@ fn every_request_has_one_true_outcome_whatever_happens() {
     let failed = failed.into_inner().unwrap();
     assert!(
         failed.is_empty(),
-        "seeds {failed:?}; replay one with DECKWATCH_SEED=N"
+        "seeds {failed:?}; replay one: DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm"
     );
 }

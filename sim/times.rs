@@ -1,18 +1,16 @@
 //! Start and end times of requests and replies in virtual time, where "too late" and "not yet" are exact.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::world::{BEGUN_UTC_NS, World};
+use crate::support::{Bench, call, note, seen_by};
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     Completion, Counter, Deliver, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind, UtcT, limits, own_minor,
 };
-use support::world::{BEGUN_UTC_NS, World};
-use support::{Bench, call, note, seen_by};
 
 const LATENCY_NS: u64 = 250_000;
 const EXACT: Duration = Duration::ZERO;

@@ -1,14 +1,11 @@
 //! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9.1): requests and replies of both sides over one connection. Octets made by
 //! hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::both::{Acceptor, NOWHERE, Opener, both, parse_number, ping};
-use common::message::{NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, done};
-use common::{Over, Peer, Wire, wait_for};
+use crate::common::both::{Acceptor, NOWHERE, Opener, both, parse_number, ping};
+use crate::common::message::{NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, done};
+use crate::common::{Over, Peer, Wire, wait_for};
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_orb::{Counter, Orb, Policy, Servant, SetOverrideType, SyncScope, SystemException};
 

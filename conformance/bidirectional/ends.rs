@@ -1,16 +1,13 @@
 //! How requests over a connection of both sides end (CORBA 3.3 part 2, clause 9.9.1; part 1, clause 17.2.4): by its end, by that of their
 //! ORB, by their own. Octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use common::both::{Acceptor, FORM, NOWHERE, Opener, announced, both, ping, time_in};
-use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, done};
-use common::{Order, Over, Peer, Wire, message, wait_for};
+use crate::common::both::{Acceptor, FORM, NOWHERE, Opener, announced, both, ping, time_in};
+use crate::common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
+use crate::common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, done};
+use crate::common::{Order, Over, Peer, Wire, message, wait_for};
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Policy, SetOverrideType, SyncScope, SystemException,

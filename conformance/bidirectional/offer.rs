@@ -1,21 +1,19 @@
 //! Who may ask whom over a connection (CORBA 3.3 part 2, clauses 9.9.1.1 and 9.9.2): listen points, trust, and the policy. Octets made by
 //! hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::both::{
+use crate::common;
+use crate::common::both::{
     Acceptor, BI_DIR_IIOP, FORM, INVOCATION_POLICIES, NOWHERE, Opener, announced, both, nowhere,
     ping, said, starting_in,
 };
-use common::message::{
+use crate::common::message::{
     LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, REPLY, REQUEST, SYSTEM_EXCEPTION, done,
 };
-use common::servant::Probe;
-use common::{Order, Over, Peer, Request, Wire, message};
+use crate::common::servant::Probe;
+use crate::common::{Order, Over, Peer, Request, Wire, message};
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
     BidirectionalPolicyValue, Counter, Orb, Policies, Policy, PolicyErrorCode, PolicyType, Servant,

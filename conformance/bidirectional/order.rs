@@ -1,17 +1,15 @@
 //! Requests that arrive over a connection of both sides never keep replies from being read (CORBA 3.3 part 2, clause 9.9.1), and keep
 //! their order. Octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use common::both::{BI_DIR_IIOP, NOWHERE, Opener, both, nowhere, ping, said};
-use common::lanes::{LaneWorld, Told, priority};
-use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, done, message};
-use common::servant::{PROBE_ID, Probe};
-use common::{Over, Peer, Received, Request, Wire, wait_for};
+use crate::common;
+use crate::common::both::{BI_DIR_IIOP, NOWHERE, Opener, both, nowhere, ping, said};
+use crate::common::lanes::{LaneWorld, Told, priority};
+use crate::common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE, done, message};
+use crate::common::servant::{PROBE_ID, Probe};
+use crate::common::{Over, Peer, Received, Request, Wire, wait_for};
 use deckwatch_cdr::Parse;
 use deckwatch_orb::limits::LINE_REQUESTS_MAX;
 use deckwatch_orb::{

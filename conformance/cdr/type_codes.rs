@@ -1,14 +1,11 @@
 //! TypeCodes and Anys by clause (CORBA 3.3 part 2, clause 9.3.5): each through a server and back.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::anys::{
+use crate::common::anys::{
     ALIAS, ANY, ARRAY, BOOLEAN, CHAR, DOUBLE, ENUM, EXCEPT, FIXED, FLOAT, Form, LONG, LONGDOUBLE,
     LONGLONG, NULL, OBJREF, OCTET, PRINCIPAL, SEQUENCE, SHORT, STRING, STRUCT, TYPE_CODE, ULONG,
     ULONGLONG, UNION, USHORT, VOID, WCHAR, WSTRING, comes_back_in, complex, is_refused, named,
 };
-use common::{Octets, Order, World, in_each_world};
+use crate::common::{Octets, Order, World, in_each_world};
 
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 

@@ -1,9 +1,6 @@
 //! CDR by clause (CORBA 3.3 part 2, clause 9.3): every type against octets made by hand.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::{ORDERS, Octets, Order};
+use crate::common::{ORDERS, Octets, Order};
 use deckwatch_cdr::{
     BoundedString, BoundedVec, ByteOrder, Char, DecodeError, Fixed, LongDouble, Parse, Reader,
     TypeCode, Write, Writer,

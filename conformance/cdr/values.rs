@@ -1,17 +1,14 @@
 //! Values of value types within an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): each through a server and back, octets made by hand.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::anys::{
+use crate::common::anys::{
     ABSTRACT_INTERFACE, ANY, Form, LONG, NULL, OCTET, STRING, STRUCT, VALUE, VALUE_BOX, comes_back,
     comes_back_in, complex, named,
 };
-use common::values::{
+use crate::common::values::{
     ABSTRACT, CHUNKED, CODE_BASE, ID_LIST, NODE, NONE, ONE_ID, PLACE, POINT, TRUNCATABLE,
     WITHOUT_ID, a_place, back_to, chunk, node, pair, place, point, wide,
 };
-use common::{Octets, in_each_world};
+use crate::common::{Octets, in_each_world};
 
 /// A point as it comes back.
 fn a_point(o: &mut Octets) {

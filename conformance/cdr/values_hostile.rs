@@ -1,13 +1,10 @@
 //! Values within an Any that lie, by clause (CORBA 3.3 part 2, clause 9.3.4): refused, and nobody is hurt.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::anys::{
+use crate::common::anys::{
     DOUBLE, Form, LONG, NULL, STRUCT, VALUE, VALUE_BOX, complex, is_refused, named,
 };
-use common::in_each_world;
-use common::values::{
+use crate::common::in_each_world;
+use crate::common::values::{
     CHUNKED, ID_LIST, INDIRECTION, NODE, NONE, ONE_ID, PLACE, POINT, TRUNCATABLE, WITHOUT_ID,
     back_to, chunk, node, point, wide,
 };

@@ -1,25 +1,20 @@
 //! Values within an Any whose types are not known where they arrive, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and part 1, clause 9.5):
 //! cut down, passed on, read by a type that was made known, or refused.
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/valuetypes.rs"]
-mod valuetypes;
-
-use common::anys::{
+use crate::common::anys::{
     ABSTRACT_INTERFACE, Form, LOCAL_INTERFACE, LONG, NATIVE, NULL, VALUE, comes_back, complex,
     is_refused, named,
 };
-use common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
-use common::values::{
+use crate::common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
+use crate::common::values::{
     ABSTRACT, CHUNKED, CUSTOM, ID_LIST, NONE, ONE_ID, PLACE, POINT, TRUNCATABLE, WITHOUT_ID,
     a_place, back_to, chunk, pair, place, point,
 };
-use common::{ORDERS, Octets, World, in_each_world};
+use crate::common::{ORDERS, Octets, World, in_each_world};
+use crate::valuetypes::valuetype;
 use deckwatch_cdr::TypeCode;
 use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::make_type_known;
-use valuetypes::valuetype;
 
 /// `custom valuetype C { public long x; };`
 fn custom(o: &mut Octets) {

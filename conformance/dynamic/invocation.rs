@@ -1,19 +1,16 @@
 //! Dynamic invocation by clause (CORBA 3.3 part 1, clause 11), octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/valuetypes.rs"]
-mod valuetypes;
-
 use std::net::TcpListener;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use common::message::{
+use crate::common;
+use crate::common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, USER_EXCEPTION,
 };
-use common::servant::{PROBE_ID, REFUSED_ID};
-use common::{Lanes, OMG, Peer, Received, World, message, over_each, wait_for};
+use crate::common::servant::{PROBE_ID, REFUSED_ID};
+use crate::common::{Lanes, OMG, Peer, Received, World, message, over_each, wait_for};
+use crate::valuetypes;
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode, Typed, Write};

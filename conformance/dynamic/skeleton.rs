@@ -1,21 +1,12 @@
 //! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12): octets made by hand, and generated stubs, on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "the stubs are used here, not the servant"
-)]
-#[path = "../crates/orb/examples/mirror/mod.rs"]
-mod mirror;
-#[path = "common/valuetypes.rs"]
-mod valuetypes;
-
 use std::sync::{Arc, Mutex};
 
-use common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
-use common::{FORMS, OMG, Order, Over, Wire, listening, message, over_each};
+use crate::common;
+use crate::common::message::{NO_EXCEPTION, SYNC_NONE, SYSTEM_EXCEPTION, USER_EXCEPTION};
+use crate::common::{FORMS, OMG, Order, Over, Wire, listening, message, over_each};
+use crate::mirror::{ComplexStruct, EchoRef, EchoRefuseError, Refused};
+use crate::valuetypes;
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed, Write};
@@ -23,7 +14,6 @@ use deckwatch_orb::{
     ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectRef, Orb,
     Poa, Policies, RequestError, Servant, SystemException, SystemExceptionKind as Kind,
 };
-use mirror::{ComplexStruct, EchoRef, EchoRefuseError, Refused};
 
 const SHAPE_ID: &str = "IDL:conformance/Shape:1.0";
 

@@ -1,8 +1,6 @@
 //! DynAny of value types, boxed values and abstract interfaces, and of whole sequences, by clause (CORBA 3.3 part 1, clause 16).
 
-#[path = "common/valuetypes.rs"]
-mod valuetypes;
-
+use crate::valuetypes;
 use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::typecode::{Kind, Member, ValueModifier};
 use deckwatch_cdr::value::{Instance, Opaque, Reference, Value, known_type, make_type_known};

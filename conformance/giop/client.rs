@@ -1,20 +1,18 @@
 //! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: servers of the tests' own answer it with octets made by hand.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use common::ior::Ior;
-use common::message::{
+use crate::common;
+use crate::common::ior::Ior;
+use crate::common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, LOCATE_REQUEST, LOCATION_FORWARD,
     LOCATION_FORWARD_PERM, MESSAGE_ERROR, MORE_FRAGMENTS, NEEDS_ADDRESSING_MODE, NO_EXCEPTION,
     REPLY, REQUEST, SYNC_NONE, SYNC_WITH_TARGET, SYSTEM_EXCEPTION, USER_EXCEPTION, done, mirror,
     reply,
 };
-use common::servant::{REFUSED_ID, call, call_with, note};
-use common::{Lanes, OMG, ORDERS, Order, Over, Peer, Received, World, message, over_each};
+use crate::common::servant::{REFUSED_ID, call, call_with, note};
+use crate::common::{Lanes, OMG, ORDERS, Order, Over, Peer, Received, World, message, over_each};
 use deckwatch_cdr::limits::UNWRITTEN_SIZE_MIN;
 use deckwatch_cdr::{DecodeError, Reader, Write};
 use deckwatch_orb::{

@@ -1,12 +1,10 @@
 //! Code sets by clause (CORBA 3.3 part 2, clauses 7.10 and 9.3.1.6): what is offered, what is chosen, and how text then travels.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::ior::Profile;
-use common::message::{NO_EXCEPTION, mirror};
-use common::servant::call_with;
-use common::{
+use crate::common;
+use crate::common::ior::Profile;
+use crate::common::message::{NO_EXCEPTION, mirror};
+use crate::common::servant::call_with;
+use crate::common::{
     Cursor, Lanes, OMG, ORDERS, Octets, Order, Over, Peer, World, in_each_world, over_each,
 };
 use deckwatch_cdr::WString;

@@ -1,13 +1,13 @@
 //! Fragments by clause (CORBA 3.3 part 2, clauses 9.4.9 and 9.5), at the server: octets made by hand go in, octets come out.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::message::{
+use crate::common;
+use crate::common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, FRAGMENT, LOCATE_REQUEST, MESSAGE_ERROR, MORE_FRAGMENTS,
     NO_EXCEPTION, REPLY, locate,
 };
-use common::{Address, FORMS, ORDERS, Octets, Order, Received, World, in_each_world, message};
+use crate::common::{
+    Address, FORMS, ORDERS, Octets, Order, Received, World, in_each_world, message,
+};
 use deckwatch_orb::Orb;
 
 const OBJECT_HERE: u32 = 1;

@@ -1,12 +1,10 @@
 //! References by clause (CORBA 3.3 part 2, clauses 7.6 and 9.7): IORs, their profiles and components, and object URLs.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::ior::{Ior, Profile, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{LOCATION_FORWARD, NO_EXCEPTION, REQUEST};
-use common::servant::{PROBE_ID, call, call_with};
-use common::{Cursor, Lanes, OMG, ORDERS, Octets, Order, Over, Peer, World, over_each};
+use crate::common;
+use crate::common::ior::{Ior, Profile, TAG_INTERNET_IOP, iiop_profile};
+use crate::common::message::{LOCATION_FORWARD, NO_EXCEPTION, REQUEST};
+use crate::common::servant::{PROBE_ID, call, call_with};
+use crate::common::{Cursor, Lanes, OMG, ORDERS, Octets, Order, Over, Peer, World, over_each};
 use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
 
 const TAG_MULTIPLE_COMPONENTS: u32 = 1;

@@ -1,15 +1,13 @@
 //! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 and 9.5), at the server: octets made by hand go in, octets come out.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::ior::{Ior, Profile};
-use common::message::{
+use crate::common;
+use crate::common::ior::{Ior, Profile};
+use crate::common::message::{
     CANCEL_REQUEST, CLOSE_CONNECTION, LOCATE_REPLY, MESSAGE_ERROR, NO_EXCEPTION, REPLY, SYNC_NONE,
     SYNC_WITH_SERVER, USER_EXCEPTION, locate,
 };
-use common::servant::{BASE_ID, PROBE_ID, REFUSED_ID, call};
-use common::{Address, FORMS, OMG, Order, World, in_each_world, message, wait_for};
+use crate::common::servant::{BASE_ID, PROBE_ID, REFUSED_ID, call};
+use crate::common::{Address, FORMS, OMG, Order, World, in_each_world, message, wait_for};
 
 const BAD_OPERATION: &str = "IDL:omg.org/CORBA/BAD_OPERATION:1.0";
 const OBJECT_NOT_EXIST: &str = "IDL:omg.org/CORBA/OBJECT_NOT_EXIST:1.0";

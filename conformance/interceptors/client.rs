@@ -1,18 +1,16 @@
 //! Portable interceptors on the client's side, by clause (CORBA 3.3 part 1, clause 16.4): octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::interceptor::{AtClient, Init, Log, RAISED, with_clients};
-use common::lanes::{LaneWorld, RT_CORBA_PRIORITY, propagated};
-use common::message::{
+use crate::common;
+use crate::common::interceptor::{AtClient, Init, Log, RAISED, with_clients};
+use crate::common::lanes::{LaneWorld, RT_CORBA_PRIORITY, propagated};
+use crate::common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, REPLY, SYSTEM_EXCEPTION, USER_EXCEPTION,
 };
-use common::rt::at;
-use common::servant::REFUSED_ID;
-use common::{Cursor, OMG, Over, Peer, Received, message, over_each};
+use crate::common::rt::at;
+use crate::common::servant::REFUSED_ID;
+use crate::common::{Cursor, OMG, Over, Peer, Received, message, over_each};
 use deckwatch_cdr::Any;
 use deckwatch_orb::interceptor::{
     ClientRequestInfo, InterceptorError, OrbInitInfo, ReplyStatus, SlotError, component_tag,

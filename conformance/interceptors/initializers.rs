@@ -1,12 +1,10 @@
 //! ORB initializers and codecs, by clause (CORBA 3.3 part 1, clauses 16.7 and 16.8).
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::interceptor::{Init, Log, with_clients};
-use common::{OMG, Order};
+use crate::common;
+use crate::common::interceptor::{Init, Log, with_clients};
+use crate::common::{OMG, Order};
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_orb::interceptor::{
     Codec, CodecError, CodecFactory, Encoding, OrbInitError, OrbInitInfo, OrbInitializer,

@@ -1,13 +1,11 @@
 //! Interceptors of references, by clause (CORBA 3.3 part 1, clause 16.6).
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::interceptor::{Init, Log, RAISED};
-use common::ior::{Ior, Profile, TAG_INTERNET_IOP};
-use common::{Lanes, OMG, Over, World};
+use crate::common;
+use crate::common::interceptor::{Init, Log, RAISED};
+use crate::common::ior::{Ior, Profile, TAG_INTERNET_IOP};
+use crate::common::{Lanes, OMG, Over, World};
 use deckwatch_orb::interceptor::{
     AdapterState, IorInfo, IorInterceptor, OrbInitInfo, TaggedComponent, profile_tag,
 };

@@ -1,17 +1,15 @@
 //! Portable interceptors on the server's side, by clause (CORBA 3.3 part 1, clause 16.5): octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::interceptor::{AtServer, Init, Log, RAISED, with_clients, with_servers};
-use common::message::{
+use crate::common;
+use crate::common::interceptor::{AtServer, Init, Log, RAISED, with_clients, with_servers};
+use crate::common::message::{
     FORMS, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYSTEM_EXCEPTION,
     USER_EXCEPTION,
 };
-use common::servant::{BASE_ID, PROBE_ID};
-use common::{OMG, Order, Over, World, in_each_world, over_each, wait_for};
+use crate::common::servant::{BASE_ID, PROBE_ID};
+use crate::common::{OMG, Order, Over, World, in_each_world, over_each, wait_for};
 use deckwatch_cdr::Any;
 use deckwatch_orb::interceptor::{
     InterceptorError, OrbInitInfo, ReplyStatus, ServerRequestInfo, SlotError,

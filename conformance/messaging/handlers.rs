@@ -1,17 +1,15 @@
 //! Asynchronous calls and their handlers by clause (CORBA 3.3 part 1, clauses 17.6 to 17.8), octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
-use common::asynchronous::{ask, heard, number_of, poll, poller, same, system};
-use common::message::{LOCATION_FORWARD, USER_EXCEPTION};
-use common::servant::REFUSED_ID;
-use common::{Lanes, OMG, Over, PATIENCE, Peer, World, over_each, wait_for};
+use crate::common;
+use crate::common::asynchronous::{ask, heard, number_of, poll, poller, same, system};
+use crate::common::message::{LOCATION_FORWARD, USER_EXCEPTION};
+use crate::common::servant::REFUSED_ID;
+use crate::common::{Lanes, OMG, Over, PATIENCE, Peer, World, over_each, wait_for};
 use deckwatch_cdr::{Reader, Write, Writer};
 use deckwatch_orb::{
     Completion, Counter, Deliver, Orb, Policy, SetOverrideType, SystemException,

@@ -1,15 +1,13 @@
 //! What the IDL compiler generates for asynchronous calls, by clause (CORBA 3.3 part 1, clauses 17.5 to 17.10), octets made by
 //! hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use common::message::{NO_EXCEPTION, USER_EXCEPTION, reply};
-use common::{Over, PATIENCE, Peer, Received, listening, over_each};
+use crate::common;
+use crate::common::message::{NO_EXCEPTION, USER_EXCEPTION, reply};
+use crate::common::{Over, PATIENCE, Peer, Received, listening, over_each};
 use deckwatch_orb::{
     Completion, ExceptionHolder, ObjectRef, Orb, Servant, SystemException,
     SystemExceptionKind as Kind,

@@ -1,15 +1,15 @@
 //! What may become of asynchronous calls, by clause (CORBA 3.3 part 1, clause 17.6): forwards, closed connections, timeouts, the end of
 //! the ORB; octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use common::asynchronous::{answering_when_let, ask, heard, poll, poller, same, system};
-use common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE};
-use common::{OMG, Over, Peer, message, over_each, wait_for};
+use crate::common;
+use crate::common::asynchronous::{answering_when_let, ask, heard, poll, poller, same, system};
+use crate::common::message::{
+    CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, NEEDS_ADDRESSING_MODE,
+};
+use crate::common::{OMG, Over, Peer, message, over_each, wait_for};
 use deckwatch_cdr::{Write, Writer};
 use deckwatch_orb::{Completion, Counter, Policy, SetOverrideType, SystemExceptionKind as Kind};
 use deckwatch_os::shared::RING_SIZE;

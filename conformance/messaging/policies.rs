@@ -1,19 +1,17 @@
 //! Quality of service by clause (CORBA 3.3 part 1, clauses 8.9 and 17.2): sync scope, timeouts, rebind, and the levels policies are set at.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::ior::Ior;
-use common::message::{
+use crate::common;
+use crate::common::ior::Ior;
+use crate::common::message::{
     CLOSE_CONNECTION, LOCATION_FORWARD, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER,
     SYNC_WITH_TARGET, SYSTEM_EXCEPTION, done, done_if_wanted, reply,
 };
-use common::servant::{call, call_with, note};
-use common::{FORMS, Lanes, OMG, Order, Over, Peer, World, message, over_each};
+use crate::common::servant::{call, call_with, note};
+use crate::common::{FORMS, Lanes, OMG, Order, Over, Peer, World, message, over_each};
 use deckwatch_cdr::Any;
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Policy, PolicyErrorCode, PolicyType, RebindMode, SetOverrideType,

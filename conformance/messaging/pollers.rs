@@ -1,14 +1,12 @@
 //! Pollers and sets of them by clause (CORBA 3.3 part 1, clauses 17.9 and 7.4), octets made by hand on the other side.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
-use common::asynchronous::{answering_when_let, heard, passing_on, poll, poller, same};
-use common::message::CANCEL_REQUEST;
-use common::{OMG, Peer, over_each};
+use crate::common;
+use crate::common::asynchronous::{answering_when_let, heard, passing_on, poll, poller, same};
+use crate::common::message::CANCEL_REQUEST;
+use crate::common::{OMG, Peer, over_each};
 use deckwatch_cdr::{Any, TypeCode};
 use deckwatch_orb::{
     NamedValue, PollableSet, PollableSetError, SystemException, SystemExceptionKind as Kind,

@@ -1,19 +1,17 @@
 //! Start and end times of requests and replies by clause (CORBA 3.3 part 1, clauses 17.2.4 and 17.3.3), octets made by hand on the other side.
 //!
-//! Times are an hour off where they must be past or ahead: no machine is so slow. `crates/orb/tests/times.rs` has them to the nanosecond.
-
-#[path = "common/mod.rs"]
-mod common;
+//! Times are an hour off where they must be past or ahead: no machine is so slow. `sim/times.rs` has them to the nanosecond.
 
 use std::time::{Duration, SystemTime};
 
-use common::lanes::{LaneWorld, priority};
-use common::message::{
+use crate::common;
+use crate::common::lanes::{LaneWorld, priority};
+use crate::common::message::{
     CANCEL_REQUEST, NO_EXCEPTION, SYNC_NONE, SYNC_WITH_SERVER, SYNC_WITH_TARGET, SYSTEM_EXCEPTION,
     done,
 };
-use common::servant::{call, note};
-use common::{
+use crate::common::servant::{call, note};
+use crate::common::{
     Cursor, FORMS, Lanes, ORDERS, Octets, Order, Over, Peer, Received, Request, Wire, World,
     message, over_each, wait_for,
 };

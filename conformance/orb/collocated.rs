@@ -1,9 +1,6 @@
 //! Calls of an ORB's own objects by clause: served by the calling thread, under the adapter's policies, with what a caller elsewhere
 //! would see (CORBA 3.3 part 1, clauses 15.2.8, 15.3.2, 15.3.8 and 17.2).
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -11,8 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::servant::{PROBE_ID, call, call_with, note};
-use common::{Lanes, PATIENCE, Probe, World, over_each};
+use crate::common;
+use crate::common::servant::{PROBE_ID, call, call_with, note};
+use crate::common::{Lanes, PATIENCE, Probe, World, over_each};
 use deckwatch_cdr::{Any, Parse, TypeCode, WString, Write, value::Value};
 use deckwatch_orb::{
     Completion, Cookie, Counter, ForwardRequest, NamedValue, ObjectRef, Orb, Poa, PoaManager,

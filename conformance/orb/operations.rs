@@ -1,15 +1,13 @@
 //! The ORB's own operations by clause (CORBA 3.3 part 1, clause 8): references, initial services, start and end.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
-use common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
-use common::message::{CLOSE_CONNECTION, NO_EXCEPTION, SYSTEM_EXCEPTION};
-use common::servant::{BASE_ID, PROBE_ID, call, call_with, note};
-use common::{Lanes, OMG, Order, Over, Peer, World, over_each};
+use crate::common;
+use crate::common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
+use crate::common::message::{CLOSE_CONNECTION, NO_EXCEPTION, SYSTEM_EXCEPTION};
+use crate::common::servant::{BASE_ID, PROBE_ID, call, call_with, note};
+use crate::common::{Lanes, OMG, Order, Over, Peer, World, over_each};
 use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
 
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";

@@ -1,16 +1,13 @@
 //! The tree of adapters, adapter activators and managers by clause (CORBA 3.3 part 1, 15.3.2 to 15.3.4).
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::message::{NO_EXCEPTION, Request};
-use common::poa::{
+use crate::common::message::{NO_EXCEPTION, Request};
+use crate::common::poa::{
     COMPLETED_NO, FORM, OBJ_ADAPTER, OBJECT_NOT_EXIST, TRANSIENT, ask, child, key_of, probe,
     raises, system, user_ids, who, world,
 };
-use common::{OMG, World, over_each};
+use crate::common::{OMG, World, over_each};
 use deckwatch_orb::{
     AdapterActivator, ManagerAlreadyExists, ManagerState, Poa, PoaError, PoaManagerError, Policies,
     SystemException, SystemExceptionKind as Kind,

@@ -1,18 +1,15 @@
 //! The object adapter by clause (CORBA 3.3 part 1, clause 15), as a client sees it: objects, their ids and references, and the policies of
 //! adapters.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::message::{NO_EXCEPTION, Request};
-use common::poa::{
+use crate::common::message::{NO_EXCEPTION, Request};
+use crate::common::poa::{
     FORM, OBJECT_NOT_EXIST, ask, child, key_of, probe, raises, user_ids, who, with_default,
     with_manager, world,
 };
-use common::servant::{PROBE_ID, Probe};
-use common::{Lanes, OMG, Over, World, over_each};
+use crate::common::servant::{PROBE_ID, Probe};
+use crate::common::{Lanes, OMG, Over, World, over_each};
 use deckwatch_orb::{
     IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, NoContext, Orb, Poa, PoaError,
     Policies, RequestProcessing, Servant, ServantRetention, ServerRequest, SystemException,

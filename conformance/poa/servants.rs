@@ -1,18 +1,15 @@
 //! Default servants and servant managers by clause (CORBA 3.3 part 1, 15.3.5 to 15.3.7): who serves what is not active.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::ior::Ior;
-use common::message::LOCATION_FORWARD;
-use common::poa::{
+use crate::common::ior::Ior;
+use crate::common::message::LOCATION_FORWARD;
+use crate::common::poa::{
     OBJ_ADAPTER, OBJECT_NOT_EXIST, ask, child, key_of, probe, raises, system, who, with_default,
     with_manager, world,
 };
-use common::servant::{PROBE_ID, Probe};
-use common::{OMG, over_each, wait_for};
+use crate::common::servant::{PROBE_ID, Probe};
+use crate::common::{OMG, over_each, wait_for};
 use deckwatch_orb::{
     Cookie, ForwardRequest, ObjectRef, Poa, PoaError, Servant, ServantActivator, ServantLocator,
     ServantManager, ServantManagerError, ServantRetention, SystemException,

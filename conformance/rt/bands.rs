@@ -1,15 +1,12 @@
 //! Bands of priorities by clause (RTCORBA 1.2: PriorityBandedConnectionPolicy), at the client: references made by hand as TAO makes
 //! them, and servers of the tests' own behind their endpoints.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message};
-use common::rt::{
+use crate::common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message};
+use crate::common::rt::{
     Reference, at, banded, client, done, lane, refused, said_priority, said_range, two_lanes, with,
 };
-use common::servant::call;
-use common::{Over, Peer};
+use crate::common::servant::call;
+use crate::common::{Over, Peer};
 use deckwatch_orb::{Counter, PolicyType, minor, own_minor};
 
 #[test]

@@ -1,15 +1,13 @@
 //! What a threadpool does with requests while all threads of their lane serve (RTCORBA 1.x, clause 5.10: request buffering and borrowing).
 //! Over TCP alone: connections that both sides ask over, which nothing else has.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::lanes::{
+use crate::common;
+use crate::common::lanes::{
     LaneWorld, RT_CORBA_PRIORITY, Told, heard_priority, lane, priority, priority_context,
     propagated,
 };
-use common::message::{NO_EXCEPTION, SYNC_NONE};
-use common::{Octets, Order, Over, Wire, over_each, wait_for};
+use crate::common::message::{NO_EXCEPTION, SYNC_NONE};
+use crate::common::{Octets, Order, Over, Wire, over_each, wait_for};
 use deckwatch_orb::{BidirectionalPolicyValue, Counter, Policies, RequestBuffering, ThreadpoolId};
 
 const TRANSIENT: &str = "IDL:omg.org/CORBA/TRANSIENT:1.0";

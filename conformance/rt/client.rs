@@ -1,16 +1,16 @@
 //! Real-time CORBA by clause (RTCORBA 1.2), at the client: references made by hand as TAO makes them, and
 //! servers of the tests' own behind their endpoints.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::mpsc::channel;
 
-use common::asynchronous::{poll, same};
-use common::message::{LOCATE_REQUEST, LOCATION_FORWARD};
-use common::rt::{Reference, at, client, fresh, lane, refused, said_priority, two_lanes, with};
-use common::servant::{call, note};
-use common::{Order, Over, PATIENCE, Peer};
+use crate::common;
+use crate::common::asynchronous::{poll, same};
+use crate::common::message::{LOCATE_REQUEST, LOCATION_FORWARD};
+use crate::common::rt::{
+    Reference, at, client, fresh, lane, refused, said_priority, two_lanes, with,
+};
+use crate::common::servant::{call, note};
+use crate::common::{Order, Over, PATIENCE, Peer};
 use deckwatch_cdr::Write;
 use deckwatch_orb::{Counter, Deliver, Policy, PolicyType, Priority, SyncScope, own_minor};
 

@@ -1,15 +1,15 @@
 //! Private connections and client protocols by clause (RTCORBA 1.2), and the priority of their packets, at the client: references made
 //! by hand as TAO makes them, and servers of the tests' own behind their endpoints.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::noting::Asked;
-use common::rt::{Reference, at, client, client_of, done, fresh, lane, protocols, refused, with};
-use common::servant::call;
-use common::{Over, Peer};
+use crate::common;
+use crate::common::noting::Asked;
+use crate::common::rt::{
+    Reference, at, client, client_of, done, fresh, lane, protocols, refused, with,
+};
+use crate::common::servant::call;
+use crate::common::{Over, Peer};
 use deckwatch_orb::transport::{PacketPriority, StreamOptions};
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Policy, PolicyType, Priority, Protocol, SetOverrideType,

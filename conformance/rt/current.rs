@@ -1,11 +1,8 @@
 //! Priorities and their mappings by clause (RTCORBA 1.2: RTCORBA::Current, Priority, PriorityMapping).
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::time::Duration;
 
-use common::rt::{at, fresh};
+use crate::common::rt::{at, fresh};
 use deckwatch_orb::{
     Completion, Continuous, Direct, Linear, NativePriority, Orb, Priority, PriorityMapping,
     Scheduling, SystemException, SystemExceptionKind as Kind, minor, own_minor,

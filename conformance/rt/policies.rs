@@ -1,17 +1,15 @@
 //! Policies of real-time CORBA by clause (RTCORBA 1.2: RTCORBA::RTORB, and the policies that it makes), and both ends of them together.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::lanes::{
+use crate::common;
+use crate::common::lanes::{
     LaneWorld, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, propagated,
 };
-use common::message::NO_EXCEPTION;
-use common::noting::Asked;
-use common::octets::Octets;
-use common::rt::{Reference, at, client, done, fresh};
-use common::servant::call;
-use common::{Order, Over, Peer, Wire};
+use crate::common::message::NO_EXCEPTION;
+use crate::common::noting::Asked;
+use crate::common::octets::Octets;
+use crate::common::rt::{Reference, at, client, done, fresh};
+use crate::common::servant::call;
+use crate::common::{Order, Over, Peer, Wire};
 use std::sync::Arc;
 
 use deckwatch_cdr::{Any, DecodeError, Reader};

@@ -1,11 +1,8 @@
 //! Priorities of single objects by clause (RTCORBA 1.2: RTPortableServer).
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::lanes::{LaneWorld, Told, declared, priority, propagated};
-use common::servant::PROBE_ID;
-use common::{Over, over_each};
+use crate::common::lanes::{LaneWorld, Told, declared, priority, propagated};
+use crate::common::servant::PROBE_ID;
+use crate::common::{Over, over_each};
 use deckwatch_orb::{
     IdAssignment, PoaError, Policies, Priority, RequestProcessing, SystemExceptionKind as Kind,
     limits,

@@ -2,16 +2,14 @@
 //! references tell. Over TCP alone: how references tell their ports, the life of pools,
 //! and policies, which no transport changes.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::ior::Ior;
-use common::lanes::{
+use crate::common;
+use crate::common::ior::Ior;
+use crate::common::lanes::{
     LaneWorld, RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, Told, declared, heard_priority, lane,
     priority, priority_context, propagated,
 };
-use common::message::{LOCATION_FORWARD, NO_EXCEPTION};
-use common::{Over, Wire, over_each, wait_for};
+use crate::common::message::{LOCATION_FORWARD, NO_EXCEPTION};
+use crate::common::{Over, Wire, over_each, wait_for};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, PoaError, Policies, PriorityBand, PriorityBands,
     SystemException, SystemExceptionKind as Kind, ThreadPolicy, ThreadpoolError, ThreadpoolId,

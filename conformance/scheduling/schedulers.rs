@@ -1,21 +1,19 @@
 //! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom they put first, and at which
-//! native priorities. `crates/orb/tests/scheduling_theory.rs` holds their disciplines against theory.
-
-#[path = "common/mod.rs"]
-mod common;
+//! native priorities. `sim/scheduling.rs` holds their disciplines against theory.
 
 use std::fs::read_to_string;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::distributable::{
+use crate::common;
+use crate::common::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, due, important, info, outside, raised,
 };
-use common::lanes::{LaneWorld, Told, lane, priority, propagated};
-use common::message::NO_EXCEPTION;
-use common::servant::call;
-use common::{Order, Over, Wire, wait_for};
+use crate::common::lanes::{LaneWorld, Told, lane, priority, propagated};
+use crate::common::message::NO_EXCEPTION;
+use crate::common::servant::call;
+use crate::common::{Order, Over, Wire, wait_for};
 use deckwatch_orb::rt_scheduling::{
     Band, IdType, RankedScheduler, Scheduler, SchedulingParameter, SegmentError,
 };

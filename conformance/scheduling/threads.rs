@@ -1,18 +1,16 @@
 //! Distributable threads by clause (RT-CORBA 1.2, module RTScheduling): segments, their way with calls, cancellation.
 
-#[path = "common/mod.rs"]
-mod common;
-
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
-use common::distributable::{
+use crate::common;
+use crate::common::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, client, due, important, info, outside, raised,
     system,
 };
-use common::message::{NO_EXCEPTION, done_if_wanted};
-use common::servant::{call, note};
-use common::{Cursor, Octets, Order, Over, Peer, Received, Wire, wait_for};
+use crate::common::message::{NO_EXCEPTION, done_if_wanted};
+use crate::common::servant::{call, note};
+use crate::common::{Cursor, Octets, Order, Over, Peer, Received, Wire, wait_for};
 use deckwatch_orb::rt_scheduling::{Current, DtState, IdType, SegmentError};
 use deckwatch_orb::{
     Completion, ObjectRef, SystemException, SystemExceptionKind as Kind, own_minor,

@@ -1,4 +1,4 @@
-//! Generates the naming service's types, references and skeletons from its IDL; and, for the tests, the echo interface.
+//! Generates the naming service's types, references and skeletons from its IDL; and, for the example and the tests, the echo interface.
 
 fn main() {
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl");
@@ -8,11 +8,6 @@ fn main() {
         .compile();
     deckwatch_idl::build::Builder::new()
         .ami()
-        .file(format!("{idl}/deckwatch/asynchronous.idl"))
         .file(format!("{idl}/deckwatch/echo.idl"))
-        .file(format!("{idl}/deckwatch/odd_names.idl"))
-        .file(format!("{idl}/deckwatch/types.idl"))
-        .file(format!("{idl}/deckwatch/omniorb_examples.idl"))
-        .file(format!("{idl}/deckwatch/witness.idl"))
         .compile();
 }

@@ -1,18 +1,15 @@
 //! Naming and events between this ORB and omniORB, and what a dissector of neither thinks of the octets.
 
-mod common;
-mod names;
-
 use std::process::Command;
 
-use common::{Capture, Running, omniorb_program, port_of, root, run, scratch};
+use crate::common::{Capture, Running, omniorb_program, port_of, root, run, scratch};
+use crate::names::{Names, OmniNames, deckwatch};
 use deckwatch_cdr::Any;
 use deckwatch_cdr::value::{MemberPath, Value};
 use deckwatch_event::cos_event_channel_admin::{EventChannelRef, ProxyPushConsumerRef};
 use deckwatch_idl::model::Model;
 use deckwatch_orb::Orb;
 use deckwatch_testkit::program;
-use names::{Names, OmniNames, deckwatch};
 
 /// `deckwatch channel` bound to a name.
 fn channel(names: &Names, name: &str) -> (Running, String) {

@@ -1,18 +1,15 @@
 //! `deckwatch call` and `deckwatch names` against omniORB's servers, omniORB's naming client against ours, and names that go on from one
 //! service into the other's.
 
-mod common;
-mod names;
-
 use std::process::Command;
 use std::sync::Arc;
 
-use common::{Capture, Running, free_port, omniorb_program, run, scratch, try_run};
+use crate::common::{Capture, Running, free_port, omniorb_program, run, scratch, try_run};
+use crate::names::{Names, OmniNames, deckwatch};
 use deckwatch_orb::{
     Completion, Orb, Servant, ServerRequest, SystemException, SystemExceptionKind,
 };
 use deckwatch_testkit::program;
-use names::{Names, OmniNames, deckwatch};
 
 /// What a call prints: of its output what came back, or its error.
 fn call(reference: &str, idl: &str, arguments: &[&str]) -> Result<String, String> {

@@ -1,6 +1,10 @@
-//! What tests share: a skip that is counted, and foreign programs that may be absent.
+//! What tests share: processes of their own, skips that are counted, and foreign programs that may be absent.
 
 #![forbid(unsafe_code)]
+
+mod alone;
+
+pub use alone::{alone, alone_with};
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use counting::ALLOCATIONS;
 use deckwatch_carrier::arrival::{Arrival, Handler, Recorder, Shared};
 use deckwatch_carrier::body::Body;
 use deckwatch_carrier::carriers::tcp::{TcpReceiver, TcpSender};
@@ -123,9 +122,9 @@ fn allocations_of(tcp: bool, wasteful: bool) -> usize {
         };
         // Threads have begun and connections stand when a first few have arrived.
         run(FIRST, FIRST);
-        let before = ALLOCATIONS.load(Ordering::SeqCst);
+        let before = counting::allocations();
         run(MESSAGES, FIRST + MESSAGES);
-        let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+        let counted = counting::allocations() - before;
         shared.stop.store(true, Ordering::Relaxed);
         receiving.join().expect("no panic");
         counted
@@ -136,6 +135,7 @@ fn allocations_of(tcp: bool, wasteful: bool) -> usize {
 
 #[test]
 fn raw_suppliers_and_consumers_take_no_memory_while_a_schedule_runs() {
+    counting::start();
     for tcp in [false, true] {
         assert_eq!(allocations_of(tcp, false), 0, "tcp: {tcp}");
         let caught = allocations_of(tcp, true);

@@ -1,13 +1,11 @@
 //! Messages divided into fragments of GIOP 1.1, in which alignment counts from each header (CORBA 3.3 part 2, clause 9.4.9).
 
-mod support;
-
+use crate::support::typed_values;
 use deckwatch_cdr::value::{Value, read_value, skip_value, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, CharSet, Codec, Divided, Parse, Reader, TypeCode, Version, Write, Writer,
 };
 use proptest::prelude::*;
-use support::typed_values;
 
 /// A message's header stands before everything, and in place of those of the fragments behind the first stands nothing.
 const HEADER_SIZE: usize = 12;

@@ -1,7 +1,6 @@
 //! TypeCodes, Any and dynamic values: round trips, forwarding, hostile octets.
 
-mod support;
-
+use crate::support::typed_values;
 use deckwatch_cdr::typecode::{Case, Kind, Member};
 use deckwatch_cdr::value::{
     MemberPath, Value, copy_value, read_value, read_value_into, skip_value, write_value,
@@ -11,7 +10,6 @@ use deckwatch_cdr::{
     TypeCode, Typed, Version, Write, Writer,
 };
 use proptest::prelude::*;
-use support::typed_values;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 const UTF8: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);

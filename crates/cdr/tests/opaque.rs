@@ -1,18 +1,15 @@
 //! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
 
-#[path = "support/states.rs"]
-mod states;
-
+use crate::states::valuetypes::instance;
+use crate::states::{
+    CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, back_to, chunk, custom, end,
+    interface, octets, parsed, point, structure, valuetype, written,
+};
 use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::{Opaque, Value, read_value, write_value};
 use deckwatch_cdr::{
     Any, ByteOrder, CharSet, Codec, DecodeFact, Divided, EncodeError, Parse, Reader, TypeCode,
     Version, WideSet, Write, Writer,
-};
-use states::valuetypes::instance;
-use states::{
-    CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, back_to, chunk, custom, end,
-    interface, octets, parsed, point, structure, valuetype, written,
 };
 
 /// The state of what is an instance with nothing but that.

@@ -1,15 +1,12 @@
 //! What values whose state only their own code can read may cost, and which of them are refused.
 
-#[path = "support/states.rs"]
-mod states;
-
-use deckwatch_cdr::dyn_any::DynAny;
-use deckwatch_cdr::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX, VALUE_PARTS_MAX};
-use deckwatch_cdr::{ByteOrder, DecodeFact, TypeCode, Write, Writer};
-use states::{
+use crate::states::{
     CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, back_to, chunk, custom, end, interface,
     octets, parsed, point, structure, written,
 };
+use deckwatch_cdr::dyn_any::DynAny;
+use deckwatch_cdr::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX, VALUE_PARTS_MAX};
+use deckwatch_cdr::{ByteOrder, DecodeFact, TypeCode, Write, Writer};
 
 #[test]
 fn states_that_are_cut_off_or_lead_outside_are_refused() {

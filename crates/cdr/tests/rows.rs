@@ -1,7 +1,6 @@
 //! Many values in a row, which are passed over by a plan of their type, and values of an Any among others: the octets are those of one after the other.
 
-mod support;
-
+use crate::support::typed_values;
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::{Reference, Value, read_value, skip_value, write_value};
 use deckwatch_cdr::{
@@ -9,7 +8,6 @@ use deckwatch_cdr::{
     Writer,
 };
 use proptest::prelude::*;
-use support::typed_values;
 
 const UTF8: Codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
 

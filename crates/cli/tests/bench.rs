@@ -1,11 +1,9 @@
 //! `deckwatch bench`: what is put into the servant shows, in its times and in its counts, and a bench that is ended early keeps what it has.
 
-mod measuring;
-
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use measuring::{Measuring, folder};
+use crate::measuring::{Measuring, folder};
 use serde_json::Value;
 
 fn bench(test: &str, more: &[&str]) -> (Command, PathBuf) {

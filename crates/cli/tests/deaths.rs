@@ -1,7 +1,5 @@
 //! Peers that stop reading, and processes that die: buffers stay bounded, losses are counted, what died is told, the rest goes on, and nothing is left behind.
 
-mod watched;
-
 use std::process::Command;
 
 use deckwatch_meter::result::{FlowResult, VerdictKind};
@@ -9,7 +7,7 @@ use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use watched::{Folder, WatchedRun, signal, testbed_of, work_of};
+use crate::watched::{Folder, WatchedRun, signal, testbed_of, work_of};
 
 fn flow(carrier: &str, to: &str, rest: &str) -> String {
     format!(

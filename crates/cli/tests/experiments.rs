@@ -1,13 +1,11 @@
 //! The experiments of the papers: each in a few seconds, with what is put in on purpose found again.
 
-mod measuring;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::measuring::{Measuring, folder};
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-use measuring::{Measuring, folder};
 
 /// Quick and in the time-sharing class, so that it runs anywhere.
 fn experiment(name: &str, test: &str, more: &[&str]) -> (Command, PathBuf) {

@@ -1,8 +1,6 @@
 //! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the receiver and in the channel, by
 //! stopped processes, a held port and a busy servant; the verdict counts exactly those and blames the right layer.
 
-mod watched;
-
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +11,7 @@ use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
+use crate::watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
 
 const CARRIERS: [&str; 5] = ["udp", "tcp", "corba", "corba-oneway", "event"];
 

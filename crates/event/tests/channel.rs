@@ -1,16 +1,14 @@
 //! The event channel as suppliers and consumers see it, over IIOP on loopback: what is pushed, and who gets it.
 
-mod support;
-
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{PATIENCE, World, number, pushed};
 use deckwatch_cdr::Any;
 use deckwatch_event::cos_event_channel_admin::ProxyPushSupplierRef;
 use deckwatch_event::cos_event_comm::{PushConsumer, PushConsumerPushError, PushConsumerSkeleton};
 use deckwatch_event::{ChannelOptions, limits};
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
-use support::{PATIENCE, World, number, pushed};
 
 /// A consumer that disconnects at its first event, before it has taken it.
 struct Leaver {

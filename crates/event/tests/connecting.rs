@@ -1,12 +1,10 @@
 //! Connecting to an event channel and leaving it, over IIOP on loopback.
 
-mod support;
-
+use crate::support::{PATIENCE, World, connected, number, wait_for};
 use deckwatch_event::cos_event_channel_admin::ProxyPushSupplierConnectPushConsumerError;
 use deckwatch_event::cos_event_comm::{PushConsumerPushError, PushConsumerRef};
 use deckwatch_event::limits;
 use deckwatch_orb::SystemExceptionKind as Kind;
-use support::{PATIENCE, World, connected, number, wait_for};
 
 #[test]
 fn protocol_of_connecting_is_kept() {

@@ -1,13 +1,11 @@
 //! How an event channel, its threads and its programs end.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::{PATIENCE, World, number, wait_for};
 use deckwatch_event::cos_event_channel_admin::EventChannelRef;
-use support::{PATIENCE, World, number, wait_for};
 
 #[test]
 fn channel_ends_at_once_though_a_consumer_and_a_supplier_do_not_answer() {

@@ -1,17 +1,13 @@
 //! Suppliers of an event channel that give way where there is room for no other.
 
-#[path = "../../orb/tests/support/around.rs"]
-mod around;
-mod support;
-
 use std::sync::Arc;
 
-use around::Around;
+use crate::around::Around;
+use crate::support::{World, connected, number, pushed};
 use deckwatch_event::cos_event_channel_admin::ProxyPushConsumerConnectPushSupplierError;
 use deckwatch_event::cos_event_comm::{PushSupplier, PushSupplierSkeleton};
 use deckwatch_event::limits;
 use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
-use support::{World, connected, number, pushed};
 
 /// A supplier that is there.
 struct Present;

@@ -1,10 +1,9 @@
 //! Events that cannot be written for a consumer: values of the other byte order, texts that it has no code set for.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use crate::support::{PATIENCE, World, number};
 use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::{Any, ByteOrder, Reader, TypeCode, WString, Write as _, Writer};
 use deckwatch_event::limits;
@@ -13,7 +12,6 @@ use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::ior::code_sets::{CodeSetComponent, CodeSetInfo, ISO_8859_1};
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{ObjectRef, Orb};
-use support::{PATIENCE, World, number};
 
 /// Pushes a custom value as a program of the other byte order does; the reply's status.
 fn push_in_the_other_order(server: &Orb, proxy: &ObjectRef) -> u32 {

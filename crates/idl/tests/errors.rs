@@ -1,7 +1,5 @@
 //! What is wrong with a file is told where it is, several errors in one run; hostile texts end in an error.
 
-#![forbid(unsafe_code)]
-
 use deckwatch_idl::Model;
 
 /// The errors as `line:column: message`.

@@ -1,7 +1,5 @@
 //! The code kept for `tests/generated` is what the generator makes today. After a change of the generator,
-//! `DECKWATCH_BLESS=1 cargo test -p deckwatch-idl --test generator` writes it anew.
-
-#![forbid(unsafe_code)]
+//! `DECKWATCH_BLESS=1 cargo test -p deckwatch-idl --test idl generator` writes it anew.
 
 use std::path::{Path, PathBuf};
 

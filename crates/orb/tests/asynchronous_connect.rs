@@ -1,13 +1,10 @@
 //! What happens to asynchronous calls while the connection that is to carry them comes about.
 
-#[path = "support/around.rs"]
-mod around;
-
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use around::Around;
+use crate::around::Around;
 use deckwatch_cdr::Write;
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 

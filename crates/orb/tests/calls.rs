@@ -1,16 +1,15 @@
 //! Calls over loopback: results, exceptions, order, callbacks, references.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support;
+use crate::support::{
+    Bench, CallError, Refused, Server, TEST_ID, call, call_back, call_octets, call_refuse,
+    call_text, client_of, note, noted, wait_for,
+};
 use deckwatch_orb::{
     Completion, Counter, Orb, Policies, Servant, ServerRequest, SystemException,
     SystemExceptionKind as Kind,
-};
-use support::{
-    Bench, CallError, Refused, Server, TEST_ID, call, call_back, call_octets, call_refuse,
-    call_text, client_of, note, noted, wait_for,
 };
 
 #[test]

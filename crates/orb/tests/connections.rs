@@ -1,14 +1,13 @@
 //! The life of connections at a server: peers that do not read, connections that bring nothing, more of them than there may be.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 use deckwatch_cdr::{EncodeError, Writer};
 use deckwatch_orb::{Counter, Orb, SystemException, SystemExceptionKind};
-use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 
 fn count(server: &Server, counter: Counter) -> u64 {
     server.orb.counters().read(counter)

@@ -1,14 +1,12 @@
 //! Calls that are interrupted, and servers that go away: the right exception, with the right completion.
 
-mod support;
-
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::support::fake::{fake_server, ior_octets, read_request, reply, try_read_message};
+use crate::support::{Server, call, client_of, note};
 use deckwatch_orb::{Completion, Counter, Orb, SystemExceptionKind as Kind};
-use support::fake::{fake_server, ior_octets, read_request, reply, try_read_message};
-use support::{Server, call, client_of, note};
 
 #[test]
 fn a_call_is_interrupted_at_its_deadline_and_the_server_serves_on() {

@@ -1,19 +1,17 @@
 //! A server dies at each stage of a call: which exception, with which minor code, and whether the operation may have been done.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use crate::support::fake::{fake_listener, fake_server, read_kind, read_request, reply};
+use crate::support::{Server, call, call_octets, client_of};
 use deckwatch_orb::limits::STALE_CHECK_AFTER;
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, SetOverrideType, SyncScope, SystemException,
     SystemExceptionKind as Kind, own_minor,
 };
-use support::fake::{fake_listener, fake_server, read_kind, read_request, reply};
-use support::{Server, call, call_octets, client_of};
 
 /// More than the buffers of both sockets hold.
 const LARGE: usize = 15 << 20;

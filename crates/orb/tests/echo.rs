@@ -1,13 +1,10 @@
 //! Generated stubs and skeletons on the ORB: the echo interface, both sides.
 
-#[path = "../examples/mirror/mod.rs"]
-mod mirror;
-
 use std::sync::Arc;
 
+use crate::mirror::{ComplexStruct, EchoRef, EchoRefuseError, EchoSkeleton, Mirror};
 use deckwatch_cdr::{Any, Char};
 use deckwatch_orb::{Completion, Orb, Servant, SystemException, SystemExceptionKind};
-use mirror::{ComplexStruct, EchoRef, EchoRefuseError, EchoSkeleton, Mirror};
 
 fn serve() -> (Orb, Orb, EchoRef) {
     let server = Orb::builder()

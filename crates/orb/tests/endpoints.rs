@@ -1,12 +1,10 @@
 //! Where a server listens and what its references say of it: published addresses, several addresses, IPv6.
 
-mod support;
-
 use std::net::{Ipv6Addr, TcpListener};
 
+use crate::support::{Server, call, client_of};
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{Counter, Orb, OrbBuilder};
-use support::{Server, call, client_of};
 
 fn server(endpoints: &[&str], publish: &[&str]) -> Server {
     let listen = |builder: OrbBuilder, at: &&str| builder.listen(at).unwrap();

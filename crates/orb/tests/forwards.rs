@@ -1,16 +1,14 @@
 //! Location forwards, for a time and for good, and what every object can be asked.
 
-mod support;
-
 use std::io::Write;
 use std::net::TcpStream;
 
+use crate::support::fake::{fake_server, ior_octets, read_request, reply, try_read_message};
+use crate::support::{Server, TEST_ID, call, client_of};
 use deckwatch_orb::limits::{FORWARDS_MAX, PERMANENT_FORWARDS_MAX};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, SystemExceptionKind as Kind, minor, own_minor,
 };
-use support::fake::{fake_server, ior_octets, read_request, reply, try_read_message};
-use support::{Server, TEST_ID, call, client_of};
 
 const FORWARD: u8 = 3;
 const FORWARD_PERM: u8 = 4;

@@ -1,16 +1,14 @@
 //! The operations of an ORB on its own life (CORBA 3.3 part 1, clause 8.2.4): serving, working by hand, shutting down.
 
-mod support;
-
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Bench, Server, call, client_of, note, wait_for};
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, Poa, Policies, Policy, RequestProcessing, Servant, ServantActivator,
     ServantManager, ServantManagerError, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind,
 };
-use support::{Bench, Server, call, client_of, note, wait_for};
 
 const OMG: u32 = 0x4f4d_0000;
 

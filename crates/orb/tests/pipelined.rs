@@ -1,14 +1,13 @@
 //! Many requests of one connection at a time: their replies are written by several threads, each goes whole and once.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::{Server, client_of, request};
 use deckwatch_orb::{ObjectRef, Orb};
-use support::{Server, client_of, request};
 
 const REQUESTS: u32 = 4_000;
 

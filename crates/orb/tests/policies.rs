@@ -1,18 +1,17 @@
 //! Policies of the module Messaging: sync scopes, timeouts and rebinding, at each of the three levels.
 
-mod support;
-
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use crate::support;
+use crate::support::fake::{fake_listener, fake_server, ior_octets, read_request, reply};
+use crate::support::{Server, call, client_of, note, noted, wait_for};
 use deckwatch_cdr::EncodeError;
 use deckwatch_orb::limits::{QUEUED_ONEWAYS_SIZE_MAX, STALE_CHECK_AFTER};
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Orb, Policy, PolicyType, RebindMode, SetOverrideType,
     SyncScope, SystemException, SystemExceptionKind as Kind, minor, own_minor,
 };
-use support::fake::{fake_listener, fake_server, ior_octets, read_request, reply};
-use support::{Server, call, client_of, note, noted, wait_for};
 
 const SCOPES: [SyncScope; 4] = [
     SyncScope::None,

@@ -1,16 +1,16 @@
 //! Shared memory beside TCP: servers, callers, references that carry both, and what happens beyond one ring.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{
+    Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path,
+};
 use deckwatch_orb::transport::{
     Endpoint, SocketTransport, StreamOptions, Transport, TransportError,
 };
 use deckwatch_orb::{Counter, Orb};
-use support::{Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path};
 
 #[test]
 fn every_kind_of_call_goes_through_shared_memory() {

@@ -4,20 +4,18 @@
 //! or left. Threads are in the time-sharing class here, so that no client can starve the test. `deckwatch bench priority` and
 //! `deckwatch invert` measure what the promise is worth.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use crate::support::{Bench, Server, call, call_octets, client_of, note, request, request_of};
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
     RequestBuffering, Scheduling, Servant, SystemException, SystemExceptionKind as Kind,
     ThreadpoolLane,
 };
-use support::{Bench, Server, call, call_octets, client_of, note, request, request_of};
 
 const LOW: i16 = 5;
 const HIGH: i16 = 90;

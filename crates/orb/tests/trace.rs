@@ -1,15 +1,13 @@
 //! The message trace tells what went in and out, and why a call failed.
 
-mod support;
-
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::fake::read_request;
+use crate::support::{Server, call, note};
 use deckwatch_orb::{ObjectRef, Orb};
-use support::fake::read_request;
-use support::{Server, call, note};
 
 #[derive(Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);

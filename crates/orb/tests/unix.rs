@@ -1,13 +1,13 @@
 //! Unix sockets beside TCP: servers, callers and references that carry both.
 
-mod support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::support::{
+    Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path,
+};
 use deckwatch_orb::transport::{Endpoint, TransportError};
 use deckwatch_orb::{Counter, Orb};
-use support::{Server, call, client_of, expect_no_listener, make_every_kind_of_call, socket_path};
 
 #[test]
 fn every_kind_of_call_goes_over_a_unix_socket() {

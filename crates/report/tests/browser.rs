@@ -1,10 +1,9 @@
 //! The pages in a real browser: no complaint on its console, nothing asked of the network, and its script does what it is there for.
 
-mod synthetic;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::synthetic;
 use deckwatch_meter::result::ResultDocument;
 use deckwatch_meter::sample::Sample;
 use deckwatch_report::{Run, page};

@@ -1,10 +1,9 @@
 //! Folders as runs leave them, and as accidents leave them.
 
-mod synthetic;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::synthetic;
 use deckwatch_meter::result::ResultDocument;
 use deckwatch_meter::sample::Sample;
 use deckwatch_meter::samples::SampleWriter;

@@ -1,13 +1,12 @@
 //! Whole pages of runs that never were. Each page is left in cargo's folder for test files, to be looked at.
 
-mod synthetic;
-
 use std::path::PathBuf;
 
+use crate::synthetic;
+use crate::synthetic::Flow;
 use deckwatch_meter::result::{ResultDocument, Verdict, VerdictKind};
 use deckwatch_meter::sample::Sample;
 use deckwatch_report::{Run, limits, page};
-use synthetic::Flow;
 
 fn one(name: &str, (document, samples): (ResultDocument, Vec<Sample>)) -> String {
     several(name, vec![(name, (document, samples))])

@@ -1,18 +1,16 @@
 //! Fragments that lie, stop, or never end, in GIOP 1.1 and 1.2: the standard's answer, a counter, and a server that still serves.
 
-mod support;
-
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::support::{Server, call, client_of};
 use deckwatch_cdr::{DecodeFact, Write};
 use deckwatch_giop::{
     ByteOrder, Codec, Format, Frame, Header, Message, MessageKind, Parts, Reply, ReplyStatus,
     RequestHeader, Response, SystemException, Target, Version, write_cancel_request,
 };
 use deckwatch_orb::Counter;
-use support::{Server, call, client_of};
 
 const MESSAGE_ERROR: u8 = 6;
 const FRAGMENT_SIZE: usize = 64;

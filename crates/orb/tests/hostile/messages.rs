@@ -1,13 +1,11 @@
 //! Octets that are no GIOP, or lie: a message error or a closed connection, a counter, and a server that still serves.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 use deckwatch_orb::{Counter, SystemExceptionKind as Kind};
-use support::{Server, call, call_octets, client_of, request, request_of, wait_for};
 
 /// A GIOP 1.2 request header, whatever follows.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {

@@ -1,18 +1,16 @@
 //! Replies of which any octet may be wrong, whole and in fragments: each call ends, with results or an exception, and the ORB can still call.
 
-mod support;
-
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use crate::support::fake::fake_listener;
+use crate::support::{Server, call, client_of};
 use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
 use deckwatch_giop::{
     ByteOrder, Codec, Format, Frame, Message, Parts, ReplyHeader, ReplyStatus, SystemException,
     Version,
 };
 use deckwatch_orb::{Completion, Counter, ObjectRef, SystemExceptionKind as Kind};
-use support::fake::fake_listener;
-use support::{Server, call, client_of};
 
 const FRAGMENT_SIZE: usize = 32;
 const TEXTS: [&str; 3] = ["fair", "", "winds"];

@@ -1,12 +1,11 @@
 //! Arguments that lie: lengths, nesting, TypeCodes, discriminators, references. Each is answered by the exception of its fact, not completed,
 //! and counted; the connection goes on, and the server still serves.
 
-mod support;
-
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use crate::support::Server;
 use deckwatch_cdr::typecode::Case;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, ByteOrder, DecodeFact, Parse, Reader, TypeCode, Write, Writer};
@@ -15,7 +14,6 @@ use deckwatch_giop::{
     Target,
 };
 use deckwatch_orb::{Counter, ObjectRef, Orb, Servant, ServerRequest, SystemExceptionKind as Kind};
-use support::Server;
 
 /// Takes one value of each type, and gives nothing back.
 struct Taker;

@@ -1,16 +1,14 @@
 //! Adapter activators: adapters that are made when a request or `find_poa` first asks for them.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Bench, Gate, Server, TEST_ID, call, client_of, forged};
 use deckwatch_orb::limits::ADAPTER_PATH_SIZE_MAX;
 use deckwatch_orb::{
     AdapterActivator, Completion, ObjectKey, ObjectRef, Orb, Poa, PoaError, Policies,
     SystemException, SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Gate, Server, TEST_ID, call, client_of, forged};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)

@@ -1,16 +1,14 @@
 //! `POACurrent`: what a servant is told of the request it serves.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::world::World;
+use crate::support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 use deckwatch_orb::{
     Completion, Cookie, IdUniqueness, NoContext, ObjectRef, Orb, Poa, PoaCurrent, Policies,
     RequestProcessing, Servant, ServantLocator, ServantManager, ServantManagerError,
     ServantRetention, ServerRequest, SystemException, SystemExceptionKind as Kind, ThreadPolicy,
 };
-use support::world::World;
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 /// Notes what `POACurrent` tells it.
 struct Witness {

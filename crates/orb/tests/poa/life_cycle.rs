@@ -1,16 +1,14 @@
 //! Objects and adapters from their making to their end, and what references to them mean meanwhile and afterwards.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 use deckwatch_orb::{
     Completion, IdAssignment, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, ServerRequest, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)

@@ -1,19 +1,17 @@
 //! MAIN_THREAD_MODEL: servants and servant managers are called on the one thread that the application lends.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
+use crate::support::{
+    Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of, seen_by,
+    wait_for,
+};
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, Poa, Policies, RequestProcessing, Servant, ServantActivator,
     ServantManager, ServantManagerError, ServerRequest, SystemException,
     SystemExceptionKind as Kind, ThreadPolicy, minor,
-};
-use support::{
-    Bench, CallError, Refused, Server, TEST_ID, call, call_octets, call_refuse, client_of, seen_by,
-    wait_for,
 };
 
 /// Notes on which threads it is called, and how many are within it.

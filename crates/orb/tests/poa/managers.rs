@@ -1,14 +1,12 @@
 //! Managers: what becomes of requests in each state, what is waited for, and the factory that finds managers by name.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 use deckwatch_orb::{
     Completion, Counter, ManagerAlreadyExists, ManagerState, PoaManager, PoaManagerError, Policies,
     Servant, ServerRequest, SystemException, SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by, wait_for};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)

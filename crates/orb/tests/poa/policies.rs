@@ -1,16 +1,14 @@
 //! The policies of an adapter: which go together, and what each operation does or refuses under them.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{Bench, Server, TEST_ID, call, call_octets, client_of, seen_by};
 use deckwatch_orb::{
     Completion, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, Poa, PoaError, Policies,
     RequestProcessing, Servant, ServantRetention, ServerRequest, SystemException,
     SystemExceptionKind as Kind, ThreadPolicy, minor,
 };
-use support::{Bench, Server, TEST_ID, call, call_octets, client_of, seen_by};
 
 fn raised(kind: Kind, minor: u32) -> SystemException {
     SystemException::new(kind, minor, Completion::No)

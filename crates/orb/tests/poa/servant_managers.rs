@@ -1,19 +1,17 @@
 //! Servant activators and servant locators: when they are asked, what becomes of what they raise, and when they are told.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{
+    Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged, seen_by, wait_for,
+};
 use deckwatch_orb::limits::OBJECT_ID_SIZE_MAX;
 use deckwatch_orb::{
     Completion, Cookie, Counter, ForwardRequest, IdAssignment, IdUniqueness, Lifespan, ObjectKey,
     ObjectRef, Poa, PoaError, Policies, RequestProcessing, Servant, ServantActivator,
     ServantLocator, ServantManager, ServantManagerError, ServantRetention, SystemException,
     SystemExceptionKind as Kind, minor,
-};
-use support::{
-    Bench, Gate, Server, TEST_ID, call, call_octets, client_of, forged, seen_by, wait_for,
 };
 
 fn raised(kind: Kind, minor: u32) -> SystemException {

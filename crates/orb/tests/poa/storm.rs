@@ -1,18 +1,16 @@
 //! Many threads call while objects and adapters come and go: every call ends in one of the ways it may, every servant that was
 //! made goes back once, and nothing waits for ever.
 
-mod support;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 use deckwatch_orb::{
     AdapterActivator, ObjectRef, Orb, Poa, PoaError, Policies, RequestProcessing, Servant,
     ServantActivator, ServantManager, ServantManagerError, SystemException,
     SystemExceptionKind as Kind, minor,
 };
-use support::{Bench, Server, TEST_ID, call, client_of, seen_by};
 
 const OBJECTS: usize = 6;
 const CALLERS: usize = 4;

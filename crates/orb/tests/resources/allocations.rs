@@ -1,19 +1,14 @@
 //! After the seal neither side takes memory for a call: counted, and the count shown to catch one that does.
 //!
-//! A file of its own with a single test: the allocator that counts is the whole process's, and the harness allocates too.
-
-#[path = "support/around.rs"]
-mod around;
-#[path = "support/counting.rs"]
-mod counting;
-mod support;
+//! The test has a process of its own: the allocator counts the whole process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use around::Around;
-use counting::ALLOCATIONS;
+use crate::around::Around;
+use crate::counting;
+use crate::support;
+use crate::support::{Server, call, call_octets, note, noted};
 use deckwatch_orb::limits::EARLY_REQUESTS_MAX;
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
@@ -22,7 +17,7 @@ use deckwatch_orb::{
     RebindMode, RequestBuffering, RequestProcessing, Scheduling, ServantRetention, SetOverrideType,
     SyncScope, SystemException, TcpProtocolProperties, ThreadPolicy, ThreadpoolLane, UtcT,
 };
-use support::{Server, call, call_octets, note, noted};
+use deckwatch_testkit::alone;
 
 const CALLS: usize = 1_000;
 
@@ -71,11 +66,11 @@ fn allocations_at(
     for _ in 0..200 {
         one(&bench);
     }
-    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    let before = counting::allocations();
     for _ in 0..CALLS {
         one(&bench);
     }
-    let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+    let counted = counting::allocations() - before;
     server.orb.shutdown(true).expect("it ends");
     counted
 }
@@ -384,11 +379,11 @@ fn requests_that_come_too_early_take_no_memory() {
     // Connections.
     call(&bench, "ping").unwrap();
     put_one_aside(1);
-    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    let before = counting::allocations();
     let max = u32::try_from(EARLY_REQUESTS_MAX).unwrap();
     (2..=max).for_each(put_one_aside);
     call(&bench, "ping").unwrap();
-    assert_eq!(ALLOCATIONS.load(Ordering::SeqCst) - before, 0);
+    assert_eq!(counting::allocations() - before, 0);
     server.orb.shutdown(true).expect("it ends");
 }
 
@@ -402,22 +397,25 @@ fn an_allocation_on_the_way_is_counted() {
 
 #[test]
 fn calls_and_oneways_take_no_memory_and_an_allocation_on_the_way_is_counted() {
-    calls_take_no_memory();
-    calls_through_shared_memory_take_no_memory();
-    fragmented_calls_take_no_memory();
-    oneways_take_no_memory();
-    policies_take_no_memory();
-    posted_oneways_take_no_memory();
-    objects_of_every_adapter_take_no_memory();
-    collocated_calls_take_no_memory();
-    requests_of_threadpools_take_no_memory();
-    // The thread keeps the priority that it is given.
-    std::thread::scope(|scope| {
-        scope
-            .spawn(ways_of_real_time_take_no_memory)
-            .join()
-            .unwrap()
+    alone(|| {
+        counting::start();
+        calls_take_no_memory();
+        calls_through_shared_memory_take_no_memory();
+        fragmented_calls_take_no_memory();
+        oneways_take_no_memory();
+        policies_take_no_memory();
+        posted_oneways_take_no_memory();
+        objects_of_every_adapter_take_no_memory();
+        collocated_calls_take_no_memory();
+        requests_of_threadpools_take_no_memory();
+        // The thread keeps the priority that it is given.
+        std::thread::scope(|scope| {
+            scope
+                .spawn(ways_of_real_time_take_no_memory)
+                .join()
+                .unwrap()
+        });
+        requests_that_come_too_early_take_no_memory();
+        an_allocation_on_the_way_is_counted();
     });
-    requests_that_come_too_early_take_no_memory();
-    an_allocation_on_the_way_is_counted();
 }

@@ -1,43 +1,44 @@
 //! Descriptors that run out: accepting rests, is counted, and goes on when some are given back.
 //!
-//! A file of its own: the limit is the whole process's.
-
-mod support;
+//! The test has a process of its own: the limit is the whole process's.
 
 use std::fs::File;
 use std::net::TcpStream;
 use std::process::Command;
 
+use crate::support::{Server, call, client_of, wait_for};
 use deckwatch_orb::Counter;
-use support::{Server, call, client_of, wait_for};
+use deckwatch_testkit::alone;
 
 #[test]
 fn a_server_without_descriptors_serves_on_and_accepts_again_when_it_has_some() {
-    let server = Server::start();
-    let (_orb, bench) = client_of(&server);
-    call(&bench, "ping").unwrap();
-    let pid = std::process::id().to_string();
-    let limited = Command::new("prlimit")
-        .args(["--pid", &pid, "--nofile=128:"])
-        .status();
-    assert!(limited.unwrap().success());
+    alone(|| {
+        let server = Server::start();
+        let (_orb, bench) = client_of(&server);
+        call(&bench, "ping").unwrap();
+        let pid = std::process::id().to_string();
+        let limited = Command::new("prlimit")
+            .args(["--pid", &pid, "--nofile=128:"])
+            .status();
+        assert!(limited.unwrap().success());
 
-    let mut fillers: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    drop(fillers.pop());
-    // The last descriptor goes to this end; there is none for the server's.
-    let waiting = TcpStream::connect(server.address()).unwrap();
-    wait_for(|| server.orb.counters().read(Counter::AcceptsExhausted) != 0);
-    // The connections there are serve on.
-    call(&bench, "ping").unwrap();
-    assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
-    // Until one has been idle for long: it makes way.
-    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
-    assert_eq!(server.orb.counters().read(Counter::ConnectionsEvicted), 1);
+        let mut fillers: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        drop(fillers.pop());
+        // The last descriptor goes to this end; there is none for the server's.
+        let waiting = TcpStream::connect(server.address()).unwrap();
+        wait_for(|| server.orb.counters().read(Counter::AcceptsExhausted) != 0);
+        // The connections there are serve on.
+        call(&bench, "ping").unwrap();
+        assert_eq!(server.orb.counters().read(Counter::ConnectionsAccepted), 1);
+        // Until one has been idle for long: it makes way.
+        wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) == 2);
+        assert_eq!(server.orb.counters().read(Counter::ConnectionsEvicted), 1);
 
-    drop(fillers);
-    call(&bench, "ping").unwrap();
-    wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) >= 2);
-    drop(waiting);
-    let (_other, fresh) = client_of(&server);
-    call(&fresh, "ping").unwrap();
+        drop(fillers);
+        call(&bench, "ping").unwrap();
+        wait_for(|| server.orb.counters().read(Counter::ConnectionsAccepted) >= 2);
+        drop(waiting);
+        let (_other, fresh) = client_of(&server);
+        call(&fresh, "ping").unwrap();
+    });
 }

@@ -1,12 +1,10 @@
 //! The road of a request is short: at most ten of the lane's own functions stand between the poller and the servant.
 
-mod support;
-
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Server, call, client_of, seen_by};
 use deckwatch_orb::{Servant, ServerRequest, SystemException};
-use support::{Server, call, client_of, seen_by};
 
 #[derive(Default)]
 struct Witness(Mutex<Vec<String>>);

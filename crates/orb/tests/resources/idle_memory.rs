@@ -1,19 +1,15 @@
 //! What open connections hold: ten thousand of them, each used once, take no more memory than is stated for a connection.
 //!
-//! A file of its own with a single test: the allocator that counts is the whole process's.
-
-#[path = "support/counting.rs"]
-mod counting;
-mod support;
+//! The test has a process of its own: the allocator counts the whole process.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::Ordering;
 
-use counting::HELD;
+use crate::counting;
+use crate::support::{Server, call, client_of, socket_path};
 use deckwatch_orb::limits::IDLE_CONNECTION_SIZE_MAX;
 use deckwatch_orb::{Counter, ObjectRef, Orb};
-use support::{Server, call, client_of, socket_path};
+use deckwatch_testkit::alone;
 
 const CONNECTIONS: usize = 10_000;
 
@@ -53,42 +49,45 @@ fn ping(bench: &ObjectRef) -> Vec<u8> {
 
 #[test]
 fn ten_thousand_idle_connections_hold_no_more_than_is_stated() {
-    let path = socket_path();
-    let orb = Orb::builder().dynamic_threads(0);
-    let orb = orb
-        .listen(&format!("unix:{path}"))
-        .unwrap()
-        .build()
-        .unwrap();
-    let server = Server::with(orb);
-    server.orb.seal();
-    let (_client, bench) = client_of(&server);
-    let request = ping(&bench);
-    let count = connections();
-    let mut clients = Vec::with_capacity(count);
-    // Buffers and threads' own memory are there before the first is counted.
-    for _ in 0..100 {
-        call(&bench, "ping").unwrap();
-    }
-    let (held, was_resident) = (HELD.load(Ordering::SeqCst), resident());
-    for _ in 0..count {
-        let mut stream = UnixStream::connect(&path).unwrap();
-        stream.write_all(&request).unwrap();
-        let mut header = [0; 12];
-        stream.read_exact(&mut header).unwrap();
-        assert_eq!(header[7], 1);
-        let size = u32::from_le_bytes(header[8..].try_into().unwrap());
-        stream.read_exact(&mut vec![0; size as usize]).unwrap();
-        clients.push(stream);
-    }
-    let each = (HELD.load(Ordering::SeqCst) - held) / count;
-    let resident = (resident() - was_resident) / count;
-    println!("{count} idle connections: {each} octets of heap each, {resident} resident");
-    assert!(each <= IDLE_CONNECTION_SIZE_MAX, "{each} octets each");
-    assert!(
-        each > size_of::<usize>(),
-        "the count sees what is allocated"
-    );
-    assert_eq!(server.orb.counters().read(Counter::ConnectionsClosed), 0);
-    assert_eq!(call(&bench, "ping"), Ok(()));
+    alone(|| {
+        counting::start();
+        let path = socket_path();
+        let orb = Orb::builder().dynamic_threads(0);
+        let orb = orb
+            .listen(&format!("unix:{path}"))
+            .unwrap()
+            .build()
+            .unwrap();
+        let server = Server::with(orb);
+        server.orb.seal();
+        let (_client, bench) = client_of(&server);
+        let request = ping(&bench);
+        let count = connections();
+        let mut clients = Vec::with_capacity(count);
+        // Buffers and threads' own memory are there before the first is counted.
+        for _ in 0..100 {
+            call(&bench, "ping").unwrap();
+        }
+        let (held, was_resident) = (counting::held(), resident());
+        for _ in 0..count {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(&request).unwrap();
+            let mut header = [0; 12];
+            stream.read_exact(&mut header).unwrap();
+            assert_eq!(header[7], 1);
+            let size = u32::from_le_bytes(header[8..].try_into().unwrap());
+            stream.read_exact(&mut vec![0; size as usize]).unwrap();
+            clients.push(stream);
+        }
+        let each = usize::try_from(counting::held() - held).expect("more is held") / count;
+        let resident = (resident() - was_resident) / count;
+        println!("{count} idle connections: {each} octets of heap each, {resident} resident");
+        assert!(each <= IDLE_CONNECTION_SIZE_MAX, "{each} octets each");
+        assert!(
+            each > size_of::<usize>(),
+            "the count sees what is allocated"
+        );
+        assert_eq!(server.orb.counters().read(Counter::ConnectionsClosed), 0);
+        assert_eq!(call(&bench, "ping"), Ok(()));
+    });
 }

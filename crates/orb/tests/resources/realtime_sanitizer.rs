@@ -3,19 +3,16 @@
 //!
 //! The sanitizer sees the calls of the C library. The system calls of the road itself (a read and a write of the connection) go to
 //! the kernel directly; `strace` counts those elsewhere.
-#![cfg(rtsan)]
-
-mod support;
 
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{Bench, call, call_octets, note};
 use deckwatch_orb::{
     Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy, Scheduling, Servant,
     ServerRequest, SystemException, ThreadpoolLane,
 };
-use support::{Bench, call, call_octets, note};
 
 unsafe extern "C" {
     fn __rtsan_realtime_enter();
@@ -169,7 +166,7 @@ fn a_servant_that_takes_memory_is_found() {
     let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "nothing_on_the_road_of_a_request_takes_memory_or_may_wait",
+            "resources::realtime_sanitizer::nothing_on_the_road_of_a_request_takes_memory_or_may_wait",
         ])
         .env(AS_CHILD, "1")
         .output()

@@ -1,21 +1,20 @@
 //! After the seal a request takes no lock at the server, and two or three system calls; each count is shown to catch one too many.
 //!
-//! A file of its own with a single test: locks are counted in the whole process. The client is a socket that says the same octets again.
-
-mod support;
+//! The test has a process of its own: locks are counted in the whole process. The client is a socket that sends the same octets again.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::support::{TEST_ID, request_saying};
 use deckwatch_orb::{
     IdUniqueness, ObjectRef, Orb, Poa, Policies, Priority, PriorityModel, PriorityModelPolicy,
     RequestProcessing, Scheduling, Servant, ServerRequest, SystemException, ThreadpoolLane,
 };
 use deckwatch_os::perf::{Event, EventCount};
 use deckwatch_sync::PiMutex;
-use support::{TEST_ID, request_saying};
+use deckwatch_testkit::alone;
 
 /// Does what it is told besides answering.
 #[derive(Default)]
@@ -252,23 +251,25 @@ fn counts_of_lanes() -> Option<Vec<EventCount>> {
 
 #[test]
 fn a_request_takes_no_lock_and_few_system_calls_and_one_too_many_is_counted() {
-    let roads = [(Road::OwnThread, 2), (Road::SharedPoller, 3)];
-    for ((road, calls), by) in roads
-        .into_iter()
-        .flat_map(|road| [Object::Slot, Object::OfLane].map(|by| (road, by)))
-    {
-        let mut served = Served::by(road, by);
-        assert_eq!(served.locks(NOTHING), 0, "{road:?}, {by:?}");
-        assert_eq!(served.locks(LOCK), LOCK_BATCH, "{road:?}, {by:?}");
-        if let Some(counts) = counts_of_lanes() {
-            assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}, {by:?}");
-            assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}, {by:?}");
+    alone(|| {
+        let roads = [(Road::OwnThread, 2), (Road::SharedPoller, 3)];
+        for ((road, calls), by) in roads
+            .into_iter()
+            .flat_map(|road| [Object::Slot, Object::OfLane].map(|by| (road, by)))
+        {
+            let mut served = Served::by(road, by);
+            assert_eq!(served.locks(NOTHING), 0, "{road:?}, {by:?}");
+            assert_eq!(served.locks(LOCK), LOCK_BATCH, "{road:?}, {by:?}");
+            if let Some(counts) = counts_of_lanes() {
+                assert_eq!(served.calls(NOTHING, &counts), calls, "{road:?}, {by:?}");
+                assert_eq!(served.calls(CALL, &counts), calls + 1, "{road:?}, {by:?}");
+            }
+            served.orb.shutdown(true).expect("it ends");
         }
-        served.orb.shutdown(true).expect("it ends");
-    }
-    for by in [Object::Name, Object::Default] {
-        let mut served = Served::by(Road::OwnThread, by);
-        assert_eq!(served.locks(NOTHING), 0, "{by:?}");
-        served.orb.shutdown(true).expect("it ends");
-    }
+        for by in [Object::Name, Object::Default] {
+            let mut served = Served::by(Road::OwnThread, by);
+            assert_eq!(served.locks(NOTHING), 0, "{by:?}");
+            served.orb.shutdown(true).expect("it ends");
+        }
+    });
 }

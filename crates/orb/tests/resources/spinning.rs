@@ -1,14 +1,13 @@
 //! Lanes and callers that look for what comes instead of sleeping.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support;
+use crate::support::{Server, call, call_octets, socket_path};
 use deckwatch_orb::transport::SPIN_FOREVER;
 use deckwatch_orb::{BuildError, Counter, Orb};
 use deckwatch_os::schedule::{self, Class};
-use support::{Server, call, call_octets, socket_path};
 
 fn endpoints() -> [String; 3] {
     [

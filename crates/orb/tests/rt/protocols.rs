@@ -1,8 +1,6 @@
 //! The server protocol policy: what the sockets of accepted connections are, as the kernel tells it.
 
-#[path = "support/nobody.rs"]
-mod nobody;
-
+use crate::nobody::alone_as_nobody;
 use deckwatch_orb::transport::Endpoint;
 use deckwatch_orb::{
     Completion, LinearNetwork, NetworkPriority, NetworkPriorityMapping, ObjectRef, Orb, OrbBuilder,
@@ -245,55 +243,52 @@ fn may_have_any_queue() -> bool {
 
 #[test]
 fn a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection() {
-    if !nobody::is_here() {
-        return nobody::run(
-            "a_queue_that_is_not_permitted_makes_no_lane_no_adapter_and_no_connection",
+    alone_as_nobody(|| {
+        if may_have_any_queue() {
+            return deckwatch_testkit::skip("net-admin-refused", "this user has CAP_NET_ADMIN");
+        }
+        let denied = SystemException::new(
+            Kind::NoPermission,
+            own_minor::NETWORK_PRIORITY_DENIED,
+            Completion::No,
         );
-    }
-    if may_have_any_queue() {
-        return deckwatch_testkit::skip("net-admin-refused", "this user has CAP_NET_ADMIN");
-    }
-    let denied = SystemException::new(
-        Kind::NoPermission,
-        own_minor::NETWORK_PRIORITY_DENIED,
-        Completion::No,
-    );
-    let protocols = [Protocol::tcp(small())];
-    let orb = orb(&["127.0.0.1:0"]);
-    let manager = orb.network_priority_mapping_manager();
-    manager.set_mapping(Highest);
-    match adapter(&orb, "a", Some(pool(&orb)), &protocols) {
-        Err(PoaError::System(exception)) => assert_eq!(exception, denied),
-        other => panic!("a system exception: {:?}", other.map(drop)),
-    }
-    // The object asks for nothing, the caller does.
-    let usual = Protocol::tcp(TcpProtocolProperties::default());
-    let poa = adapter(&orb, "b", Some(pool(&orb)), &[usual]).expect("permitted");
-    let client = Orb::builder().scheduling(Scheduling::Other).build();
-    let client = client.expect("a client needs nothing");
-    let manager = client.network_priority_mapping_manager();
-    manager.set_mapping(Highest);
-    let object = client.string_to_object(&refer(&poa).to_string());
-    let object = object.expect("ours").expect("not nil");
-    let asks = Policy::ClientProtocol(Protocols::new(&protocols).expect("sound"));
-    let object = object.set_policy_overrides(&[asks], SetOverrideType::AddOverride);
-    let object = object.expect("one policy");
-    assert_eq!(object.validate_connection().map(drop), Err(denied));
-    assert_eq!(object.is_a("IDL:a:1.0"), Err(denied));
-    orb.shutdown(true).expect("once");
+        let protocols = [Protocol::tcp(small())];
+        let orb = orb(&["127.0.0.1:0"]);
+        let manager = orb.network_priority_mapping_manager();
+        manager.set_mapping(Highest);
+        match adapter(&orb, "a", Some(pool(&orb)), &protocols) {
+            Err(PoaError::System(exception)) => assert_eq!(exception, denied),
+            other => panic!("a system exception: {:?}", other.map(drop)),
+        }
+        // The object asks for nothing, the caller does.
+        let usual = Protocol::tcp(TcpProtocolProperties::default());
+        let poa = adapter(&orb, "b", Some(pool(&orb)), &[usual]).expect("permitted");
+        let client = Orb::builder().scheduling(Scheduling::Other).build();
+        let client = client.expect("a client needs nothing");
+        let manager = client.network_priority_mapping_manager();
+        manager.set_mapping(Highest);
+        let object = client.string_to_object(&refer(&poa).to_string());
+        let object = object.expect("ours").expect("not nil");
+        let asks = Policy::ClientProtocol(Protocols::new(&protocols).expect("sound"));
+        let object = object.set_policy_overrides(&[asks], SetOverrideType::AddOverride);
+        let object = object.expect("one policy");
+        assert_eq!(object.validate_connection().map(drop), Err(denied));
+        assert_eq!(object.is_a("IDL:a:1.0"), Err(denied));
+        orb.shutdown(true).expect("once");
 
-    let strict = Orb::builder()
-        .scheduling(Scheduling::Other)
-        .server_protocols(Protocols::new(&protocols).expect("sound"));
-    let strict = strict.listen("127.0.0.1:0").and_then(OrbBuilder::build);
-    let strict = strict.expect("its own endpoint has no priority");
-    let manager = strict.network_priority_mapping_manager();
-    manager.set_mapping(Highest);
-    let made = strict
-        .rt_orb()
-        .create_threadpool(0, 1, 0, priority(5), None);
-    assert_eq!(made, Err(denied));
-    strict.shutdown(true).expect("once");
+        let strict = Orb::builder()
+            .scheduling(Scheduling::Other)
+            .server_protocols(Protocols::new(&protocols).expect("sound"));
+        let strict = strict.listen("127.0.0.1:0").and_then(OrbBuilder::build);
+        let strict = strict.expect("its own endpoint has no priority");
+        let manager = strict.network_priority_mapping_manager();
+        manager.set_mapping(Highest);
+        let made = strict
+            .rt_orb()
+            .create_threadpool(0, 1, 0, priority(5), None);
+        assert_eq!(made, Err(denied));
+        strict.shutdown(true).expect("once");
+    });
 }
 
 /// Over sockets of the host too a caller finds the lane of its priority.

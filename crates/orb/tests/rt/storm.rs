@@ -1,17 +1,15 @@
 //! Many callers at a threadpool that is too small for them: each call has one outcome, and none is left behind, however threads, keepers and
 //! borrowed threads come and go.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::support::{Bench, call, note};
 use deckwatch_orb::{
     Counter, ObjectRef, Orb, OrbBuilder, Policies, Priority, PriorityModel, PriorityModelPolicy,
     RequestBuffering, Scheduling, SystemExceptionKind as Kind, ThreadpoolLane,
 };
-use support::{Bench, call, note};
 
 /// The longest that anything may take on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);

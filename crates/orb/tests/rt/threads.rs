@@ -1,19 +1,17 @@
 //! The threads of threadpools as the host sees them: their priorities, their stacks, their coming and going.
 
-#[path = "support/nobody.rs"]
-mod nobody;
-mod support;
-
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::nobody::alone_as_nobody;
+use crate::support::{Bench, TEST_ID, call, wait_for};
 use deckwatch_orb::{
     Counter, Direct, ObjectRef, Orb, OrbBuilder, Policies, Priority, PriorityModel,
     PriorityModelPolicy, RequestBuffering, RtOrb, Scheduling, Servant, ServerRequest,
     SystemException, SystemExceptionKind as Kind, ThreadpoolId, ThreadpoolLane,
 };
 use deckwatch_os::schedule::{self, Class};
-use support::{Bench, TEST_ID, call, wait_for};
+use deckwatch_testkit::alone;
 
 /// Tells what its thread is: scheduling class, size of the stack.
 #[derive(Default)]
@@ -304,64 +302,68 @@ fn threads_have_the_stack_that_the_pool_asks_for() {
 
 #[test]
 fn threads_that_were_added_end_when_they_have_nothing_to_do() {
-    let world = World::new(
-        Orb::builder()
-            .scheduling(Scheduling::Other)
-            .dynamic_thread_idle(Duration::from_millis(20)),
-    );
-    // A number that no pool of another test in this process has.
-    for _ in 1..17 {
-        let pool = world.rt().create_threadpool(0, 1, 0, priority(1), None);
-        world
-            .rt()
-            .destroy_threadpool(pool.expect("one thread"))
-            .expect("it is there");
-    }
-    let pool = world.rt().create_threadpool(0, 1, 2, priority(1), None);
-    let pool = pool.expect("one thread");
-    assert_eq!((pool, threads_named("orb-17.0-")), (ThreadpoolId(17), 1));
-    let object = world.declared("a", pool, 1);
-    let calls: Vec<_> = (0..3).map(|_| call_apart(&object, "meet")).collect();
-    world.witness.bench.gate.wait_for_arrivals(3);
-    assert_eq!(threads_named("orb-17.0-"), 3);
-    world.witness.bench.gate.open();
-    calls
-        .into_iter()
-        .for_each(|call| call.join().expect("it is served"));
-    wait_for(|| threads_named("orb-17.0-") == 1);
-    call(&object, "ping").expect("the static thread serves on");
-    let added = world.orb.counters().read(Counter::ThreadsAdded);
-    assert!(added >= 2, "{added}");
+    alone(|| {
+        let world = World::new(
+            Orb::builder()
+                .scheduling(Scheduling::Other)
+                .dynamic_thread_idle(Duration::from_millis(20)),
+        );
+        // A number that no pool of another test in this process has.
+        for _ in 1..17 {
+            let pool = world.rt().create_threadpool(0, 1, 0, priority(1), None);
+            world
+                .rt()
+                .destroy_threadpool(pool.expect("one thread"))
+                .expect("it is there");
+        }
+        let pool = world.rt().create_threadpool(0, 1, 2, priority(1), None);
+        let pool = pool.expect("one thread");
+        assert_eq!((pool, threads_named("orb-17.0-")), (ThreadpoolId(17), 1));
+        let object = world.declared("a", pool, 1);
+        let calls: Vec<_> = (0..3).map(|_| call_apart(&object, "meet")).collect();
+        world.witness.bench.gate.wait_for_arrivals(3);
+        assert_eq!(threads_named("orb-17.0-"), 3);
+        world.witness.bench.gate.open();
+        calls
+            .into_iter()
+            .for_each(|call| call.join().expect("it is served"));
+        wait_for(|| threads_named("orb-17.0-") == 1);
+        call(&object, "ping").expect("the static thread serves on");
+        let added = world.orb.counters().read(Counter::ThreadsAdded);
+        assert!(added >= 2, "{added}");
+    });
 }
 
 #[test]
 fn without_permission_no_pool_is_made_unless_the_orb_may_do_without() {
-    if !nobody::is_here() {
-        return nobody::run("without_permission_no_pool_is_made_unless_the_orb_may_do_without");
-    }
-    let is_permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(1)).is_ok());
-    if is_permitted.join().expect("no panic") {
-        return deckwatch_testkit::skip("real-time-class-refused", "every user may have it here");
-    }
-    let buffering = Some(RequestBuffering::default());
-    let builder = || Orb::builder().scheduling(Scheduling::Fifo);
-    let strict = World::new(builder());
-    let lanes = [lane(3), lane(7)];
-    let made = strict
-        .rt()
-        .create_threadpool_with_lanes(0, &lanes, true, buffering);
-    assert_eq!(made.expect_err("no permission").kind, Kind::NoResources);
-    let made = strict.rt().create_threadpool(0, 2, 2, priority(3), None);
-    assert_eq!(made.expect_err("no permission").kind, Kind::NoResources);
-    assert_eq!(threads_named("orb-1."), 0, "nothing is left of them");
-    assert!(!strict.orb.has_priority_fallback());
+    alone_as_nobody(|| {
+        let is_permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(1)).is_ok());
+        if is_permitted.join().expect("no panic") {
+            return deckwatch_testkit::skip(
+                "real-time-class-refused",
+                "every user may have it here",
+            );
+        }
+        let buffering = Some(RequestBuffering::default());
+        let builder = || Orb::builder().scheduling(Scheduling::Fifo);
+        let strict = World::new(builder());
+        let lanes = [lane(3), lane(7)];
+        let made = strict
+            .rt()
+            .create_threadpool_with_lanes(0, &lanes, true, buffering);
+        assert_eq!(made.expect_err("no permission").kind, Kind::NoResources);
+        let made = strict.rt().create_threadpool(0, 2, 2, priority(3), None);
+        assert_eq!(made.expect_err("no permission").kind, Kind::NoResources);
+        assert_eq!(threads_named("orb-1."), 0, "nothing is left of them");
+        assert!(!strict.orb.has_priority_fallback());
 
-    let lenient = World::new(builder().allow_priority_fallback());
-    let made = lenient
-        .rt()
-        .create_threadpool_with_lanes(0, &lanes, false, None);
-    assert!(lenient.orb.has_priority_fallback());
-    assert_eq!(lenient.orb.counters().read(Counter::PriorityFallbacks), 2);
-    let object = lenient.declared("a", made.expect("without priorities"), 7);
-    assert_eq!(class(&object), "SCHED_OTHER");
+        let lenient = World::new(builder().allow_priority_fallback());
+        let made = lenient
+            .rt()
+            .create_threadpool_with_lanes(0, &lanes, false, None);
+        assert!(lenient.orb.has_priority_fallback());
+        assert_eq!(lenient.orb.counters().read(Counter::PriorityFallbacks), 2);
+        let object = lenient.declared("a", made.expect("without priorities"), 7);
+        assert_eq!(class(&object), "SCHED_OTHER");
+    });
 }

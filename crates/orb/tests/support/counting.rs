@@ -1,37 +1,74 @@
-//! An allocator that counts, for tests that have a process of their own.
+//! An allocator that counts: for the whole process, where a test has one of its own, and for each thread.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-/// How often memory was taken.
-pub(crate) static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Whether the process is counted: other tests are not slowed down.
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 
-/// Octets that are held now.
-pub(crate) static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Allocations of the process since [`start`].
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Octets that the process has allocated since [`start`], less those it has freed.
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+thread_local! {
+    /// Octets that this thread has allocated, less those it has freed.
+    pub(crate) static THREAD_HELD: Cell<i64> = const { Cell::new(0) };
+    /// The highest value of [`THREAD_HELD`].
+    pub(crate) static THREAD_HELD_MAX: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Begins to count the process, which must be the test's own.
+pub(crate) fn start() {
+    IS_COUNTING.store(true, Ordering::SeqCst);
+}
+
+/// Allocations of the process since [`start`].
+pub(crate) fn allocations() -> usize {
+    assert!(IS_COUNTING.load(Ordering::SeqCst), "call `start` first");
+    ALLOCATIONS.load(Ordering::SeqCst)
+}
+
+/// Octets that the process has allocated since [`start`], less those it has freed.
+pub(crate) fn held() -> i64 {
+    assert!(IS_COUNTING.load(Ordering::SeqCst), "call `start` first");
+    HELD.load(Ordering::SeqCst)
+}
+
+fn count(allocations: usize, octets: i64) {
+    if IS_COUNTING.load(Ordering::Relaxed) {
+        ALLOCATIONS.fetch_add(allocations, Ordering::SeqCst);
+        HELD.fetch_add(octets, Ordering::SeqCst);
+    }
+    // A thread that ends frees memory after its counters are gone.
+    let _ = THREAD_HELD.try_with(|held| {
+        held.set(held.get() + octets);
+        let _ = THREAD_HELD_MAX.try_with(|max| max.set(max.get().max(held.get())));
+    });
+}
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
-        HELD.fetch_add(layout.size(), Ordering::SeqCst);
+        count(1, layout.size() as i64);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
+        count(0, -(layout.size() as i64));
         // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
-        HELD.fetch_add(size, Ordering::SeqCst);
-        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
+        count(1, size as i64 - layout.size() as i64);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }

@@ -1,39 +1,39 @@
-//! Tests whose second half is run by a user who is permitted nothing.
+//! Tests that a user without any permission runs.
 
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-const AS_NOBODY: &str = "DECKWATCH_TEST_AS_NOBODY";
 const NOBODY: u32 = 65_534;
 
-/// Whether this is the second half.
-pub(crate) fn is_here() -> bool {
-    std::env::var_os(AS_NOBODY).is_some()
-}
+static COPIES: AtomicU32 = AtomicU32::new(0);
 
-/// Runs the second half of this test: as nobody where this user is root, else as himself.
-pub(crate) fn run(test: &str) {
-    let folder = std::env::temp_dir();
-    let copy = folder.join(format!("deckwatch-nobody-{}", std::process::id()));
-    let own = std::env::current_exe().expect("the test runs from a file");
-    std::fs::copy(own, &copy).expect("room for a copy that others may run");
-    let mut child = Command::new(&copy);
-    child
-        .args(["--exact", test])
-        .env(AS_NOBODY, "1")
-        .current_dir(&folder);
-    if std::fs::metadata("/proc/self").is_ok_and(|meta| is_root(&meta)) {
-        use std::os::unix::process::CommandExt;
-        child.uid(NOBODY).gid(NOBODY);
+/// A copy of this program, which is removed at the end.
+struct Copy(PathBuf);
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // The child has no copy.
+        let _ = std::fs::remove_file(&self.0);
     }
-    let outcome = child.output();
-    std::fs::remove_file(&copy).expect("it is ours");
-    let outcome = outcome.expect("it starts");
-    let said = String::from_utf8_lossy(&outcome.stdout);
-    assert!(outcome.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
 }
 
-fn is_root(meta: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    meta.uid() == 0
+/// Runs `body` in a process of its own: as nobody if this user is root, else as this user.
+pub(crate) fn alone_as_nobody<F: FnOnce()>(body: F) {
+    // Nobody may not read the folder of this program.
+    let folder = std::env::temp_dir();
+    let number = COPIES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("deckwatch-nobody-{}-{number}", std::process::id());
+    let copy = Copy(folder.join(name));
+    deckwatch_testkit::alone_with(body, |own| {
+        std::fs::copy(own.get_program(), &copy.0).expect("room for a copy that others may run");
+        let mut child = Command::new(&copy.0);
+        child.current_dir(&folder);
+        if std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0) {
+            child.uid(NOBODY).gid(NOBODY);
+        }
+        child
+    });
 }

@@ -1,0 +1,15 @@
+//! CDR as its users see it: types, values, opaque states, and their costs.
+
+#[path = "support/states.rs"]
+mod states;
+mod support;
+
+mod divided;
+mod dynamic;
+mod forms;
+mod opaque;
+mod opaque_costs;
+mod plain;
+mod round_trip;
+mod rows;
+mod values;

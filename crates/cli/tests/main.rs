@@ -1,0 +1,17 @@
+//! The `deckwatch` command: output, phases, measurements, and what a run leaves behind.
+
+mod measuring;
+mod watched;
+
+mod bench;
+mod call;
+mod channel;
+mod check;
+mod deaths;
+mod experiments;
+mod idl;
+mod names;
+mod output;
+mod run;
+mod truth;
+mod unprivileged;

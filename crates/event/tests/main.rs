@@ -1,0 +1,11 @@
+//! The event channel with suppliers and consumers of the tests' own.
+
+#[path = "../../orb/tests/support/around.rs"]
+mod around;
+mod support;
+
+mod channel;
+mod connecting;
+mod endings;
+mod suppliers;
+mod unwritten;

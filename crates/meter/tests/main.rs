@@ -1,0 +1,4 @@
+//! Verdicts and schedules against theory.
+
+mod judging;
+mod schedules;

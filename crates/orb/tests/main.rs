@@ -1,0 +1,65 @@
+//! Tests of the ORB beyond single clauses of the standard: robustness, resources, and simulations in virtual time (`sim/`).
+
+#[path = "support/around.rs"]
+mod around;
+#[path = "../../../conformance/common/mod.rs"]
+mod common;
+#[path = "support/counting.rs"]
+mod counting;
+#[path = "../examples/mirror/mod.rs"]
+mod mirror;
+#[path = "support/nobody.rs"]
+mod nobody;
+mod support;
+
+mod addressing;
+mod asynchronous_connect;
+mod calls;
+mod connections;
+mod contexts;
+mod deadlines;
+mod deaths;
+mod echo;
+mod endpoints;
+mod forwards;
+mod hostile {
+    mod fragments;
+    mod messages;
+    mod replies;
+    mod values;
+}
+mod life;
+mod pipelined;
+mod poa {
+    mod activators;
+    mod current;
+    mod life_cycle;
+    mod main_thread;
+    mod managers;
+    mod policies;
+    mod servant_managers;
+    mod storm;
+}
+mod policies;
+mod resources {
+    mod allocations;
+    mod exhaustion;
+    mod frames;
+    mod idle_memory;
+    #[cfg(rtsan)]
+    mod realtime_sanitizer;
+    mod road;
+    mod spinning;
+    mod waiting_memory;
+}
+mod rt {
+    mod protocols;
+    mod storm;
+    mod threads;
+}
+mod shared_memory;
+#[path = "../../../sim/mod.rs"]
+mod sim;
+mod stress;
+mod trace;
+mod unix;

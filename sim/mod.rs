@@ -1,0 +1,7 @@
+//! Two ORBs in one thread, in virtual time.
+
+mod asynchronous;
+mod calls;
+mod scheduling;
+mod storm;
+mod times;

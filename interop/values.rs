@@ -9,7 +9,8 @@ use crate::valuetypes::valuetype;
 use deckwatch_cdr::typecode::ValueModifier;
 use deckwatch_cdr::value::{Value, make_type_known};
 use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode, Write, Writer};
-use deckwatch_orb::{NamedValue, ObjectRef, Orb, RequestError};
+use deckwatch_dynamic::{CreateRequest, NamedValue, RequestError};
+use deckwatch_orb::{ObjectRef, Orb};
 
 fn id(name: &str) -> String {
     format!("IDL:Deckwatch/Berths/{name}:1.0")

@@ -8,8 +8,9 @@ use std::time::Duration;
 use crate::support::world::World;
 use crate::support::{Bench, seen_by};
 use deckwatch_cdr::{DecodeError, Reader, Write};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{
-    Counter, Deliver, ObjectRef, Orb, Poller, Servant, SystemException, SystemExceptionKind as Kind,
+    Counter, Deliver, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind as Kind,
 };
 
 const LATENCY_NS: u64 = 250_000;
@@ -34,7 +35,7 @@ fn text_of(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 }
 
 fn send(reference: &ObjectRef, text: &str) -> Poller {
-    let sent = reference.send_poller("text", |w| text.write(w));
+    let sent = Poller::send(&reference, "text", |w| text.write(w));
     sent.unwrap()
 }
 

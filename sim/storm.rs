@@ -15,10 +15,10 @@ use crate::counting::{THREAD_HELD, THREAD_HELD_MAX};
 use crate::support::world::World;
 use deckwatch_cdr::typecode::TypeCode;
 use deckwatch_cdr::{Any, Reader, Write};
+use deckwatch_dynamic::{CreateRequest, NamedValue, Request, RequestError};
 use deckwatch_orb::{
-    Completion, Counter, NamedValue, ObjectRef, Orb, Poa, Policies, Policy, Request, RequestError,
-    Servant, ServerRequest, SetOverrideType, SyncScope, SystemException,
-    SystemExceptionKind as Kind,
+    Completion, Counter, ObjectRef, Orb, Poa, Policies, Policy, Servant, ServerRequest,
+    SetOverrideType, SyncScope, SystemException, SystemExceptionKind as Kind,
 };
 
 /// Seeds of one run, unless DECKWATCH_SEEDS says how many.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::support::world::{BEGUN_UTC_NS, World};
 use crate::support::{Bench, call, note, seen_by};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::transport::Transport;
 use deckwatch_orb::{
     Completion, Counter, Deliver, ObjectRef, Orb, Policy, Servant, SetOverrideType, SyncScope,
@@ -330,7 +331,7 @@ fn a_reply_that_waits_for_its_start_keeps_no_handler_and_no_poller_from_others()
     call_back(&late(8), "last");
     call_back(&late(5), "late");
     call_back(&pair.object, "soon");
-    let poller = late(3).send_poller("ping", |_| Ok(())).unwrap();
+    let poller = Poller::send(&late(3), "ping", |_| Ok(())).unwrap();
     pair.world.pass(Duration::from_millis(1));
     assert_eq!(*given.lock().unwrap(), [("soon", 500)]);
     assert_eq!(

@@ -7,6 +7,7 @@ use crate::common::both::{Acceptor, NOWHERE, Opener, both, parse_number, ping};
 use crate::common::message::{NO_EXCEPTION, REPLY, REQUEST, SYNC_NONE, SYSTEM_EXCEPTION, done};
 use crate::common::{Over, Peer, Wire, wait_for};
 use deckwatch_cdr::{Reader, Write};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{Counter, Orb, Policy, Servant, SetOverrideType, SyncScope, SystemException};
 
 #[test]
@@ -200,7 +201,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     });
     let opener = Opener::new(&both());
     let server = peer.seen_by(&opener.orb, 2);
-    let pollers = [(); 3].map(|()| server.send_poller("ping", |_| Ok(())).unwrap());
+    let pollers = [(); 3].map(|()| Poller::send(&server, "ping", |_| Ok(())).unwrap());
     for poller in &pollers {
         let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
         let polled = poller.poll::<_, SystemException>("ping", u32::MAX, |_| Ok(()), nothing);
@@ -209,7 +210,7 @@ fn asynchronous_calls_go_over_it_both_ways_and_end_with_it() {
     }
     assert_eq!(opener.orb.counters().read(Counter::ConnectionsMade), 1);
     // One that nobody waits for any more.
-    drop(server.send_poller("ping", |_| Ok(())).unwrap());
+    drop(Poller::send(&server, "ping", |_| Ok(())).unwrap());
 }
 
 #[test]

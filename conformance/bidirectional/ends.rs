@@ -9,6 +9,7 @@ use crate::common::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
 use crate::common::message::{CANCEL_REQUEST, CLOSE_CONNECTION, LOCATION_FORWARD, REQUEST, done};
 use crate::common::{Order, Over, Peer, Wire, message, wait_for};
 use deckwatch_cdr::{Reader, Write};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{
     Completion, Counter, ObjectRef, Policy, SetOverrideType, SyncScope, SystemException,
     SystemExceptionKind as Kind, UtcT, own_minor,
@@ -46,7 +47,7 @@ fn a_request_past_its_end_is_not_sent_on_to_where_it_is_forwarded() {
     };
     let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);
     let asked = |object: ObjectRef| {
-        let poller = object.send_poller("ping", |_| Ok(()))?;
+        let poller = Poller::send(&object, "ping", |_| Ok(()))?;
         poller.poll("ping", u32::MAX, |_| Ok(()), nothing)
     };
     for ended in [ping(&ending()), asked(ending())] {
@@ -149,7 +150,7 @@ fn the_end_of_its_orb_ends_an_asynchronous_call_over_it() {
     });
     let opener = Opener::new(&both());
     let server = peer.seen_by(&opener.orb, 2);
-    let poller = server.send_poller("ping", |_| Ok(())).unwrap();
+    let poller = Poller::send(&server, "ping", |_| Ok(())).unwrap();
     assert_eq!(peer.heard().kind(), REQUEST);
     opener.orb.shutdown(true).unwrap();
     let nothing = |_: &str, _: &mut Reader<'_>| Ok(None);

@@ -3,7 +3,8 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
-use deckwatch_orb::{Deliver, ExceptionHolder, ObjectRef, Poller, SystemException};
+use deckwatch_dynamic::Poller;
+use deckwatch_orb::{Deliver, ExceptionHolder, ObjectRef, SystemException};
 
 use super::message::NO_EXCEPTION;
 use super::{Over, PATIENCE, Peer, Received};
@@ -34,9 +35,7 @@ pub(crate) fn heard(from: &Receiver<Told>) -> Told {
 }
 
 pub(crate) fn poller(object: &ObjectRef, number: u64) -> Poller {
-    object
-        .send_poller("number", |w| number.write(w))
-        .expect("it is sent")
+    Poller::send(&object, "number", |w| number.write(w)).expect("it is sent")
 }
 
 pub(crate) fn poll(poller: &Poller, timeout_ms: u32) -> Result<u64, SystemException> {

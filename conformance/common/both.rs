@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use deckwatch_cdr::{DecodeError, Parse, Reader, Write};
+use deckwatch_dynamic::{CreateRequest, PollableSetError, Poller, RequestError};
 use deckwatch_orb::{
-    BidirectionalPolicyValue, Deliver, ObjectRef, Orb, OrbBuilder, Policies, Policy,
-    PollableSetError, RequestError, Servant, ServerRequest, SystemException, UtcT,
+    BidirectionalPolicyValue, Deliver, ObjectRef, Orb, OrbBuilder, Policies, Policy, Servant,
+    ServerRequest, SystemException, UtcT,
 };
 
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
@@ -123,11 +124,11 @@ impl Servant for Caller {
                     .send_callback("ping", |_| Ok(()), Some(deliver))?;
             }
             b"poll" => {
-                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                let poller = Poller::send(&self.kept(), "ping", |_| Ok(()))?;
                 poller.poll::<_, SystemException>("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None))?;
             }
             b"await" => {
-                let poller = self.kept().send_poller("ping", |_| Ok(()))?;
+                let poller = Poller::send(&self.kept(), "ping", |_| Ok(()))?;
                 let ready = poller.create_pollable_set().ready_pollable(u32::MAX);
                 if let Err(PollableSetError::System(raised)) = ready {
                     return Err(raised);

@@ -1,9 +1,9 @@
 //! DynAny by clause (CORBA 3.3 part 1, clause 16).
 
-use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::typecode::{Case, Kind, Member};
 use deckwatch_cdr::value::{Reference, Value};
 use deckwatch_cdr::{Any, ByteOrder, Char, LongDouble, Parse, Reader, TypeCode};
+use deckwatch_dynamic::dyn_any::{DynAny, DynAnyError};
 
 const MISMATCH: DynAnyError = DynAnyError::TypeMismatch;
 const INVALID: DynAnyError = DynAnyError::InvalidValue;

@@ -1,6 +1,7 @@
 //! Dynamic invocation by clause (CORBA 3.3 part 1, clause 11), octets made by hand on the other side.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -14,10 +15,8 @@ use crate::valuetypes;
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode, Typed, Write};
-use deckwatch_orb::{
-    Completion, NamedValue, ObjectRef, Orb, Request, RequestError, SystemException,
-    SystemExceptionKind as Kind,
-};
+use deckwatch_dynamic::{CreateRequest, MultipleRequests, NamedValue, Request, RequestError};
+use deckwatch_orb::{Completion, ObjectRef, Orb, SystemException, SystemExceptionKind as Kind};
 
 fn refused_code() -> TypeCode {
     let members = [Member {
@@ -367,24 +366,25 @@ over_each! {
             }
         });
         let client = common::client();
+        let requests = MultipleRequests::new(&client);
         let none = |exception: SystemException| (exception.kind, exception.minor);
-        assert_eq!(none(client.poll_next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
-        assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+        assert_eq!(none(requests.poll_next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+        assert_eq!(none(requests.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
         let object = peer.seen_by(&client, 2);
-        client.send_multiple_requests_deferred((0..2).map(|value| number(&object, value))).unwrap();
-        let (mut second, outcome) = client.next_response().unwrap();
+        requests.send_multiple_requests_deferred((0..2).map(|value| number(&object, value))).unwrap();
+        let (mut second, outcome) = requests.next_response().unwrap();
         assert_eq!((outcome, second.return_value()), (Ok(()), Some(&any(&1_u64))));
         assert_eq!(none(second.poll_response().unwrap_err()), (Kind::BadInvOrder, OMG | 12));
-        assert_eq!(client.poll_next_response(), Ok(false));
-        client.send_multiple_requests_deferred([number(&object, 2)]).unwrap();
+        assert_eq!(requests.poll_next_response(), Ok(false));
+        requests.send_multiple_requests_deferred([number(&object, 2)]).unwrap();
         let mut rest: Vec<_> = (0..2).map(|_| {
-            let (request, outcome) = client.next_response().unwrap();
+            let (request, outcome) = requests.next_response().unwrap();
             assert_eq!(outcome, Ok(()));
             request.return_value().cloned()
         }).collect();
         rest.sort_by_key(|value| *value == Some(any(&2_u64)));
         assert_eq!(rest, [Some(any(&0_u64)), Some(any(&2_u64))]);
-        assert_eq!(none(client.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
+        assert_eq!(none(requests.next_response().unwrap_err()), (Kind::BadInvOrder, OMG | 11));
     }
 
     fn one_thread_may_poll_while_another_waits_for_the_same_requests(over) {
@@ -395,11 +395,12 @@ over_each! {
         });
         let client = common::client();
         let object = peer.seen_by(&client, 2);
-        client.send_multiple_requests_deferred([number(&object, 0)]).unwrap();
-        let waits = client.clone();
+        let requests = Arc::new(MultipleRequests::new(&client));
+        requests.send_multiple_requests_deferred([number(&object, 0)]).unwrap();
+        let waits = Arc::clone(&requests);
         let waiter = std::thread::spawn(move || drop(waits.next_response()));
         let (ended, has_ended) = channel();
-        let polls = client.clone();
+        let polls = Arc::clone(&requests);
         std::thread::spawn(move || {
             while polls.poll_next_response() == Ok(false) {}
             drop(ended);
@@ -429,10 +430,11 @@ over_each! {
             request.add_arg(NamedValue::of_in("value", any(&value)));
             request
         };
+        let several = MultipleRequests::new(&client);
         let mut requests: Vec<_> = (0..3).map(note).collect();
-        assert_eq!(client.send_multiple_requests_oneway(&mut requests), Ok(()));
+        assert_eq!(several.send_multiple_requests_oneway(&mut requests), Ok(()));
         wait_for(|| world.probe.notes() == [0, 1, 2]);
-        let again = client.send_multiple_requests_oneway(&mut requests).unwrap_err();
+        let again = several.send_multiple_requests_oneway(&mut requests).unwrap_err();
         assert_eq!((again.kind, again.minor), (Kind::BadInvOrder, OMG | 10));
     }
 

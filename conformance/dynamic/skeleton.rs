@@ -10,9 +10,12 @@ use crate::valuetypes;
 use deckwatch_cdr::typecode::{Member, ValueModifier};
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, Char, TypeCode, Typed, Write};
+use deckwatch_dynamic::{
+    ArgMode, CreateRequest, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue,
+    RequestError,
+};
 use deckwatch_orb::{
-    ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, ObjectRef, Orb,
-    Poa, Policies, RequestError, Servant, SystemException, SystemExceptionKind as Kind,
+    ObjectRef, Orb, Poa, Policies, Servant, SystemException, SystemExceptionKind as Kind,
 };
 
 const SHAPE_ID: &str = "IDL:conformance/Shape:1.0";

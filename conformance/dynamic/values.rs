@@ -1,12 +1,12 @@
 //! DynAny of value types, boxed values and abstract interfaces, and of whole sequences, by clause (CORBA 3.3 part 1, clause 16).
 
 use crate::valuetypes;
-use deckwatch_cdr::dyn_any::{DynAny, DynAnyError};
 use deckwatch_cdr::typecode::{Kind, Member, ValueModifier};
-use deckwatch_cdr::value::{Instance, Opaque, Reference, Value, known_type, make_type_known};
+use deckwatch_cdr::value::{Instance, Opaque, Reference, Value};
 use deckwatch_cdr::{
     Any, ByteOrder, Char, DecodeFact, LongDouble, Parse, Reader, TypeCode, Write, Writer,
 };
+use deckwatch_dynamic::dyn_any::{DynAny, DynAnyError};
 
 const MISMATCH: DynAnyError = DynAnyError::TypeMismatch;
 const INVALID: DynAnyError = DynAnyError::InvalidValue;
@@ -419,43 +419,6 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     assert_eq!(DynAny::from_any(&written), Ok(of));
 }
 
-#[test]
-fn a_value_of_a_type_that_was_made_known_is_taken_where_its_type_is_not_described() {
-    let base = value_code(
-        "Base",
-        ValueModifier::None,
-        None,
-        &[("x", &TypeCode::long())],
-    );
-    let members = [("y", &TypeCode::unbounded_string())];
-    let code = value_code("Known", ValueModifier::Truncatable, Some(&base), &members);
-    let state = vec![Value::Long(7), Value::String("y".to_owned())];
-    let given = instance("Known", state);
-    let mut of = made(&TypeCode::abstract_interface("IDL:I:1.0", "I"));
-    assert_eq!(of.insert_abstract(given.clone()), Err(MISMATCH));
-    assert!(make_type_known(&code));
-    assert_eq!(known_type("IDL:Known:1.0"), Some(&code));
-    assert_eq!(of.insert_abstract(given.clone()), Ok(()));
-    assert_eq!(of.abstract_base().as_ref(), Ok(&given));
-    let written = of.to_any().expect("it can be written");
-    assert_eq!(DynAny::from_any(&written), Ok(of));
-    // In place of its base it has all its members.
-    let mut of = made(&base);
-    let Value::Valuetype(instance) = given else {
-        unreachable!("it was just made");
-    };
-    assert_eq!(of.insert_val(instance.map(|instance| *instance)), Ok(()));
-    assert_eq!(of.component_count(), 2);
-    let written = of.to_any().expect("it can be written");
-    assert_eq!(DynAny::from_any(&written), Ok(of));
-    // One type of an id; only types whose values stand for others.
-    let other = value_code("Known", ValueModifier::None, None, &members);
-    assert!(!make_type_known(&other) && make_type_known(&code));
-    assert!(!make_type_known(&TypeCode::long()));
-    let nameless = TypeCode::value("", "V", ValueModifier::None, None, &[]);
-    assert!(!make_type_known(&nameless));
-}
-
 /// An Any in big-endian octets behind its TypeCode.
 fn any_of(code: &TypeCode, write: impl FnOnce(&mut Writer<'_>)) -> Any {
     let mut octets = Vec::new();
@@ -536,6 +499,31 @@ fn what_is_shared_stands_at_each_place_and_what_contains_itself_has_no_dyn_any()
     let fact = cyclic.to_dynamic().map_err(|error| error.fact);
     assert_eq!(fact, Err(DecodeFact::ValueCyclic));
     assert_eq!(DynAny::from_any(&cyclic), Err(INVALID));
+}
+
+#[test]
+fn a_value_that_is_too_large_as_a_tree_has_no_dyn_any() {
+    let itself = TypeCode::recursive("IDL:Pair:1.0");
+    let members = [("left", &itself), ("right", &itself)];
+    let pair = value_code("Pair", ValueModifier::None, None, &members);
+    let any = any_of(&pair, |w| {
+        // The left of each is the next, the right is the same again: 2 to the 40th in all.
+        let mut starts = Vec::new();
+        for _ in 0..40 {
+            w.write_u32(0x7fff_ff00).expect("room");
+            starts.push(w.position() - 4);
+        }
+        w.write_u32(0).expect("room");
+        w.write_u32(0).expect("room");
+        for start in starts[1..].iter().rev() {
+            w.write_u32(u32::MAX).expect("room");
+            let back = w.position() - start;
+            w.write_u32(0_u32.wrapping_sub(back as u32)).expect("room");
+        }
+    });
+    let fact = any.to_dynamic().map_err(|error| error.fact);
+    assert_eq!(fact, Err(DecodeFact::ValueTooLarge));
+    assert_eq!(DynAny::from_any(&any), Err(INVALID));
 }
 
 #[test]

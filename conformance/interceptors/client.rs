@@ -12,6 +12,7 @@ use crate::common::rt::at;
 use crate::common::servant::REFUSED_ID;
 use crate::common::{Cursor, OMG, Over, Peer, Received, message, over_each};
 use deckwatch_cdr::Any;
+use deckwatch_dynamic::{CreateRequest, Poller};
 use deckwatch_orb::interceptor::{
     ClientRequestInfo, InterceptorError, OrbInitInfo, ReplyStatus, SlotError, component_tag,
 };
@@ -112,7 +113,7 @@ over_each! {
         });
         let object = peer.seen_by(&client, 2);
         let asynchronously = || {
-            let poller = object.send_poller("ping", |_| Ok(()))?;
+            let poller = Poller::send(&object, "ping", |_| Ok(()))?;
             poller.poll("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None))
         };
         for point in ["send_request", "receive_reply"] {
@@ -148,7 +149,7 @@ over_each! {
             Ok(())
         });
         *named.lock().unwrap() = Some(elsewhere.seen_by(&client, 2));
-        let poller = peer.seen_by(&client, 2).send_poller("ping", |_| Ok(())).unwrap();
+        let poller = Poller::send(&peer.seen_by(&client, 2), "ping", |_| Ok(())).unwrap();
         let outcome: Result<(), SystemException> =
             poller.poll("ping", u32::MAX, |_| Ok(()), |_, _| Ok(None));
         assert_eq!(outcome, Ok(()));

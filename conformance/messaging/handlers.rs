@@ -11,6 +11,7 @@ use crate::common::message::{LOCATION_FORWARD, USER_EXCEPTION};
 use crate::common::servant::REFUSED_ID;
 use crate::common::{Lanes, OMG, Over, PATIENCE, Peer, World, over_each, wait_for};
 use deckwatch_cdr::{Reader, Write, Writer};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{
     Completion, Counter, Deliver, Orb, Policy, SetOverrideType, SystemException,
     SystemExceptionKind as Kind, UtcT,
@@ -148,7 +149,7 @@ fn calls_under_way_are_bounded() {
     let object = peer.seen_by(&client, 2);
     let max = deckwatch_orb::limits::OUTSTANDING_MAX as usize;
     let mut pollers: Vec<_> = (0..max).map(|_| poller(&object, 1)).collect();
-    let one_more = object.send_poller("number", |w| 1_u64.write(w));
+    let one_more = Poller::send(&object, "number", |w| 1_u64.write(w));
     assert_eq!(one_more.unwrap_err().kind, Kind::NoResources);
     pollers.pop();
     let calls = AtomicU64::new(0);
@@ -156,7 +157,7 @@ fn calls_under_way_are_bounded() {
         calls.fetch_add(1, Ordering::Relaxed);
         1_u64.write(w)
     };
-    assert!(object.send_poller("number", counted).is_ok());
+    assert!(Poller::send(&object, "number", counted).is_ok());
     assert_ne!(calls.load(Ordering::Relaxed), 0);
 }
 

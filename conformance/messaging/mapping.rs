@@ -258,7 +258,7 @@ over_each! {
         assert_eq!(raised, Err(ExchangeRemoveStockError::InvalidStock(expected)));
         let set = exchange.sendp_parent().unwrap().create_pollable_set();
         let ready = set.ready_pollable(forever).unwrap();
-        assert_eq!(ready.poller().unwrap().operation_name(), "parent");
+        assert_eq!(ready.operation_name(), "parent");
     }
 
     fn a_poller_may_be_given_its_interfaces_handler(over) {

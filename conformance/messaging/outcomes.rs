@@ -11,6 +11,7 @@ use crate::common::message::{
 };
 use crate::common::{OMG, Over, Peer, message, over_each, wait_for};
 use deckwatch_cdr::{Write, Writer};
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{Completion, Counter, Policy, SetOverrideType, SystemExceptionKind as Kind};
 use deckwatch_os::shared::RING_SIZE;
 
@@ -118,7 +119,7 @@ over_each! {
             wait_for(|| begun.elapsed() > Duration::from_millis(21));
             2_u64.write(w)
         };
-        let ended = hurried.send_poller("number", slow).unwrap_err();
+        let ended = Poller::send(&hurried, "number", slow).unwrap_err();
         assert_eq!((ended.kind, ended.completed), (Kind::Timeout, Completion::No));
         open.send(()).unwrap();
         assert_eq!(poll(&first, u32::MAX), Ok(1));
@@ -181,9 +182,7 @@ fn nothing_follows_a_cancellation_that_had_room_for_a_part_of_itself() {
     let begun = |peer: &Peer, len: usize| {
         let object = peer.seen_by(&client, 2);
         let octets = vec![0; len];
-        object
-            .send_poller("number", |w| w.write_octets(&octets))
-            .expect("it is sent")
+        Poller::send(&object, "number", |w| w.write_octets(&octets)).expect("it is sent")
     };
     let measure = Peer::silent(Over::Shared);
     let _measured = begun(&measure, 8);

@@ -1,16 +1,13 @@
 //! Pollers and sets of them by clause (CORBA 3.3 part 1, clauses 17.9 and 7.4), octets made by hand on the other side.
 
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
 use crate::common;
 use crate::common::asynchronous::{answering_when_let, heard, passing_on, poll, poller, same};
 use crate::common::message::CANCEL_REQUEST;
 use crate::common::{OMG, Peer, over_each};
-use deckwatch_cdr::{Any, TypeCode};
-use deckwatch_orb::{
-    NamedValue, PollableSet, PollableSetError, SystemException, SystemExceptionKind as Kind,
-};
+use deckwatch_dynamic::{PollableSet, PollableSetError};
+use deckwatch_orb::{SystemException, SystemExceptionKind as Kind};
 
 over_each! {
     fn a_poller_gives_its_reply_once_and_says_where_an_exception_is_from(over) {
@@ -94,7 +91,7 @@ over_each! {
         let alien = poller(&peer.seen_by(&other, 2), 5);
         assert_eq!(set.add_pollable(&alien).unwrap_err().kind, Kind::BadParam);
         assert_eq!(set.number_left(), 2);
-        assert_eq!(set.ready_pollable(u32::MAX), Ok((&pollers[1]).into()));
+        assert_eq!(set.ready_pollable(u32::MAX), Ok(pollers[1].clone()));
         assert_eq!(set.number_left(), 1);
         let none = |timeout| match set.ready_pollable(timeout) {
             Err(PollableSetError::System(exception)) => (exception.kind, exception.minor),
@@ -107,55 +104,5 @@ over_each! {
         assert_eq!(set.ready_pollable(0), Err(PollableSetError::NoPossiblePollable));
         assert_eq!(PollableSet::default().number_left(), 0);
         assert_eq!(poll(&pollers[1], 0), Ok(1));
-    }
-
-    fn a_set_waits_for_dynamic_requests_and_pollers_at_once(over) {
-        let (answers, may_answer) = channel();
-        let may_answer = Mutex::new(may_answer);
-        let peer = Peer::answering(over, move |_, asked| {
-            // Only dynamic requests are answered, each when the test lets it.
-            let number = asked.asked().body.u64();
-            if number == 0 { return Vec::new(); }
-            may_answer.lock().unwrap().recv().unwrap();
-            same(asked)
-        });
-        let client = common::client();
-        let object = peer.seen_by(&client, 2);
-        let poller = poller(&object, 0);
-        let set = poller.create_pollable_set();
-        let dii = set.create_dii_pollable().unwrap();
-        set.add_pollable(&dii).unwrap();
-        assert_eq!(set.add_pollable(&dii).unwrap_err().minor, OMG | 43);
-        assert_eq!((set.number_left(), dii.is_ready(0)), (2, Ok(false)));
-        let request = |number: u64| {
-            let mut request = object.create_request("number");
-            let number = Any::from_value(&number).unwrap();
-            request.add_arg(NamedValue::of_in("n", number));
-            request.set_return_type(TypeCode::ulonglong());
-            request
-        };
-        client.send_multiple_requests_deferred([request(7), request(8)]).unwrap();
-        assert_eq!((dii.is_ready(0), set.ready_pollable(0).is_err()), (Ok(false), true));
-        for number in [7_u64, 8] {
-            answers.send(()).unwrap();
-            assert_eq!(set.ready_pollable(u32::MAX), Ok((&dii).into()));
-            assert_eq!((set.number_left(), dii.is_ready(u32::MAX)), (1, Ok(true)));
-            let (request, outcome) = client.next_response().unwrap();
-            let number = Any::from_value(&number).unwrap();
-            assert_eq!((request.return_value(), outcome), (Some(&number), Ok(())));
-            assert_eq!(dii.is_ready(0), Ok(false));
-            set.add_pollable(&dii).unwrap();
-        }
-        assert_eq!(set.remove(&poller), Ok(()));
-        let waiter = std::thread::spawn(move || set.ready_pollable(u32::MAX));
-        client.shutdown(true).unwrap();
-        let ended = match waiter.join().unwrap() {
-            Err(PollableSetError::System(exception)) => exception,
-            other => panic!("nothing was sent, and not {other:?}"),
-        };
-        assert_eq!((ended.kind, ended.minor), (Kind::BadInvOrder, OMG | 4));
-        assert_eq!(dii.is_ready(u32::MAX), Err(ended));
-        let nowhere = PollableSet::default().create_dii_pollable().unwrap_err();
-        assert_eq!(nowhere.kind, Kind::BadInvOrder);
     }
 }

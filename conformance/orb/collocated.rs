@@ -12,9 +12,10 @@ use crate::common;
 use crate::common::servant::{PROBE_ID, call, call_with, note};
 use crate::common::{Lanes, PATIENCE, Probe, World, over_each};
 use deckwatch_cdr::{Any, Parse, TypeCode, WString, Write, value::Value};
+use deckwatch_dynamic::{CreateRequest, NamedValue};
 use deckwatch_orb::{
-    Completion, Cookie, Counter, ForwardRequest, NamedValue, ObjectRef, Orb, Poa, PoaManager,
-    Policies, Policy, RequestProcessing, Servant, ServantActivator, ServantLocator, ServantManager,
+    Completion, Cookie, Counter, ForwardRequest, ObjectRef, Orb, Poa, PoaManager, Policies, Policy,
+    RequestProcessing, Servant, ServantActivator, ServantLocator, ServantManager,
     ServantManagerError, ServantRetention, ServerRequest, SetOverrideType, SyncScope,
     SystemException, SystemExceptionKind as Kind, ThreadPolicy, minor, own_minor,
 };

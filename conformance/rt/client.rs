@@ -12,6 +12,7 @@ use crate::common::rt::{
 use crate::common::servant::{call, note};
 use crate::common::{Order, Over, PATIENCE, Peer};
 use deckwatch_cdr::Write;
+use deckwatch_dynamic::{CreateRequest, Poller};
 use deckwatch_orb::{Counter, Deliver, Policy, PolicyType, Priority, SyncScope, own_minor};
 
 #[test]
@@ -287,7 +288,7 @@ fn handlers_are_called_at_their_callers_priority_the_highest_first() {
     }
     (0..4).for_each(|_| drop(peer.heard()));
     // Behind them all, and read when they have been.
-    let last = fresh(|| object.send_poller("number", |w| 1_u64.write(w)));
+    let last = fresh(|| Poller::send(&object, "number", |w| 1_u64.write(w)));
     assert_eq!(poll(&last.expect("it goes"), u32::MAX), Ok(1));
     open.send(()).expect("it waits");
     let next = |_| told.recv_timeout(PATIENCE).expect("a handler");

@@ -22,7 +22,6 @@ mod bounded_string;
 mod character;
 mod codec;
 mod divided;
-pub mod dyn_any;
 pub mod enumerated;
 mod error;
 mod fixed;

@@ -15,7 +15,7 @@ use crate::fixed::{packed_size, parse_packed};
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_VALUES_MIN};
 use crate::text::{decode_text, wide_text_of_octets, wide_text_of_units};
 use crate::typecode::parse::read_discriminator;
-use crate::typecode::{Arena, Kind, Node};
+use crate::typecode::{Arena, Kind, Node, select};
 use crate::{
     DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Version, WString, Writer,
 };
@@ -494,19 +494,6 @@ pub(crate) fn is_enumerator(node: &Node, number: i64) -> bool {
         }
         _ => true,
     }
-}
-
-/// The case that a discriminator selects; none where an implicit default has no member.
-pub(crate) fn select(
-    cases: &[crate::typecode::UnionCase],
-    default: Option<u32>,
-    number: i64,
-) -> Option<usize> {
-    let default = default.map(|index| index as usize);
-    let labelled = |(index, case): (usize, &crate::typecode::UnionCase)| {
-        (Some(index) != default && case.label == number).then_some(index)
-    };
-    cases.iter().enumerate().find_map(labelled).or(default)
 }
 
 /// The octets of a number. One of more than eight may be divided between fragments.

@@ -83,6 +83,12 @@ impl Builder {
         self
     }
 
+    /// What generated pollers call the crate `deckwatch-dynamic`; `::deckwatch_dynamic` unless said otherwise.
+    pub fn dynamic_path(mut self, path: &str) -> Self {
+        self.config.dynamic_path = path.into();
+        self
+    }
+
     /// Generates asynchronous calls too: `sendc_` and `sendp_` operations, reply handlers and pollers. The files of an interface's bases
     /// are to be generated with them as well.
     pub fn ami(mut self) -> Self {

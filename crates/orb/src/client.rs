@@ -41,7 +41,7 @@ use crate::wire::Sizes;
 
 use abandoned::Abandoned;
 use asynchronous::SharedConnection;
-pub(crate) use asynchronous::{End, Handler, Outstanding, Replies, ReplySource};
+pub(crate) use asynchronous::{End, Handler, Outstanding, Replies};
 pub(crate) use call::{Call, CallKind, Outcome, Reply};
 pub(crate) use oneway::send_oneway;
 use outbox::Outbox;

@@ -44,7 +44,6 @@ mod connection;
 pub mod cos_naming;
 mod counters;
 mod current;
-mod dynamic;
 mod initial;
 pub mod interceptor;
 mod lane;
@@ -76,14 +75,7 @@ pub use deckwatch_giop::{
     SystemExceptionKind, UtcT, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
-pub use dynamic::{
-    ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue, Request,
-    RequestError, UnknownUserException,
-};
-pub use messaging::{
-    AsynchronousReply, Deliver, DiiPollable, ExceptionHolder, Pollable, PollableSet,
-    PollableSetError, Poller,
-};
+pub use messaging::{AsynchronousReply, Deliver, ExceptionHolder, PendingReply};
 pub use orb::Orb;
 pub use policy::{
     Policy, PolicyCurrent, PolicyErrorCode, PolicyManager, PolicyType, RebindMode, SetOverrideType,

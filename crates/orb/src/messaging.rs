@@ -1,10 +1,10 @@
-//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks, pollers, and sets of these.
+//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks and replies that are fetched later.
 //!
-//! What generated `sendc_` and `sendp_` operations stand on; `spec/mapping.md` says what they look like.
+//! Generated `sendc_` operations use [`ObjectRef::send_callback`]. [`ObjectRef::send_deferred`] is the ground for deferred dynamic requests
+//! and pollers, which are in the crate `deckwatch-dynamic`.
 
 mod exception_holder;
-mod pollable;
-mod poller;
+mod pending_reply;
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use crate::wire::By;
 use crate::{ObjectRef, SystemException};
 
 pub use exception_holder::ExceptionHolder;
-pub use pollable::{DiiPollable, Pollable, PollableSet, PollableSetError};
-pub use poller::Poller;
+pub use pending_reply::PendingReply;
 
 /// The reply of an asynchronous call, on its way to a handler.
 pub struct AsynchronousReply {
@@ -89,19 +88,5 @@ impl ObjectRef {
         let deliver = deliver.unwrap_or_else(|| Box::new(|_| Ok(())));
         self.send_asynchronously(operation, &By::new(arguments), Some(handler(deliver)))
             .map(drop)
-    }
-
-    /// Calls an operation and returns once the request has been sent; the poller gives the reply. One that is dropped without it has
-    /// the request cancelled.
-    ///
-    /// # Errors
-    /// As [`ObjectRef::send_callback`].
-    pub fn send_poller(
-        &self,
-        operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-    ) -> Result<Poller, SystemException> {
-        let call = self.send_asynchronously(operation, &By::new(arguments), None)?;
-        Ok(Poller::new(self.clone(), operation, call))
     }
 }

@@ -14,7 +14,6 @@ use crate::bidirectional::Offer;
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
 use crate::counters::{Counter, Counters, Snapshot};
-use crate::dynamic::Request;
 use crate::interceptor::Registry;
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
 use crate::life::Life;
@@ -37,8 +36,6 @@ pub(crate) struct OrbCore {
     pub(crate) this: Weak<Self>,
     pub(crate) client: Client,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
-    /// Deferred requests that were sent together.
-    pub(crate) deferred: Mutex<Vec<Request>>,
     pub(crate) policies: AtOrb,
     pub(crate) mappings: Mappings,
     pub(crate) mutexes: NamedMutexes,
@@ -102,7 +99,6 @@ impl OrbCore {
             )
             .with_spin(builder.call_spin),
             initial: RwLock::new(initial),
-            deferred: Mutex::default(),
             policies: AtOrb::new(builder.policies),
             mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
             mutexes: NamedMutexes::default(),
@@ -234,7 +230,6 @@ impl OrbCore {
         if let Some(replies) = self.client.replies_made() {
             replies.close(self);
         }
-        self.forget_deferred();
         self.client.close();
         let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
         self.adapter
@@ -409,6 +404,15 @@ impl Orb {
         (!ior.is_nil()).then(|| ObjectRef::new(ior, Some(Arc::clone(&self.0))))
     }
 }
+
+/// Equal where both are handles of one ORB.
+impl PartialEq for Orb {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Orb {}
 
 impl fmt::Debug for Orb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

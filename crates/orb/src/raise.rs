@@ -26,7 +26,6 @@ raises! {
     marshal => Marshal;
     no_implement => NoImplement;
     no_permission => NoPermission;
-    no_response => NoResponse;
     no_resources => NoResources;
     obj_adapter => ObjAdapter;
     object_not_exist => ObjectNotExist;

@@ -133,8 +133,12 @@ impl<'r> ServerRequest<'r> {
             .map_err(|error| SystemException::from(error).of_reply())
     }
 
-    /// As [`ServerRequest::raise`]; `exception` writes its repository id and its members.
-    pub(crate) fn raise_with(
+    /// Makes the user exception that `exception` writes, its repository id and its members, the reply. For servants without a
+    /// generated type of the exception.
+    ///
+    /// # Errors
+    /// As [`ServerRequest::raise`].
+    pub fn raise_with(
         &mut self,
         exception: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
     ) -> Result<(), SystemException> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::around::Around;
 use deckwatch_cdr::Write;
+use deckwatch_dynamic::Poller;
 use deckwatch_orb::{Orb, SystemExceptionKind as Kind};
 
 type Hook = Box<dyn FnOnce() + Send>;
@@ -42,7 +43,7 @@ fn the_end_of_the_orb_meanwhile_ends_the_call() {
     let (_another, _, _, elsewhere) = silent();
     let object = client.string_to_object(&url).unwrap().unwrap();
     let other = client.string_to_object(&elsewhere).unwrap().unwrap();
-    let under_way = other.send_poller("text", |w| "b".write(w)).unwrap();
+    let under_way = Poller::send(&other, "text", |w| "b".write(w)).unwrap();
     let ends = client.clone();
     let hook: Hook = Box::new(move || {
         std::thread::spawn(move || ends.shutdown(true));
@@ -68,10 +69,10 @@ fn who_waits_for_another_to_connect_waits_no_longer_than_he_has_time() {
     });
     *next.lock().unwrap() = Some(hook);
     let first = object.clone();
-    let connects = std::thread::spawn(move || first.send_poller("text", |w| "a".write(w)));
+    let connects = std::thread::spawn(move || Poller::send(&first, "text", |w| "a".write(w)));
     has_begun.recv().unwrap();
     let hurried = object.with_round_trip_timeout(Some(Duration::from_millis(20)));
-    let late = hurried.send_poller("text", |w| "b".write(w));
+    let late = Poller::send(&hurried, "text", |w| "b".write(w));
     assert_eq!(
         late.map(drop).map_err(|exception| exception.kind),
         Err(Kind::Timeout)

@@ -19,7 +19,7 @@ use asynchronous::example::{
     OffTheChart,
 };
 use deckwatch_examples::Outcome;
-use deckwatch_orb::{ExceptionHolder, ObjectRef, Orb, Poller, Servant, SystemException};
+use deckwatch_orb::{ExceptionHolder, ObjectRef, Orb, Servant, SystemException};
 
 mod asynchronous {
     include!(concat!(env!("OUT_DIR"), "/asynchronous.rs"));
@@ -94,8 +94,7 @@ fn call(_orb: &Orb, object: &ObjectRef) -> Outcome {
     println!("the poller says {} m", poller.depth(10_000)?);
     let set = chart.sendp_depth(2)?.create_pollable_set();
     let ready = set.ready_pollable(10_000)?;
-    let operation = ready.poller().map(Poller::operation_name);
-    println!("ready: {}", operation.unwrap_or_default());
+    println!("ready: {}", ready.operation_name());
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod write;
 
 pub use kind::Kind;
 pub use node::{Case, Member};
-pub(crate) use node::{Node, UnionCase};
+pub(crate) use node::{Node, select};
 pub(crate) use valuetype::VALUE_BASE_ID;
 use valuetype::ValueIds;
 pub use valuetype::{ValueMember, ValueModifier};
@@ -126,6 +126,16 @@ impl TypeCode {
     pub fn default_index(&self) -> Option<usize> {
         match self.node() {
             Node::Union { default, .. } => default.map(|index| index as usize),
+            _ => None,
+        }
+    }
+
+    /// The index of the member that a discriminator of this number selects. Returns `None` where no member is selected, or this is
+    /// no union.
+    #[must_use]
+    pub fn selected_member(&self, number: i64) -> Option<usize> {
+        match self.node() {
+            Node::Union { cases, default, .. } => select(cases, *default, number),
             _ => None,
         }
     }

@@ -258,3 +258,12 @@ impl Node {
         }
     }
 }
+
+/// The index of the case that a discriminator selects. Returns `None` where no label fits and there is no default case.
+pub(crate) fn select(cases: &[UnionCase], default: Option<u32>, number: i64) -> Option<usize> {
+    let default = default.map(|index| index as usize);
+    let labelled = |(index, case): (usize, &UnionCase)| {
+        (Some(index) != default && case.label == number).then_some(index)
+    };
+    cases.iter().enumerate().find_map(labelled).or(default)
+}

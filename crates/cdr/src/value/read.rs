@@ -7,10 +7,10 @@ use crate::limits::{
     VALUE_PARTS_MAX,
 };
 use crate::text::decode_text;
-use crate::typecode::{Arena, Kind, Member, Node};
+use crate::typecode::{Arena, Kind, Member, Node, select};
 use crate::walk::ids::id_text;
 use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, kept_opaque};
-use crate::walk::{Met, check_bound, keep_value, read_selector, select, survey_value};
+use crate::walk::{Met, check_bound, keep_value, read_selector, survey_value};
 use crate::{
     Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString, Writer,
 };

@@ -67,7 +67,7 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
-        let option = tokens(&self.prelude("Option"));
+        let (dynamic, option) = (tokens(&self.dynamic), tokens(&self.prelude("Option")));
         let operation = declared.operation;
         let Some(handler) = self.handler_type(declared.interface, at, declared)? else {
             return Ok(TokenStream::new());
@@ -119,7 +119,7 @@ impl<'m> Generator<'m> {
             /// # Errors
             /// What kept the request from being sent.
             pub fn #sendp(&self, #(#parameters),*) -> #result<#poller, #orb::SystemException> {
-                self.0.send_poller(#wire_name, #arguments).map(#poller::new)
+                #dynamic::Poller::send(&self.0, #wire_name, #arguments).map(#poller::new)
             }
         })
     }
@@ -223,6 +223,7 @@ impl<'m> Generator<'m> {
         at: &[String],
     ) -> Result<TokenStream, Refused> {
         let (orb, option) = (tokens(&self.orb), tokens(&self.prelude("Option")));
+        let dynamic = tokens(&self.dynamic);
         let name = ident(&self.names.interface(id).poller.clone());
         let doc = format!(
             " The reply of an asynchronous call of IDL interface `{}`, for whoever asks for it.",
@@ -259,12 +260,12 @@ impl<'m> Generator<'m> {
         Ok(quote! {
             #[doc = #doc]
             pub struct #name {
-                poller: #orb::Poller,
+                poller: #dynamic::Poller,
                 handler: ::std::sync::Mutex<#option<::std::sync::Arc<dyn #handler>>>,
             }
 
             impl #name {
-                fn new(poller: #orb::Poller) -> Self {
+                fn new(poller: #dynamic::Poller) -> Self {
                     Self { poller, handler: ::std::sync::Mutex::new(None) }
                 }
 
@@ -290,12 +291,12 @@ impl<'m> Generator<'m> {
 
     /// What every poller is besides.
     fn views_of_poller(&self, name: &Ident) -> TokenStream {
-        let (orb, name_text) = (tokens(&self.orb), name.to_string());
+        let (dynamic, name_text) = (tokens(&self.dynamic), name.to_string());
         quote! {
             impl ::std::ops::Deref for #name {
-                type Target = #orb::Poller;
+                type Target = #dynamic::Poller;
 
-                fn deref(&self) -> &#orb::Poller {
+                fn deref(&self) -> &#dynamic::Poller {
                     &self.poller
                 }
             }

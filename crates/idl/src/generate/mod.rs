@@ -32,6 +32,8 @@ pub struct Config {
     pub cdr_path: String,
     /// The crate `deckwatch-orb`.
     pub orb_path: String,
+    /// The crate `deckwatch-dynamic`; named by pollers alone.
+    pub dynamic_path: String,
     /// Rust modules of IDL modules that come from included files: `("CosNaming", "::deckwatch_orb::cos_naming")`.
     pub extern_modules: Vec<(String, String)>,
     /// Files whose Rust is brought into the same module as this one's: what is included from them is referred to there.
@@ -45,6 +47,7 @@ impl Default for Config {
         Self {
             cdr_path: "::deckwatch_cdr".into(),
             orb_path: "::deckwatch_orb".into(),
+            dynamic_path: "::deckwatch_dynamic".into(),
             extern_modules: Vec::new(),
             siblings: Vec::new(),
             ami: false,
@@ -72,6 +75,7 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
         names: Names::new(model),
         cdr: config.cdr_path.clone(),
         orb: config.orb_path.clone(),
+        dynamic: config.dynamic_path.clone(),
         extern_modules: &config.extern_modules,
         siblings: siblings(model, config),
         shadowed: shadowed(model),
@@ -177,6 +181,7 @@ pub(crate) struct Generator<'a> {
     pub(crate) names: Names,
     pub(crate) cdr: String,
     pub(crate) orb: String,
+    pub(crate) dynamic: String,
     extern_modules: &'a [(String, String)],
     siblings: Vec<FileId>,
     shadowed: Vec<&'static str>,
@@ -202,7 +207,7 @@ impl Generator<'_> {
     /// The builder's paths are a user's own text.
     fn check_paths(&mut self, config: &Config) {
         let externs = config.extern_modules.iter().map(|(_, path)| path);
-        for path in [&config.cdr_path, &config.orb_path]
+        for path in [&config.cdr_path, &config.orb_path, &config.dynamic_path]
             .into_iter()
             .chain(externs)
         {

@@ -29,7 +29,8 @@ use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-pub(crate) use outstanding::{End, Handler, Outstanding, ReplySource};
+use outstanding::ReplySource;
+pub(crate) use outstanding::{End, Handler, Outstanding};
 pub(crate) use shared::SharedConnection;
 use timers::Timer;
 

@@ -5,7 +5,8 @@
 //! `call/WAY/INVOCATION/WHAT/SERVANT/SPREAD` calls one of B subjects, or each in its turn, with A elements.
 
 use deckwatch_cdr::Any;
-use deckwatch_orb::{NamedValue, Orb};
+use deckwatch_dynamic::{CreateRequest, NamedValue};
+use deckwatch_orb::Orb;
 use deckwatch_os::clock::{monotonic_ns, sleep_until};
 
 use super::kind::{ElementKind, said};

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deckwatch_cdr::{Any, Char, TypeCode, Typed as _};
+use deckwatch_dynamic::{
+    ArgMode, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue,
+};
 use deckwatch_orb::{
-    ArgMode, Completion, DynamicImplementation, DynamicRequest, DynamicServant, NamedValue,
-    ObjectId, ObjectRef, Poa, Priority, Servant, SystemException, SystemExceptionKind,
+    Completion, ObjectId, ObjectRef, Poa, Priority, Servant, SystemException, SystemExceptionKind,
 };
 use deckwatch_os::clock;
 use deckwatch_sync::PiMutex;

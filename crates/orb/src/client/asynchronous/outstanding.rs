@@ -505,6 +505,10 @@ impl Outstanding {
         &self.orb
     }
 
+    pub(crate) fn operation(&self) -> &str {
+        &self.operation
+    }
+
     /// Its caller's, if that had one.
     pub(super) const fn priority(&self) -> Option<Priority> {
         self.priority

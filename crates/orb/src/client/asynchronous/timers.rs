@@ -137,8 +137,8 @@ mod tests {
         let object = client.string_to_object(&url).unwrap().unwrap();
         let object = object.with_round_trip_timeout(Some(Duration::from_secs(3_600)));
         for _ in 0..3 * ENDED_CALLS_FEW {
-            let poller = object.send_poller("ask", |_| Ok(())).unwrap();
-            assert_eq!(poller.is_ready(u32::MAX), Ok(true));
+            let pending = object.send_deferred("ask", |_| Ok(())).unwrap();
+            assert_eq!(pending.wait(None), Ok(true));
         }
         let noted = client
             .0

@@ -1,10 +1,11 @@
 //! Inserting and extracting all elements of a sequence or array of a basic type at once.
 
+use deckwatch_cdr::limits::VALUE_PARTS_MAX;
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Char, LongDouble};
+
 use super::{Content, DynAny, DynAnyError};
-use crate::limits::VALUE_PARTS_MAX;
-use crate::typecode::Kind;
-use crate::value::Value;
-use crate::{Char, LongDouble};
 
 macro_rules! basics {
     ($($idl:literal $insert:ident $extract:ident $kind:ident($type:ty);)*) => { impl DynAny { $(

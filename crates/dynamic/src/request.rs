@@ -1,23 +1,20 @@
 //! Calling an operation that no stub is there for (CORBA 3.3 part 1, clause 11.2).
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::{Any, DecodeError, EncodeError, Reader, TypeCode, Unwritten, Write, Writer};
+use deckwatch_orb::{Completion, ObjectRef, PendingReply, SystemException, minor};
 
-use super::NamedValue;
-use crate::client::{End, Outstanding, ReplySource};
-use crate::reference::understand;
-use crate::wire::By;
-use crate::{Completion, ObjectRef, SystemException, current, minor, raise};
+use crate::{NamedValue, raise};
 
 /// An operation about to be called, under way, or done. It is good for one call.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode};
-/// # use deckwatch_orb::{NamedValue, ObjectRef};
+/// # use deckwatch_dynamic::{CreateRequest, NamedValue};
+/// # use deckwatch_orb::ObjectRef;
 /// # fn square(calculator: &ObjectRef) -> Result<f64, Box<dyn std::error::Error>> {
 /// let mut request = calculator.create_request("square");
 /// request.add_arg(NamedValue::of_in("x", Any::from_value(&1.5)?));
@@ -42,25 +39,10 @@ pub struct Request {
 #[derive(Debug)]
 enum State {
     Unsent,
-    Deferred(UnderWay),
+    Deferred(PendingReply),
     Retrieved,
     /// Invoked, or sent one-way.
     NotDeferred,
-}
-
-/// A deferred request, which is cancelled where nobody asks for its response.
-struct UnderWay(Arc<Outstanding>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-impl fmt::Debug for UnderWay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UnderWay")
-    }
 }
 
 /// A user exception that the operation declares, with its type.
@@ -79,10 +61,15 @@ pub enum RequestError {
     System(SystemException),
 }
 
-impl ObjectRef {
+/// `Object::create_request` of the standard.
+pub trait CreateRequest {
     /// Begins a request for an operation, without arguments, result and exceptions; an attribute `a` is `_get_a` and `_set_a`.
     #[must_use]
-    pub fn create_request(&self, operation: &str) -> Request {
+    fn create_request(&self, operation: &str) -> Request;
+}
+
+impl CreateRequest for ObjectRef {
+    fn create_request(&self, operation: &str) -> Request {
         Request {
             target: self.clone(),
             operation: operation.to_owned(),
@@ -175,15 +162,13 @@ impl Request {
     /// that is dropped without its response is cancelled at the server.
     ///
     /// # Errors
-    /// What kept it from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; BAD_INV_ORDER with the standard's minor code
+    /// What kept it from being sent; NO_RESOURCES above [`deckwatch_orb::limits::OUTSTANDING_MAX`]; BAD_INV_ORDER with the standard's minor code
     /// 10 where it was called or sent before.
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
-        let write = By::new(|w: &mut Writer<'_>| self.write_arguments(w));
-        let sent = self
-            .target
-            .send_asynchronously(&self.operation, &write, None)?;
-        self.state = State::Deferred(UnderWay(sent));
+        let write = |w: &mut Writer<'_>| self.write_arguments(w);
+        let sent = self.target.send_deferred(&self.operation, write)?;
+        self.state = State::Deferred(sent);
         Ok(())
     }
 
@@ -193,20 +178,15 @@ impl Request {
     /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was fetched, 13 where it was not deferred.
     pub fn poll_response(&mut self) -> Result<bool, SystemException> {
         match &self.state {
-            State::Deferred(UnderWay(call)) => call.wait(Some(call.orb().client.transport.now())),
+            State::Deferred(reply) => reply.wait(Some(Duration::ZERO)),
             state => Err(state.no_response()),
         }
     }
 
-    /// Whether its response is there; false too where it was not deferred.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(&self.state, State::Deferred(UnderWay(call)) if call.has_ended())
-    }
-
-    /// What a deferred request waits on.
-    pub(super) fn road(&self) -> Option<ReplySource> {
+    /// The reply of a request that was deferred, until [`Request::response`] takes it.
+    pub(crate) fn reply(&self) -> Option<&PendingReply> {
         match &self.state {
-            State::Deferred(UnderWay(call)) => call.road(),
+            State::Deferred(reply) => Some(reply),
             _ => None,
         }
     }
@@ -215,51 +195,29 @@ impl Request {
     ///
     /// # Errors
     /// As [`Request::invoke`] and [`Request::poll_response`]; TRANSIENT where the calling thread is the last that could read the reply:
-    /// another may fetch it still.
+    /// another thread may still fetch it.
     pub fn response(&mut self) -> Result<(), RequestError> {
-        let under_way = match std::mem::replace(&mut self.state, State::Retrieved) {
-            State::Deferred(under_way) => under_way,
+        let reply = match std::mem::replace(&mut self.state, State::Retrieved) {
+            State::Deferred(reply) => reply,
             state => {
                 let exception = state.no_response();
                 self.state = state;
                 return Err(exception.into());
             }
         };
-        if let Err(exception) = under_way.0.wait(None) {
-            self.state = State::Deferred(under_way);
+        if let Err(exception) = reply.wait(None) {
+            self.state = State::Deferred(reply);
             return Err(exception.into());
         }
-        let call = &under_way.0;
-        let results = match call.take() {
-            Some(End::Replied(reply)) => {
-                let orb = call.orb();
-                current::enter_core(orb);
-                let (results, exceptions) = (
-                    |r: &mut Reader<'_>| self.read_results(r),
-                    |id: &str, r: &mut Reader<'_>| self.read_exception(id, r),
-                );
-                understand(orb, reply, results, exceptions)?
-            }
-            // Its arguments are here still, wherever they lie in a message.
-            Some(End::Raised(_)) if call.is_unsendable() => self.ask_anew(call.time_left())?,
-            Some(End::Raised(exception)) => return Err(exception.into()),
-            None => {
-                let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::Maybe);
-                return Err(ended.into());
-            }
-        };
-        self.keep(results);
-        Ok(())
-    }
-
-    fn ask_anew(&self, left: Option<Duration>) -> Result<Results, RequestError> {
-        self.target.invoke_within(
-            left,
-            &self.operation,
-            &By::new(|w: &mut Writer<'_>| self.write_arguments(w)),
+        let taken = reply.take_or_call_again(
+            |w| self.write_arguments(w),
             |r| self.read_results(r),
             |id, r| self.read_exception(id, r),
-        )
+        );
+        let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::Maybe);
+        let results = taken.unwrap_or_else(|| Err(ended.into()))?;
+        self.keep(results);
+        Ok(())
     }
 
     fn require_unsent(&self, minor: u32) -> Result<(), SystemException> {

@@ -1,11 +1,12 @@
 //! Values of value types, boxed values and abstract interfaces as DynAny shows them.
 
+use deckwatch_cdr::limits::VALUE_PARTS_MAX;
+use deckwatch_cdr::typecode::{Kind, ValueModifier};
+use deckwatch_cdr::value::{Instance, Value};
+use deckwatch_cdr::{Any, TypeCode};
+
 use super::constructed::{assign_members, dynamic_members};
 use super::{Content, DynAny, DynAnyError};
-use crate::limits::VALUE_PARTS_MAX;
-use crate::typecode::{Kind, ValueModifier};
-use crate::value::{Instance, Value, known_type};
-use crate::{Any, TypeCode};
 
 /// A value of a value type (clause 16.2.10). Its components are the members, those of its bases first; null has none.
 #[derive(Debug)]
@@ -137,7 +138,6 @@ impl DynAny {
             return Ok(None);
         };
         let code = code.find_value(&instance.type_id);
-        let code = code.or_else(|| known_type(&instance.type_id).cloned());
         let code = code.ok_or(DynAnyError::TypeMismatch)?;
         let parts = code.state().into_iter().zip(instance.state);
         let parts = parts.map(|((_, part), value)| Self::build(&part, value, left));

@@ -1,10 +1,11 @@
 //! Enumerations, sequences, arrays and fixed-point numbers as DynAny shows them.
 
+use deckwatch_cdr::limits::VALUE_PARTS_MAX;
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Any, fixed_text};
+
 use super::{Content, DynAny, DynAnyError};
-use crate::limits::VALUE_PARTS_MAX;
-use crate::typecode::Kind;
-use crate::value::Value;
-use crate::{Any, fixed_text};
 
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident $as:ident $kind:ident;)*) => { $(

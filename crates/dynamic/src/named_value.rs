@@ -80,7 +80,7 @@ impl NamedValue {
     }
 
     /// Writes the value, which must be of the declared type; the last of its message.
-    pub(super) fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
+    pub(crate) fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         if !self.value.type_code().equivalent(&self.type_code) {
             return Err(EncodeError::TypeMismatch);
         }
@@ -88,7 +88,7 @@ impl NamedValue {
     }
 
     /// As [`NamedValue::write_last`], with more behind it.
-    pub(super) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    pub(crate) fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let rest = self.write_last(w)?;
         w.write_octets(rest.octets())
     }

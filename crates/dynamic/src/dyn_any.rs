@@ -12,11 +12,10 @@ pub use views::{DynArray, DynEnum, DynFixed, DynSequence};
 
 use std::fmt;
 
-use crate::limits::VALUE_PARTS_MAX;
-use crate::typecode::{Kind, Node};
-use crate::value::{Instance, Value};
-use crate::walk::select;
-use crate::{Any, Char, EncodeError, TypeCode};
+use deckwatch_cdr::limits::VALUE_PARTS_MAX;
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::{Instance, Value};
+use deckwatch_cdr::{Any, Char, EncodeError, TypeCode};
 
 /// A value of a type known at run time, with a current position among its components.
 ///
@@ -24,7 +23,8 @@ use crate::{Any, Char, EncodeError, TypeCode};
 /// places share stands at each of them on its own; one that contains itself has no DynAny.
 ///
 /// ```
-/// # use deckwatch_cdr::{Any, TypeCode, dyn_any::{DynAny, DynAnyError}};
+/// # use deckwatch_cdr::{Any, TypeCode};
+/// # use deckwatch_dynamic::dyn_any::{DynAny, DynAnyError};
 /// # fn main() -> Result<(), DynAnyError> {
 /// let speeds = TypeCode::sequence(&TypeCode::double(), 0);
 /// let mut value = DynAny::from_type_code(&speeds)?;
@@ -68,7 +68,7 @@ pub enum DynAnyError {
     InconsistentTypeCode,
     /// The value was of a derived type that is not known, and is here as its base.
     MustTruncate,
-    /// It would have more than [`crate::limits::VALUE_PARTS_MAX`] components in all.
+    /// It would have more than [`VALUE_PARTS_MAX`] components in all.
     TooManyParts,
 }
 
@@ -143,50 +143,32 @@ impl DynAny {
     fn build(type_code: &TypeCode, value: Value, left: &mut usize) -> Result<Self, DynAnyError> {
         *left = left.checked_sub(1).ok_or(DynAnyError::TooManyParts)?;
         let code = type_code.unaliased();
-        let content = match (code.node(), value) {
-            (Node::Struct { members, .. }, Value::Struct(values))
-                if members.len() == values.len() =>
+        let content = match (code.kind(), value) {
+            (Kind::Struct | Kind::Except, Value::Struct(values))
+                if values.len() == code.member_count() =>
             {
-                let parts = members.iter().zip(values);
+                let parts = values.into_iter().enumerate();
                 let parts =
-                    parts.map(|(member, value)| Self::build(&code.at(member.node), value, left));
+                    parts.map(|(index, value)| Self::build(&member_of(&code, index)?, value, left));
                 Content::Parts(parts.collect::<Result<_, _>>()?)
             }
-            (Node::Sequence { element, .. } | Node::Array { element, .. }, value) => {
-                let element = code.at(*element);
+            (Kind::Sequence | Kind::Array, value) => {
+                let element = code.content_type().ok_or(DynAnyError::TypeMismatch)?;
                 let parts = elements_of(&element, value)?;
                 let parts = parts.map(|value| Self::build(&element, value, left));
                 Content::Parts(parts.collect::<Result<_, _>>()?)
             }
-            (
-                Node::Union {
-                    discriminator,
-                    cases,
-                    default,
-                    ..
-                },
-                Value::Union(number, member),
-            ) => {
-                let discriminator = code.at(*discriminator);
-                let label = label_of(&discriminator, number)?;
-                let mut parts = vec![Self::build(&discriminator, label, left)?];
-                match (select(cases, *default, number), member) {
-                    (Some(case), Some(member)) => {
-                        parts.push(Self::build(&code.at(cases[case].node), *member, left)?);
-                    }
-                    (None, None) => {}
-                    _ => return Err(DynAnyError::TypeMismatch),
-                }
-                Content::Union(parts)
+            (Kind::Union, Value::Union(number, member)) => {
+                Content::Union(Self::build_union(&code, number, member, left)?)
             }
-            (Node::Value { .. } | Node::Alias { .. }, Value::Valuetype(instance))
+            (Kind::Value | Kind::Event | Kind::ValueBox, Value::Valuetype(instance))
                 if !instance.as_deref().is_some_and(Instance::is_opaque) =>
             {
                 Content::Valuetype(Self::build_instance(&code, instance, left)?)
             }
-            // What only its own code can read has no components.
-            (Node::Value { .. }, value @ Value::Valuetype(_)) => Content::Leaf(value),
-            (Node::Struct { .. } | Node::Union { .. } | Node::Value { .. }, _) => {
+            // A state that no TypeCode describes has no components.
+            (Kind::Value | Kind::Event, value @ Value::Valuetype(_)) => Content::Leaf(value),
+            (Kind::Struct | Kind::Except | Kind::Union | Kind::Value | Kind::Event, _) => {
                 return Err(DynAnyError::TypeMismatch);
             }
             (_, value) => Content::Leaf(value),
@@ -198,6 +180,27 @@ impl DynAny {
         };
         built.rewind();
         Ok(built)
+    }
+
+    /// The discriminator, and the member that it selects.
+    fn build_union(
+        code: &TypeCode,
+        number: i64,
+        member: Option<Box<Value>>,
+        left: &mut usize,
+    ) -> Result<Vec<Self>, DynAnyError> {
+        let discriminator = code.discriminator_type();
+        let discriminator = discriminator.ok_or(DynAnyError::TypeMismatch)?;
+        let label = label_of(&discriminator, number)?;
+        let mut parts = vec![Self::build(&discriminator, label, left)?];
+        match (code.selected_member(number), member) {
+            (Some(case), Some(member)) => {
+                parts.push(Self::build(&member_of(code, case)?, *member, left)?);
+            }
+            (None, None) => {}
+            _ => return Err(DynAnyError::TypeMismatch),
+        }
+        Ok(parts)
     }
 
     /// The type it has, aliases included (type).
@@ -392,24 +395,15 @@ impl PartialEq for DynAny {
 
 /// Refuses types without values; those within are found when the value is made.
 fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
-    match type_code.unaliased().node() {
-        Node::Simple(_)
-        | Node::String { .. }
-        | Node::WString { .. }
-        | Node::Fixed { .. }
-        | Node::Enum { .. }
-        | Node::Sequence { .. }
-        | Node::Array { .. }
-        | Node::Struct { .. }
-        | Node::Union { .. }
-        | Node::Value { .. }
-        | Node::Alias { boxed: true, .. }
-        | Node::Named {
-            kind: Kind::Objref | Kind::Component | Kind::Home | Kind::AbstractInterface,
-            ..
-        } => Ok(()),
-        _ => Err(DynAnyError::InconsistentTypeCode),
+    match type_code.unaliased().kind() {
+        Kind::Native | Kind::LocalInterface | Kind::Alias => Err(DynAnyError::InconsistentTypeCode),
+        _ => Ok(()),
     }
+}
+
+/// The type of a member, which there is.
+fn member_of(code: &TypeCode, index: usize) -> Result<TypeCode, DynAnyError> {
+    code.member_type(index).ok_or(DynAnyError::TypeMismatch)
 }
 
 /// The elements of a sequence or array, octets and characters one by one.

@@ -4,17 +4,18 @@ use std::borrow::Cow;
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::{Any, EncodeError, Parse, Reader, Writer};
-
-use super::NamedValue;
-use crate::{
-    Completion, Poa, Servant, ServerRequest, SystemException, SystemExceptionKind, minor, raise,
+use deckwatch_orb::{
+    Completion, Poa, Servant, ServerRequest, SystemException, SystemExceptionKind, minor,
 };
+
+use crate::{NamedValue, raise};
 
 /// An object's implementation that learns at run time what it is asked.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode};
-/// # use deckwatch_orb::{ArgMode, DynamicRequest, DynamicServant, NamedValue, Poa, SystemException};
+/// # use deckwatch_dynamic::{ArgMode, DynamicRequest, DynamicServant, NamedValue};
+/// # use deckwatch_orb::{Poa, SystemException};
 /// struct Calculator;
 /// impl DynamicServant for Calculator {
 ///     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> String {

@@ -1,10 +1,10 @@
 //! Structs, exceptions and unions as DynAny shows them.
 
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::Value;
+use deckwatch_cdr::{Any, TypeCode};
+
 use super::{Content, DynAny, DynAnyError, label_of, number_of};
-use crate::typecode::{Kind, Node};
-use crate::value::Value;
-use crate::walk::select;
-use crate::{Any, TypeCode};
 
 /// A struct or exception (clause 16.2.6). Its components are the members.
 #[derive(Debug)]
@@ -41,15 +41,13 @@ impl DynAny {
     /// Sets a union's discriminator; a member that it does not select gives way to the first value of the one it selects.
     pub(super) fn set_label(&mut self, label: Value) -> Result<(), DynAnyError> {
         let code = self.type_code.unaliased();
-        let Node::Union { cases, default, .. } = code.node() else {
-            return Err(DynAnyError::TypeMismatch);
-        };
         let Content::Union(parts) = &mut self.content else {
             return Err(DynAnyError::TypeMismatch);
         };
-        let selected = select(cases, *default, number_of(&label));
-        if selected != select(cases, *default, number_of(&parts[0].to_value())) {
-            let member = selected.map(|case| DynAny::from_type_code(&code.at(cases[case].node)));
+        let selected = code.selected_member(number_of(&label));
+        if selected != code.selected_member(number_of(&parts[0].to_value())) {
+            let member = selected.and_then(|case| code.member_type(case));
+            let member = member.map(|member| DynAny::from_type_code(&member));
             let member = member.transpose()?;
             parts.truncate(1);
             parts.extend(member);
@@ -258,12 +256,8 @@ impl DynUnion<'_> {
     }
 
     fn selected(&self) -> Option<usize> {
-        match self.0.type_code.unaliased().node() {
-            Node::Union { cases, default, .. } => {
-                select(cases, *default, number_of(&self.0.parts()[0].to_value()))
-            }
-            _ => None,
-        }
+        let number = number_of(&self.0.parts()[0].to_value());
+        self.0.type_code.unaliased().selected_member(number)
     }
 
     /// A value of the discriminator that no case names.

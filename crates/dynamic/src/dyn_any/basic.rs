@@ -1,9 +1,10 @@
 //! Inserting and extracting basic values, in a DynAny of that type or in the current component of a constructed one.
 
+use deckwatch_cdr::typecode::Kind;
+use deckwatch_cdr::value::{Reference, Value};
+use deckwatch_cdr::{Any, Char, LongDouble, TypeCode};
+
 use super::{Content, DynAny, DynAnyError};
-use crate::typecode::Kind;
-use crate::value::{Reference, Value};
-use crate::{Any, Char, LongDouble, TypeCode};
 
 macro_rules! basics {
     ($($idl:literal $insert:ident $extract:ident $kind:ident($type:ty);)*) => { $(

@@ -1,0 +1,211 @@
+//! A request whose reply is fetched later: the ground for deferred dynamic requests and pollers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deckwatch_cdr::{DecodeError, EncodeError, Reader, Unwritten, Writer};
+
+use super::{Deliver, handler};
+use crate::client::{End, Outstanding};
+use crate::reference::understand;
+use crate::transport::Instant64;
+use crate::wire::By;
+use crate::{ObjectRef, Orb, SystemException, current};
+
+/// A request that has been sent, and its reply once that is here. A handle that is cheap to clone.
+///
+/// The request is cancelled at its server when the last handle is dropped before the reply was taken, unless a handler is set.
+///
+/// ```
+/// # use deckwatch_orb::{ObjectRef, SystemException};
+/// # fn ticks(clock: &ObjectRef) -> Result<Option<u32>, SystemException> {
+/// let pending = clock.send_deferred("ticks", |_| Ok(()))?;
+/// pending.wait(None)?;
+/// let ticks: Option<Result<u32, SystemException>> = pending.take(|r| r.read_u32(), |_, _| Ok(None));
+/// ticks.transpose()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PendingReply(Arc<Pending>);
+
+struct Pending {
+    target: ObjectRef,
+    call: Arc<Outstanding>,
+}
+
+impl ObjectRef {
+    /// Sends a request and returns at once; the reply is fetched through [`PendingReply`]. All such requests to one server share
+    /// a connection.
+    ///
+    /// # Errors
+    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    pub fn send_deferred<'c, R: Into<Unwritten<'c>>>(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
+    ) -> Result<PendingReply, SystemException> {
+        let call = self.send_asynchronously(operation, &By::new(arguments), None)?;
+        let target = self.clone();
+        Ok(PendingReply(Arc::new(Pending { target, call })))
+    }
+}
+
+impl PendingReply {
+    /// The object that was called.
+    #[must_use]
+    pub fn target(&self) -> &ObjectRef {
+        &self.0.target
+    }
+
+    /// The operation that was called, as it travels: an attribute `a` is `_get_a` or `_set_a`.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        self.0.call.operation()
+    }
+
+    /// The ORB that sent the request.
+    #[must_use]
+    pub fn orb(&self) -> Orb {
+        Orb::of(Arc::clone(self.0.call.orb()))
+    }
+
+    /// Whether the request is on its way over a connection: not while it is to be sent again, and not after its end.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.0.call.road().is_some()
+    }
+
+    /// Whether the reply is here, or will never come.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.0.call.has_ended()
+    }
+
+    /// Whether the reply has been taken.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.0.call.is_taken()
+    }
+
+    /// Waits for the reply, at most for `limit`; `None` waits for ever. Returns [`PendingReply::has_ended`].
+    ///
+    /// # Errors
+    /// TRANSIENT where the calling thread is the last that could read the reply.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<bool, SystemException> {
+        let call = &self.0.call;
+        call.wait(limit.map(|limit| call.orb().client.transport.now().after(limit)))
+    }
+
+    /// Takes the reply, once: results or exception, read as for a call that waits. Returns `None` where there is no reply yet, or no
+    /// longer.
+    pub fn take<T, E: From<SystemException>>(
+        &self,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Option<Result<T, E>> {
+        let end = self.0.call.take()?;
+        Some(self.read(end, results, exceptions))
+    }
+
+    /// As [`PendingReply::take`]. Where the request was to be sent to another place whose version of GIOP aligns its arguments
+    /// otherwise, calls the operation again with `arguments`, in the time that is left.
+    pub fn take_or_call_again<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
+        &self,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Option<Result<T, E>> {
+        let call = &self.0.call;
+        match call.take()? {
+            End::Raised(_) if call.is_unsendable() => Some(self.0.target.invoke_within(
+                call.time_left(),
+                call.operation(),
+                &By::new(arguments),
+                results,
+                exceptions,
+            )),
+            end => Some(self.read(end, results, exceptions)),
+        }
+    }
+
+    fn read<T, E: From<SystemException>>(
+        &self,
+        end: End,
+        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
+    ) -> Result<T, E> {
+        let orb = self.0.call.orb();
+        current::enter_core(orb);
+        match end {
+            End::Replied(reply) => understand(orb, reply, results, exceptions),
+            End::Raised(exception) => Err(exception.into()),
+        }
+    }
+
+    /// Whether a handler waits for the reply.
+    #[must_use]
+    pub fn has_handler(&self) -> bool {
+        self.0.call.has_handler()
+    }
+
+    /// Passes the reply to `deliver` when it comes, or has come, as [`ObjectRef::send_callback`] does; `None` leaves it to
+    /// [`PendingReply::take`].
+    pub fn set_handler(&self, deliver: Option<Deliver>) {
+        self.0.call.set_handler(deliver.map(handler));
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.call.has_handler() {
+            self.call.abandon();
+        }
+    }
+}
+
+/// Equal where both are handles of one request.
+impl PartialEq for PendingReply {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PendingReply {}
+
+impl fmt::Debug for PendingReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingReply")
+            .field("operation", &self.operation())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Orb {
+    /// Waits until `is_over`, at most for `limit`; `None` waits for ever. `is_over` is asked again whenever a deferred request of this
+    /// ORB has ended. `next` returns one of the requests that the caller waits for and that [is sent](PendingReply::is_sent): the calling
+    /// thread reads its connection where no other thread does. Returns false at the limit.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 4 after a shutdown; TRANSIENT where the calling thread is the last that could read
+    /// the reply.
+    pub fn wait_for_replies(
+        &self,
+        limit: Option<Duration>,
+        is_over: impl Fn() -> bool,
+        next: impl Fn() -> Option<PendingReply>,
+    ) -> Result<bool, SystemException> {
+        self.0.require_life()?;
+        let client = &self.0.client;
+        let Some(replies) = client.replies_made() else {
+            return Ok(is_over());
+        };
+        let until: Option<Instant64> = limit.map(|limit| client.transport.now().after(limit));
+        let source = || next().and_then(|pending| pending.0.call.road());
+        if replies.wait(&self.0, until, is_over, source)? {
+            return Ok(true);
+        }
+        self.0.require_life()?;
+        Ok(false)
+    }
+}

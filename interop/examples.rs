@@ -409,7 +409,7 @@ fn their_call_backs_come_over_the_connection_that_was_opened_for_the_call() {
     is_down.recv().expect("it was told to shut down");
     let counted = |counter| orb.counters().read(counter);
     assert_eq!(counted(Counter::ConnectionsMade), 0);
-    assert_eq!(counted(Counter::ConnectionsTwoWay), 2);
+    assert_eq!(counted(Counter::ConnectionsBidirectional), 2);
 
     let Some((_process, ior)) = their_server("bidir/bd_server", &ACCEPTS) else {
         return;

@@ -106,7 +106,13 @@ fn a_server_asks_the_opener_over_its_connection_by_odd_numbers() {
         let note = wire.hear().expect("a request").asked();
         assert_eq!((note.operation.as_str(), note.response_flags), ("note", 0));
     }
-    assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 1);
+    assert_eq!(
+        server
+            .orb
+            .counters()
+            .read(Counter::ConnectionsBidirectional),
+        1
+    );
     assert_eq!(server.orb.counters().read(Counter::ConnectionsMade), 0);
 }
 

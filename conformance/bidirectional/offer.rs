@@ -158,7 +158,13 @@ fn a_callback_is_not_made_over_it_before_giop_1_2() {
     let request = request.context(BI_DIR_IIOP, &said(&[NOWHERE]));
     let answer = wire.ask(&request.with(|octets| nowhere(1).write(octets)));
     assert_eq!(answer.reply().status, NO_EXCEPTION);
-    assert_eq!(server.orb.counters().read(Counter::ConnectionsTwoWay), 0);
+    assert_eq!(
+        server
+            .orb
+            .counters()
+            .read(Counter::ConnectionsBidirectional),
+        0
+    );
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn what_a_refused_request_says_of_its_connection_counts() {
     // It is said with the first request of a connection alone.
     let offers = told.request("ping").context(BI_DIR_IIOP, &points.octets);
     expect_refused(&mut say(&told, &offers.bare()));
-    assert_eq!(count(&world, Counter::ConnectionsTwoWay), 1);
+    assert_eq!(count(&world, Counter::ConnectionsBidirectional), 1);
 }
 
 over_each! {

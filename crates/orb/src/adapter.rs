@@ -7,7 +7,6 @@ mod activator;
 mod active_map;
 mod error;
 mod frames;
-mod holds;
 mod incarnation;
 mod main_thread;
 mod manager;
@@ -22,6 +21,7 @@ mod realtime;
 mod servant_manager;
 mod state;
 mod turns;
+mod wait_permits;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +34,6 @@ use deckwatch_sync::{Bell, PiMutex, PiMutexGuard, Pinned, SlotTable};
 pub use activator::AdapterActivator;
 pub use error::PoaError;
 pub(crate) use frames::{enter, enter_without_object, prepare};
-pub(crate) use holds::{Holds, Patience, permit};
 pub(crate) use main_thread::is_here as is_main_here;
 pub use manager::{ManagerState, PoaManager, PoaManagerError};
 pub use manager_factory::{ManagerAlreadyExists, PoaManagerFactory};
@@ -51,6 +50,7 @@ pub use servant_manager::{
     Cookie, ForwardRequest, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
 };
 pub(crate) use state::{Phase, PoaState};
+pub(crate) use wait_permits::{Patience, WaitPermits, permit};
 
 use crate::counters::Counter;
 use crate::interceptor::Registry;
@@ -248,7 +248,7 @@ impl Adapter {
 
     /// The active object of a key, or its adapter where it is not active; nobody is waited for, and no activator is asked.
     pub(crate) fn find_at_once<'a>(self: &'a Arc<Self>, key: &'a [u8]) -> Option<Found<'a>> {
-        static NONE: Holds = Holds::new(0);
+        static NONE: WaitPermits = WaitPermits::new(0);
         if let ObjectKey::Persistent { path, id } = ObjectKey::parse(key) {
             let adapter = self.known_at(path)?;
             return self.find_in(adapter, id, Some(&NONE)).ok();

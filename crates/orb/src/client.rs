@@ -25,9 +25,8 @@ use std::time::Duration;
 
 use deckwatch_sync::{Lent, PiMutex, PiMutexGuard, Pool, Settable};
 
-use crate::bidirectional::{Offer, TwoWay};
 use crate::budget::Budget;
-use crate::connection::Slab;
+use crate::connection::bidirectional::{Bidirectional, Offer};
 use crate::counters::{Counter, Counters};
 use crate::interceptor::Registry;
 use crate::limits::{
@@ -35,6 +34,7 @@ use crate::limits::{
     SEALED_BUFFERS, STALE_CHECK_AFTER,
 };
 use crate::rt::{LinearNetwork, NetworkPriorityMapping, PriorityBand};
+use crate::slab::Slab;
 use crate::trace::{CallNumber, Side, Trace};
 use crate::transport::{Endpoint, Instant64, Stream, StreamOptions, Transport, TransportError};
 use crate::wire::Sizes;
@@ -109,7 +109,7 @@ pub(crate) struct Binding {
     /// The connection that asynchronous calls share.
     shared: PiMutex<Option<Arc<SharedConnection>>>,
     /// The connection over which the server may call back, where calls go over such.
-    two_way: PiMutex<Option<Arc<TwoWay>>>,
+    bidirectional: PiMutex<Option<Arc<Bidirectional>>>,
     /// One-ways that nobody waits for; made for the first of them.
     outbox: OnceLock<Option<Outbox>>,
     /// Held once by each connection besides: tells whether any is open.
@@ -422,7 +422,7 @@ impl Binding {
             late: Pool::with_capacity(LATE_CONNECTIONS_MAX),
             shared: PiMutex::new(None),
             outbox: OnceLock::new(),
-            two_way: PiMutex::new(None),
+            bidirectional: PiMutex::new(None),
             open: Arc::default(),
         }
     }

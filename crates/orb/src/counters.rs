@@ -30,7 +30,7 @@ counters! {
     /// Accepted connections that have closed, for whatever reason.
     ConnectionsClosed => "connections_closed",
     /// Accepted connections over which their openers may be asked too.
-    ConnectionsTwoWay => "connections_two_way",
+    ConnectionsBidirectional => "connections_bidirectional",
     /// Times accepting had to rest because descriptors or memory had run out.
     AcceptsExhausted => "accepts_exhausted",
     /// Times the listener had to rest because the lane had all the connections it may have.

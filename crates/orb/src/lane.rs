@@ -4,53 +4,38 @@
 //! the poller. A thread whose connection keeps it busy adopts it and waits in its read (see [`follow`]).
 
 mod accept;
-mod admission;
-mod chores;
 mod close;
-mod crew;
-mod detours;
-mod dispatch;
-mod early;
-mod every_object;
-mod follow;
-mod here;
-mod keeper;
-mod line;
-mod outbound;
+pub(crate) mod follow;
+mod housekeeping;
+mod id;
 mod protocols;
-mod realtime;
-mod serve;
-mod station;
-mod times;
-mod two_way;
-mod upcall;
+mod threads;
+pub(crate) mod waiting;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use deckwatch_sync::{Claim, PiMutex, SlotKey, SlotTable};
+use deckwatch_sync::{PiMutex, SlotTable};
 
-use crate::adapter::{Adapter, Holds};
-use crate::bidirectional::TwoWay;
+use crate::adapter::{Adapter, WaitPermits};
 use crate::budget::Budget;
-use crate::connection::{Inbound, Slab};
+use crate::connection::request_queue::QueueHeads;
+use crate::connection::writing::room_of;
+use crate::connection::{Connection, key_of};
 use crate::counters::Counters;
 use crate::limits::{BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX};
 use crate::orb::OrbCore;
 use crate::rt::Protocols;
+use crate::slab::Slab;
 use crate::trace::Trace;
-use crate::transport::{Endpoint, Event, Listener, Poller, Stream, Transport, TransportError};
+use crate::transport::{Endpoint, Event, Listener, Poller, Transport, TransportError};
 use crate::wire::Sizes;
-use early::EarlyRequests;
 use follow::Seat;
-pub(crate) use keeper::RequestBuffers;
-use keeper::{Kin, WaitingRoom};
-use line::Firsts;
-pub(crate) use line::Requests;
-use outbound::Outbound;
-pub(crate) use station::Station;
+pub(crate) use id::LaneId;
+pub(crate) use waiting::RequestBuffers;
+use waiting::{EarlyRequests, Neighbours, WaitingRoom};
 
 /// What a lane may use.
 #[derive(Clone, Debug)]
@@ -83,7 +68,7 @@ pub(crate) struct LaneShape {
 
 impl LaneShape {
     /// Requests that may wait for their start: of a lane that can tell when that is.
-    fn early_max(&self) -> usize {
+    pub(crate) fn early_max(&self) -> usize {
         self.clock_bound.map_or(0, |_| EARLY_REQUESTS_MAX)
     }
 }
@@ -92,109 +77,62 @@ impl LaneShape {
 pub(crate) type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Lane {
-    orb: Weak<OrbCore>,
-    adapter: Arc<Adapter>,
-    counters: Arc<Counters>,
-    trace: Arc<Trace>,
-    transport: Arc<dyn Transport>,
-    shape: LaneShape,
-    pub(crate) station: Station,
+    pub(crate) orb: Weak<OrbCore>,
+    pub(crate) adapter: Arc<Adapter>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) trace: Arc<Trace>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) shape: LaneShape,
+    pub(crate) station: LaneId,
     /// Held by whoever closes an idle connection for another.
-    making_room: PiMutex<()>,
+    pub(crate) making_room: PiMutex<()>,
     /// Empty once the lane has closed.
-    listeners: PiMutex<Vec<Box<dyn Listener>>>,
-    endpoints: Vec<Endpoint>,
-    poller: Box<dyn Poller>,
-    connections: SlotTable<ServerConnection>,
-    slab: Slab,
-    seats: Box<[Seat]>,
+    pub(crate) listeners: PiMutex<Vec<Box<dyn Listener>>>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) poller: Box<dyn Poller>,
+    pub(crate) connections: SlotTable<Connection>,
+    pub(crate) slab: Slab,
+    pub(crate) seats: Box<[Seat]>,
     /// Connections that are open.
-    open: AtomicUsize,
+    pub(crate) open: AtomicUsize,
     /// Threads that wait in the poller.
-    waiting: AtomicUsize,
+    pub(crate) waiting: AtomicUsize,
     /// Connections that have a thread of their own.
-    adopted: AtomicUsize,
+    pub(crate) adopted: AtomicUsize,
     /// Requests that are being served.
-    in_progress: AtomicUsize,
+    pub(crate) in_progress: AtomicUsize,
     /// Threads that wait for a manager or a servant manager.
-    holds: Holds,
+    pub(crate) wait_permits: WaitPermits,
     /// What unfinished messages hold.
-    inbound_budget: Arc<Budget>,
+    pub(crate) inbound_budget: Arc<Budget>,
     /// What waits for peers holds.
-    outbound_budget: Arc<Budget>,
+    pub(crate) outbound_budget: Arc<Budget>,
     /// Accepting rests.
-    resting: AtomicBool,
+    pub(crate) resting: AtomicBool,
     /// Messages may be unfinished, on their way in or out.
-    unfinished: AtomicBool,
+    pub(crate) unfinished: AtomicBool,
     /// When the lane next looks after itself, while it has reason to.
-    chores_due: AtomicU64,
+    pub(crate) housekeeping_due: AtomicU64,
     /// Until when a thread waits in the poller that then looks after the lane, so that the others need not wake for it; 0: none does.
-    kept_until: AtomicU64,
+    pub(crate) kept_until: AtomicU64,
     /// When it next looks for messages that take too long.
-    arrivals_due: AtomicU64,
+    pub(crate) arrivals_due: AtomicU64,
     /// When it next looks for connections that are idle too long.
-    idle_due: AtomicU64,
-    closing: AtomicBool,
+    pub(crate) idle_due: AtomicU64,
+    pub(crate) closing: AtomicBool,
     /// Requests that wait for their start.
-    early: EarlyRequests,
+    pub(crate) early: EarlyRequests,
     /// Where requests wait for a thread, if they may.
-    room: Option<Arc<WaitingRoom>>,
-    kin: OnceLock<Kin>,
-    /// Firsts of lines that wait for a thread.
-    firsts: Firsts,
+    pub(crate) room: Option<Arc<WaitingRoom>>,
+    pub(crate) neighbours: OnceLock<Neighbours>,
+    /// QueueHeads of lines that wait for a thread.
+    pub(crate) queue_heads: QueueHeads,
     /// How the connections are that it takes in, where an adapter has said so.
-    protocols: PiMutex<Option<Protocols>>,
+    pub(crate) protocols: PiMutex<Option<Protocols>>,
     /// Itself, once it is started.
-    this: OnceLock<Weak<Self>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    thread_start: Option<ThreadStart>,
-}
-
-/// One accepted connection.
-struct ServerConnection {
-    stream: Arc<dyn Stream>,
-    /// Who has this reads the connection.
-    inbound: Claim<Inbound>,
-    /// Since when a message has been unfinished, as [`Inbound::begun`] says; 0: none is.
-    begun: AtomicU64,
-    /// Something has happened since the connection was last read.
-    signalled: AtomicBool,
-    /// The peer has ended: read to the end, not to a wait.
-    ended: AtomicBool,
-    /// All that the peer sends has been read; what is being served is still answered.
-    read_out: AtomicBool,
-    /// A thread waits in its read, and the poller does not watch it.
-    adopted: AtomicBool,
-    /// Requests in a row that the poller had to tell.
-    streak: AtomicUsize,
-    /// What the client has announced for `string`: nothing, or a code set numbered from 1.
-    chars: AtomicU8,
-    /// Whoever has this writes; messages go whole.
-    writing: Claim<()>,
-    /// What could not be written at once.
-    outbound: PiMutex<Outbound>,
-    /// Its requests are not read because something is owed, or its line is full.
-    held_up: AtomicBool,
-    /// A thread has been told of what has been read of it and not looked at, and none has come to read it since.
-    handed_over: AtomicBool,
-    /// Since when the peer has taken none of what waits for it; 0: nothing waits.
-    owed_since: AtomicU64,
-    /// Requests of it that are being served or wait for that: two-way ones, and what is in its line, parked, or put aside until its start.
-    serving: AtomicUsize,
-    /// The client has been told that nothing more is served; set by who may read.
-    parted: AtomicBool,
-    /// When it came, last brought a message, or was left by the thread that had adopted it: [`Transport::now_coarse`].
-    used: AtomicU64,
-    /// It has brought a message.
-    has_brought: AtomicBool,
-    /// A message of it waits for a thread, before which none behind it is looked at.
-    parked: AtomicBool,
-    /// What the poller tells it by.
-    token: AtomicU64,
-    /// Its number in the trace.
-    number: u32,
-    /// Where both sides ask over it.
-    two_way: OnceLock<Arc<TwoWay>>,
+    pub(crate) this: OnceLock<Weak<Self>>,
+    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) thread_start: Option<ThreadStart>,
 }
 
 /// What one turn has done.
@@ -215,7 +153,7 @@ impl Lane {
     pub(crate) fn new(
         orb: &OrbCore,
         shape: LaneShape,
-        station: Station,
+        station: LaneId,
         endpoints: &[Endpoint],
     ) -> Result<Self, (Endpoint, TransportError)> {
         let transport = Arc::clone(&orb.client.transport);
@@ -244,7 +182,8 @@ impl Lane {
         // One thread is left to read and to serve the others, where there are more.
         let threads_max = shape.threads + shape.threads_dynamic;
         let seats = (0..threads_max).map(|_| Seat::default()).collect();
-        let holds = Holds::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
+        let wait_permits =
+            WaitPermits::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
         let lane = Self {
             orb: orb.this.clone(),
             adapter: Arc::clone(&orb.adapter),
@@ -264,20 +203,20 @@ impl Lane {
             waiting: AtomicUsize::new(0),
             adopted: AtomicUsize::new(0),
             in_progress: AtomicUsize::new(0),
-            holds,
+            wait_permits,
             inbound_budget,
             outbound_budget,
             resting: AtomicBool::new(false),
             unfinished: AtomicBool::new(false),
-            chores_due: AtomicU64::new(0),
+            housekeeping_due: AtomicU64::new(0),
             kept_until: AtomicU64::new(0),
             arrivals_due: AtomicU64::new(0),
             idle_due: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             early: EarlyRequests::new(),
             room,
-            kin: OnceLock::new(),
-            firsts: Firsts::new(),
+            neighbours: OnceLock::new(),
+            queue_heads: QueueHeads::new(),
             protocols: PiMutex::new(None),
             this: OnceLock::new(),
             threads: Mutex::default(),
@@ -323,7 +262,7 @@ impl Lane {
         };
         // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        if self.has_waiting() || !has_served && !self.firsts.is_empty() {
+        if self.has_waiting() || !has_served && !self.queue_heads.is_empty() {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             return Turned::Kept;
         }
@@ -331,7 +270,7 @@ impl Lane {
         let event = self.poller.wait(wait.limit);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         self.end_wait(&wait, event.is_some());
-        self.do_chores();
+        self.keep_house();
         match event {
             None if has_served => Turned::Served,
             None if wait.is_patience => Turned::Idle,
@@ -346,7 +285,7 @@ impl Lane {
     fn handle_event(self: &Arc<Self>, event: Event, seat: Option<usize>) {
         if let Some(listener) = accept::listener_of(event.token) {
             self.accept(listener);
-        } else if let Some(key) = outbound::room_of(event.token) {
+        } else if let Some(key) = room_of(event.token) {
             self.keep_watch();
             self.handle_room(key, seat);
         } else {
@@ -357,25 +296,7 @@ impl Lane {
 
     /// Whether [`Lane::turn`] would find an event, where it is for somebody else to call it.
     pub(crate) fn is_pending(&self) -> bool {
-        let has_own = || self.has_due() || !self.firsts.is_empty();
+        let has_own = || self.has_due() || !self.queue_heads.is_empty();
         self.shape.threads == 0 && (self.poller.is_pending() || has_own())
-    }
-}
-
-impl ServerConnection {
-    /// Where the lane has it.
-    fn key(&self) -> SlotKey {
-        key_of(self.token.load(Ordering::Relaxed))
-    }
-}
-
-fn token_of(key: SlotKey) -> u64 {
-    u64::from(key.slot) << 32 | u64::from(key.generation)
-}
-
-fn key_of(token: u64) -> SlotKey {
-    SlotKey {
-        slot: (token >> 32) as u32,
-        generation: token as u32,
     }
 }

@@ -36,7 +36,6 @@
 
 mod adapter;
 mod arguments;
-mod bidirectional;
 mod budget;
 mod builder;
 mod client;
@@ -56,6 +55,8 @@ mod raise;
 mod reference;
 mod rt;
 mod servant;
+mod server;
+mod slab;
 mod trace;
 pub mod transport;
 mod wire;
@@ -67,8 +68,8 @@ pub use adapter::{
     ServantActivator, ServantLocator, ServantManager, ServantManagerError, ServantRetention,
     ThreadPolicy,
 };
-pub use bidirectional::BidirectionalPolicyValue;
 pub use builder::{BuildError, OrbBuilder};
+pub use connection::bidirectional::BidirectionalPolicyValue;
 pub use counters::{Counter, Counters, Snapshot};
 pub use deckwatch_giop::{
     Completion, Explanation, Ior, ServiceContext, ServiceContexts, SystemException,

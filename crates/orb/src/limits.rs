@@ -175,7 +175,7 @@ pub const ADDRESSINGS_MAX: usize = 3;
 pub const CONTEXTS_FEW: usize = 8;
 
 /// Calls that may wait for replies over one connection that both sides ask over: then NO_RESOURCES.
-pub const TWO_WAY_CALLS_MAX: usize = 1_024;
+pub const BIDIRECTIONAL_CALLS_MAX: usize = 1_024;
 
 /// Location forwards followed by one invocation: a chain longer than this is a circle.
 pub const FORWARDS_MAX: usize = 8;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use deckwatch_giop::{Ior, ListenPoint};
 
 use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
-use crate::bidirectional::Offer;
 use crate::builder::{BuildError, OrbBuilder};
 use crate::client::Client;
+use crate::connection::bidirectional::Offer;
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::interceptor::Registry;
 use crate::lane::{Lane, LaneShape, ThreadStart, Turned};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use deckwatch_cdr::Any;
 use deckwatch_giop::UtcT;
 
-use crate::bidirectional::BidirectionalPolicyValue;
+use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, Protocols};
 
 pub(crate) use level::{AtOrb, at_thread, is_any_at_thread};

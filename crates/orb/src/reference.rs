@@ -18,8 +18,8 @@ use deckwatch_cdr::{
 use deckwatch_giop::Ior;
 use deckwatch_sync::PiMutex;
 
-use crate::bidirectional::{self, TwoWay};
 use crate::client::Binding;
+use crate::connection::bidirectional::{self, Bidirectional};
 use crate::lane::Lane;
 use crate::limits::PERMANENT_FORWARDS_MAX;
 use crate::orb::OrbCore;
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     /// Where requests go after a location forward; looked at only while the flag is up.
     forward: PiMutex<Option<Arc<Routes>>>,
     /// The connection that it came over, where its server is asked over that.
-    way_back: Option<Weak<TwoWay>>,
+    way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
     ior: Ior,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Target {
     /// Requests carry the priority of their caller.
     pub(crate) carries_priority: bool,
     /// The connection that the reference came over, and over which its server is asked.
-    pub(crate) way_back: Option<Weak<TwoWay>>,
+    pub(crate) way_back: Option<Weak<Bidirectional>>,
 }
 
 impl ObjectRef {

@@ -18,9 +18,9 @@ mod arguments;
 mod contexts;
 mod profile;
 
-use crate::connection::Slab;
 use crate::counters::Counter;
 use crate::raise;
+use crate::slab::Slab;
 use crate::transport::Endpoint;
 use crate::{Completion, minor};
 pub(crate) use arguments::{Arguments, By};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use super::holds::{Patience, permit};
+use super::wait_permits::{Patience, permit};
 use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, unknown_adapter};
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::{Completion, SystemException, minor, raise};

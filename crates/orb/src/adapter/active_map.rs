@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 use deckwatch_sync::{Bell, PiMutex};
 
 use super::ObjectId;
-use super::holds::{Patience, permit};
+use super::wait_permits::{Patience, permit};
 use crate::{Servant, SlotKey, SystemException};
 
 #[derive(Default)]

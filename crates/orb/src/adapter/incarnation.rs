@@ -7,9 +7,9 @@ use std::thread;
 
 use super::active_map::Entry;
 use super::frames;
-use super::holds::Patience;
 use super::servant_manager::ServantManagerError;
 use super::state::{Phase, PoaState};
+use super::wait_permits::Patience;
 use super::{Adapter, ObjectId, Poa, Refusal, unknown_adapter};
 use crate::{Completion, Servant, SystemException, minor, raise};
 

@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use super::holds::{Patience, permit};
+use super::wait_permits::{Patience, permit};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -93,7 +93,7 @@ impl PoaManager {
         self.change(ManagerState::Active)
     }
 
-    /// Holds requests; those that are being served go on. `wait_for_completion`: until they are done, or the state has
+    /// WaitPermits requests; those that are being served go on. `wait_for_completion`: until they are done, or the state has
     /// changed again.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The policies of an object adapter: the standard's seven (CORBA 3.3 part 1, 15.3.8), and those of real-time CORBA.
 
 use super::PoaError;
-use crate::bidirectional::BidirectionalPolicyValue;
+use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, PriorityModelPolicy, Protocols, ThreadpoolId};
 
 /// How long references live.

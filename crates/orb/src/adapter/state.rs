@@ -17,7 +17,7 @@ use super::{
     ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
     RequestProcessing, ServantRetention, ThreadPolicy,
 };
-use crate::bidirectional::BidirectionalPolicyValue;
+use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
 use crate::{Completion, Servant, SlotKey, SystemException, minor, raise};
 

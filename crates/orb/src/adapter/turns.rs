@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 
 use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
-use super::holds::{Patience, permit};
+use super::wait_permits::{Patience, permit};
 use super::{ObjectId, PoaState};
 use crate::{Completion, Servant, SystemException, minor, raise};
 

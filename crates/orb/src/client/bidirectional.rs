@@ -9,8 +9,8 @@ use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
 use super::request::RequestExtras;
 use super::{Client, Deadlines};
 use crate::adapter::permit;
-use crate::bidirectional::TwoWay;
 use crate::connection::Arrived;
+use crate::connection::bidirectional::Bidirectional;
 use crate::counters::Counter;
 use crate::limits::ADDRESSINGS_MAX;
 use crate::reference::Target;
@@ -26,7 +26,7 @@ impl Client {
         &self,
         target: &Target,
         call: &Call<'_>,
-    ) -> Option<Result<Arc<TwoWay>, Failure>> {
+    ) -> Option<Result<Arc<Bidirectional>, Failure>> {
         match may_be_two_way(target, call) {
             true => self.find_two_way(target, call),
             false => None,
@@ -38,7 +38,7 @@ impl Client {
         &self,
         target: &Target,
         call: &Call<'_>,
-    ) -> Option<Result<Arc<TwoWay>, Failure>> {
+    ) -> Option<Result<Arc<Bidirectional>, Failure>> {
         let back = target.way_back.as_ref().and_then(|back| back.upgrade());
         if let Some(back) = back.filter(|back| back.is_open()) {
             return Some(Ok(back));
@@ -54,7 +54,11 @@ impl Client {
         let now = self.transport.now();
         let deadlines = Deadlines::of(self, call, now);
         // Another caller may be connecting.
-        let kept = self.lock_until(&target.binding.two_way, "client.two_way", deadlines.request);
+        let kept = self.lock_until(
+            &target.binding.bidirectional,
+            "client.two_way",
+            deadlines.request,
+        );
         let Some(mut kept) = kept else {
             let exception = self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
             return Some(Err(Failure::last(exception)));
@@ -72,7 +76,7 @@ impl Client {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),
         };
-        let two_way = Arc::new(TwoWay::new(Arc::downgrade(&lane), true));
+        let two_way = Arc::new(Bidirectional::new(Arc::downgrade(&lane), true));
         if !lane.take_in(connection.into_stream(), &two_way) {
             let exception = raise::no_resources(0, Completion::No);
             return Some(Err(Failure::last(exception)));
@@ -84,7 +88,7 @@ impl Client {
     /// One request and its reply. TRANSIENT where the calling thread is the last that could read it.
     pub(super) fn exchange_two_way(
         &self,
-        two_way: &TwoWay,
+        two_way: &Bidirectional,
         attempt: &Attempt<'_>,
     ) -> Result<Outcome, Failure> {
         let (target, call, deadlines) = (attempt.target, attempt.call, &attempt.deadlines);
@@ -118,7 +122,7 @@ impl Client {
     /// Hands a request to the lane of the connection.
     pub(super) fn send_two_way(
         &self,
-        two_way: &TwoWay,
+        two_way: &Bidirectional,
         target: &Target,
         call: &Call<'_>,
         id: u32,
@@ -136,7 +140,7 @@ impl Client {
         let mut buffer = self.slab.lend_empty();
         let written = self.write_request(&mut buffer, target, call, &extras);
         let sent = match written {
-            Ok(()) if lane.write_two_way(key, &buffer) => {
+            Ok(()) if lane.write_bidirectional(key, &buffer) => {
                 // A question where the object is has no service contexts.
                 if call.kind != CallKind::Locate {
                     two_way.has_said.store(true, Ordering::Release);
@@ -152,7 +156,7 @@ impl Client {
 
     fn await_two_way(
         &self,
-        two_way: &TwoWay,
+        two_way: &Bidirectional,
         target: &Target,
         id: u32,
         deadline: Option<Instant64>,
@@ -185,19 +189,19 @@ impl Client {
         Ok(Reply::read(arrived, head))
     }
 
-    fn forget_two_way(&self, two_way: &TwoWay, id: u32) {
+    fn forget_two_way(&self, two_way: &Bidirectional, id: u32) {
         if let Some(late) = two_way.forget(id) {
             self.slab.take_back(late.buffer);
         }
     }
 
-    pub(super) fn cancel_two_way(&self, two_way: &TwoWay, target: &Target, id: u32) {
+    pub(super) fn cancel_two_way(&self, two_way: &Bidirectional, target: &Target, id: u32) {
         let Some((lane, key)) = two_way.lane() else {
             return;
         };
         let mut buffer = self.slab.lend_empty();
         let written = wire::write_cancel(&mut buffer, &target.profile, id, self.sizes);
-        if written.is_ok() && lane.write_two_way(key, &buffer) {
+        if written.is_ok() && lane.write_bidirectional(key, &buffer) {
             self.counters.count(Counter::CancelsSent);
         }
         self.slab.take_back_written(buffer);

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use deckwatch_sync::{Claim, PiMutex};
 
-use super::outbound::Outbound;
-use super::{Lane, ServerConnection, token_of};
-use crate::bidirectional::TwoWay;
 use crate::connection::Inbound;
+use crate::connection::bidirectional::Bidirectional;
+use crate::connection::writing::Outbound;
+use crate::connection::{Connection, token_of};
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::{ACCEPTS_PER_TURN_MAX, EXHAUSTED_IDLE};
 use crate::trace::Side;
 use crate::transport::{Interest, Stream, TransportError};
@@ -18,12 +19,12 @@ use crate::transport::{Interest, Stream, TransportError};
 /// Tokens of listeners: a slot number no table reaches.
 const LISTENERS: u64 = 0xffff_fff0_0000_0000;
 
-pub(super) fn listener_of(token: u64) -> Option<usize> {
+pub(crate) fn listener_of(token: u64) -> Option<usize> {
     (token >= LISTENERS).then(|| (token - LISTENERS) as usize)
 }
 
 impl Lane {
-    pub(super) fn watch_listeners(&self) -> Result<(), TransportError> {
+    pub(crate) fn watch_listeners(&self) -> Result<(), TransportError> {
         for (listener, token) in self
             .listeners
             .lock("lane.listeners")
@@ -36,7 +37,7 @@ impl Lane {
         Ok(())
     }
 
-    pub(super) fn accept(self: &Arc<Self>, listener: usize) {
+    pub(crate) fn accept(self: &Arc<Self>, listener: usize) {
         let mut has_made_way = false;
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             if self.open.load(Ordering::Acquire) >= self.shape.connections_max
@@ -108,8 +109,12 @@ impl Lane {
     }
 
     /// Takes a connection into the table, and watches it. False: it could not be.
-    pub(super) fn admit(&self, stream: Arc<dyn Stream>, two_way: Option<&Arc<TwoWay>>) -> bool {
-        let connection = ServerConnection {
+    pub(crate) fn admit(
+        &self,
+        stream: Arc<dyn Stream>,
+        bidirectional: Option<&Arc<Bidirectional>>,
+    ) -> bool {
+        let connection = Connection {
             stream,
             inbound: Claim::new(Inbound::new(
                 self.shape.sizes.message_max,
@@ -134,14 +139,16 @@ impl Lane {
             used: AtomicU64::new(self.transport.now_coarse().0),
             token: AtomicU64::new(0),
             number: self.trace.next_connection(),
-            two_way: two_way.cloned().map_or_else(OnceLock::new, OnceLock::from),
+            bidirectional: bidirectional
+                .cloned()
+                .map_or_else(OnceLock::new, OnceLock::from),
         };
         let Ok(key) = self.connections.insert(connection) else {
             self.counters.count(Counter::AcceptsExhausted);
             return false;
         };
-        match two_way {
-            Some(two_way) => two_way.set_key(key),
+        match bidirectional {
+            Some(bidirectional) => bidirectional.set_key(key),
             None => self.counters.count(Counter::ConnectionsAccepted),
         }
         self.open.fetch_add(1, Ordering::AcqRel);
@@ -157,7 +164,7 @@ impl Lane {
         }
         if self.trace.is_on() {
             let peer = connection.stream.peer();
-            let side = if two_way.is_some() {
+            let side = if bidirectional.is_some() {
                 Side::Client
             } else {
                 Side::Server
@@ -185,7 +192,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn resume_accepting(&self) {
+    pub(crate) fn resume_accepting(&self) {
         self.resting.store(false, Ordering::Release);
         for (listener, token) in self
             .listeners

@@ -10,30 +10,30 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use super::{Lane, ServerConnection};
+use crate::connection::Connection;
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::transport::Instant64;
 
-impl ServerConnection {
+impl Connection {
     /// Whether requests of it are being served, or their replies are on the way.
-    pub(super) fn answers(&self) -> bool {
+    pub(crate) fn answers(&self) -> bool {
         self.serving.load(Ordering::SeqCst) != 0 || self.owes()
     }
 
     /// Whether nothing seems to happen on it, to somebody who has no right to read.
-    pub(super) fn looks_quiet(&self) -> bool {
-        let is_awaited = self
-            .two_way
-            .get()
-            .is_some_and(|two_way| two_way.is_opened_here || two_way.is_awaited());
+    pub(crate) fn looks_quiet(&self) -> bool {
+        let is_awaited = self.bidirectional.get().is_some_and(|bidirectional| {
+            bidirectional.is_opened_here || bidirectional.is_awaited()
+        });
         !is_awaited && !self.answers() && self.begun.load(Ordering::Relaxed) == 0
     }
 }
 
 impl Lane {
-    pub(super) fn close(&self, key: SlotKey, connection: &ServerConnection) {
-        self.end_two_way(connection, false);
+    pub(crate) fn close(&self, key: SlotKey, connection: &Connection) {
+        self.end_bidirectional(connection, false);
         self.poller.forget(connection.stream.source());
         if connection.owes() {
             self.poller.forget_room(connection.stream.source());
@@ -52,12 +52,12 @@ impl Lane {
     }
 
     /// Closes a connection that has brought what cannot be read.
-    pub(super) fn close_by_token(&self, connection: &ServerConnection) {
+    pub(crate) fn close_by_token(&self, connection: &Connection) {
         self.close(connection.key(), connection);
     }
 
     /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.
-    pub(super) fn close_if_quiet(&self, key: SlotKey, connection: &ServerConnection) -> bool {
+    pub(crate) fn close_if_quiet(&self, key: SlotKey, connection: &Connection) -> bool {
         let Some(reading) = connection.inbound.try_claim() else {
             return false;
         };
@@ -125,7 +125,7 @@ impl Lane {
     }
 
     /// Closes a connection at the end: with a farewell, unless a request of it is still served at the deadline.
-    fn part_from(&self, key: SlotKey, connection: &ServerConnection, deadline: Instant64) {
+    fn part_from(&self, key: SlotKey, connection: &Connection, deadline: Instant64) {
         let mut reading = None;
         let is_quiet = self.flush(connection, deadline)
             && self.wait_until(deadline, || {
@@ -151,7 +151,7 @@ impl Lane {
     }
 
     /// Waits for what no one tells of; false at the deadline.
-    pub(super) fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
+    pub(crate) fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
         loop {
             if is_so() {
                 return true;

@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use super::serve::Left;
-use super::{Lane, ServerConnection, key_of, token_of};
+use crate::connection::reading::Left;
+use crate::connection::{Connection, key_of, token_of};
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::{ADOPTION_SPARE, ADOPTION_WAIT, ADOPTION_WAIT_SPARE, SPIN_SLICE};
 use crate::transport::{Interest, SPIN_FOREVER, TransportError};
 
 /// What the others may know of one thread.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     /// A thread has this seat.
-    pub(super) taken: AtomicBool,
+    pub(crate) taken: AtomicBool,
     /// The lane has the buffers of a thread that was added here.
-    pub(super) is_supplied: AtomicBool,
+    pub(crate) is_supplied: AtomicBool,
     /// Token of the connection it has adopted.
     adopted: AtomicU64,
     /// Odd while it serves a request of that connection.
@@ -67,12 +68,7 @@ impl Lane {
     }
 
     /// Serves one connection until it pauses or the thread is needed elsewhere.
-    pub(super) fn follow(
-        self: &Arc<Self>,
-        key: SlotKey,
-        connection: &ServerConnection,
-        seat: usize,
-    ) {
+    pub(crate) fn follow(self: &Arc<Self>, key: SlotKey, connection: &Connection, seat: usize) {
         connection.streak.store(0, Ordering::Relaxed);
         if !self.may_stay_away() || connection.adopted.swap(true, Ordering::AcqRel) {
             return;
@@ -106,7 +102,7 @@ impl Lane {
         }
     }
 
-    fn stay_with(&self, key: SlotKey, connection: &ServerConnection, seat: &Seat) -> Left {
+    fn stay_with(&self, key: SlotKey, connection: &Connection, seat: &Seat) -> Left {
         let Some(mut reading) = connection.inbound.try_claim() else {
             return Left::ToAnother;
         };
@@ -154,7 +150,7 @@ impl Lane {
     /// long as it is told to and nothing else needs the thread.
     fn await_next(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         space: &mut [u8],
         wait: Duration,
     ) -> Result<Option<usize>, TransportError> {
@@ -176,7 +172,7 @@ impl Lane {
     }
 
     /// Watches connections again whose thread has been with one request since the last sweep.
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         if self.adopted.load(Ordering::Acquire) == 0 {
             return;
         }

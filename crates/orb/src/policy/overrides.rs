@@ -6,7 +6,7 @@ use deckwatch_giop::UtcT;
 use deckwatch_giop::invocation::Times;
 
 use super::{Policy, PolicyType, RebindMode, SetOverrideType, SyncScope};
-use crate::bidirectional::BidirectionalPolicyValue;
+use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBand, PriorityBands, Protocol, Protocols};
 use crate::{Completion, SystemException, minor, raise};
 

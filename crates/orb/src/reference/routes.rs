@@ -8,8 +8,8 @@ use deckwatch_giop::Ior;
 
 use super::Target;
 use super::route_key::{Inconsistent, RouteKey};
-use crate::bidirectional::TwoWay;
 use crate::client::{Call, Client, Quality};
+use crate::connection::bidirectional::Bidirectional;
 use crate::lane::Lane;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
@@ -56,7 +56,7 @@ impl Routes {
     pub(super) fn of(
         ior: &Ior,
         orb: &OrbCore,
-        way_back: Option<&Weak<TwoWay>>,
+        way_back: Option<&Weak<Bidirectional>>,
     ) -> Result<Self, SystemException> {
         let client = &orb.client;
         let exposed = Exposed::of(ior);

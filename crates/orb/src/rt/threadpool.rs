@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use super::places;
 use super::{Priority, RtOrb, ThreadpoolId};
 use crate::builder::BuildError;
-use crate::lane::{Lane, LaneShape, RequestBuffers, Station};
+use crate::lane::{Lane, LaneId, LaneShape, RequestBuffers};
 use crate::life::Life;
 use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
 use crate::orb::OrbCore;
@@ -185,7 +185,7 @@ impl OrbCore {
             return Err(BuildError::CannotStartThread);
         }
         let endpoints = places::of_default(&self.settings);
-        let station = Station::default_pool(self.settings.dynamic_thread_idle);
+        let station = LaneId::default_pool(self.settings.dynamic_thread_idle);
         let lane = Lane::new(self, self.settings.shape.clone(), station, &endpoints);
         let lane =
             lane.map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
@@ -271,7 +271,7 @@ impl OrbCore {
             buffering,
             ..self.settings.shape.clone()
         };
-        let station = Station {
+        let station = LaneId {
             pool: pool.0,
             index,
             priority: Some(lane.lane_priority),

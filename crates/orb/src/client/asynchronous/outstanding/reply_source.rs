@@ -5,10 +5,10 @@ use std::sync::Arc;
 use deckwatch_giop::ReplyStatus;
 
 use super::Outstanding;
-use crate::bidirectional::TwoWay;
 use crate::client::asynchronous::{Replies, SharedConnection};
 use crate::client::call::{Attempt, Call, Failure, Reply};
 use crate::connection::Arrived;
+use crate::connection::bidirectional::Bidirectional;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::life::Life;
@@ -23,7 +23,7 @@ use crate::{Completion, SystemException, minor, raise, raise::own, wire};
 pub(crate) enum ReplySource {
     Shared(Arc<SharedConnection>),
     /// A thread of its lane reads it.
-    TwoWay(Arc<TwoWay>),
+    TwoWay(Arc<Bidirectional>),
 }
 
 /// Where it waits.
@@ -117,7 +117,7 @@ impl Outstanding {
 
     fn send_over(
         self: &Arc<Self>,
-        over: &Arc<TwoWay>,
+        over: &Arc<Bidirectional>,
         target: &Target,
         call: &Call<'_>,
     ) -> Result<(), Failure> {

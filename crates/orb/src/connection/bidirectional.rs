@@ -17,8 +17,9 @@ use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
 use crate::client::Outstanding;
 use crate::connection::Arrived;
-use crate::lane::{Lane, Requests};
-use crate::limits::TWO_WAY_CALLS_MAX;
+use crate::connection::request_queue::RequestQueue;
+use crate::lane::Lane;
+use crate::limits::BIDIRECTIONAL_CALLS_MAX;
 use crate::transport::monotonic_after;
 use crate::{Completion, SlotKey, SystemException};
 use crate::{raise, raise::own};
@@ -47,7 +48,7 @@ impl BidirectionalPolicyValue {
 }
 
 /// A connection that both sides ask over.
-pub(crate) struct TwoWay {
+pub(crate) struct Bidirectional {
     /// Whose threads read it, and by what it is known there.
     lane: Weak<Lane>,
     key: OnceLock<SlotKey>,
@@ -59,7 +60,7 @@ pub(crate) struct TwoWay {
     /// The other side knows our code sets, and where we listen.
     pub(crate) has_said: AtomicBool,
     /// What its other side asks.
-    pub(crate) requests: Requests,
+    pub(crate) requests: RequestQueue,
     calls: PiMutex<Calls>,
     /// Told of replies, and of the end.
     changed: Bell,
@@ -107,7 +108,7 @@ pub(crate) struct Offer {
     pub(crate) points: Vec<u8>,
 }
 
-impl TwoWay {
+impl Bidirectional {
     pub(crate) fn new(lane: Weak<Lane>, is_opened_here: bool) -> Self {
         Self {
             lane,
@@ -116,7 +117,7 @@ impl TwoWay {
             next: AtomicU32::new(if is_opened_here { 2 } else { 1 }),
             points: PiMutex::default(),
             has_said: AtomicBool::new(false),
-            requests: Requests::default(),
+            requests: RequestQueue::default(),
             calls: PiMutex::default(),
             changed: Bell::new(),
         }
@@ -137,7 +138,7 @@ impl TwoWay {
 
     /// Adds to where its opener listens; none is known twice.
     pub(crate) fn add_points(&self, points: Vec<ListenPoint>) {
-        let mut known = self.points.lock("two_way.points");
+        let mut known = self.points.lock("bidirectional.points");
         for point in points {
             if known.len() < deckwatch_giop::limits::LISTEN_POINTS_MAX && !known.contains(&point) {
                 known.push(point);
@@ -147,7 +148,7 @@ impl TwoWay {
 
     /// Whether a reference leads to its opener.
     fn leads_to(&self, ior: &Ior) -> bool {
-        let known = self.points.lock("two_way.leads_to");
+        let known = self.points.lock("bidirectional.leads_to");
         ior.iiop_profiles().flatten().any(|profile| {
             let mut addresses = profile.addresses();
             profile.minor >= 2
@@ -156,7 +157,7 @@ impl TwoWay {
     }
 
     fn calls(&self) -> PiMutexGuard<'_, Calls> {
-        self.calls.lock("two_way.calls")
+        self.calls.lock("bidirectional.calls")
     }
 
     /// The number of a request that is about to go.
@@ -167,7 +168,7 @@ impl TwoWay {
     /// From here on the reply to this request is kept.
     ///
     /// # Errors
-    /// What has ended the connection; NO_RESOURCES at [`TWO_WAY_CALLS_MAX`].
+    /// What has ended the connection; NO_RESOURCES at [`BIDIRECTIONAL_CALLS_MAX`].
     pub(crate) fn expect(&self, id: u32) -> Result<(), SystemException> {
         self.expect_by(id, Waiter::Thread(None))
     }
@@ -175,7 +176,7 @@ impl TwoWay {
     /// From here on the reply to this request is brought to a call, or the end of the connection.
     ///
     /// # Errors
-    /// As [`TwoWay::expect`].
+    /// As [`Bidirectional::expect`].
     pub(crate) fn expect_for(
         &self,
         id: u32,
@@ -189,7 +190,7 @@ impl TwoWay {
         if calls.ended.is_some() {
             return Err(raise::comm_failure(own::CONNECTION_CLOSED, Completion::No));
         }
-        if calls.all.len() >= TWO_WAY_CALLS_MAX {
+        if calls.all.len() >= BIDIRECTIONAL_CALLS_MAX {
             return Err(raise::no_resources(0, Completion::No));
         }
         calls.all.push((id, waiter));
@@ -282,7 +283,7 @@ impl TwoWay {
     }
 }
 
-impl Drop for TwoWay {
+impl Drop for Bidirectional {
     fn drop(&mut self) {
         // What was read of a connection that had ended already.
         if let Some(lane) = self.lane.upgrade() {
@@ -291,9 +292,9 @@ impl Drop for TwoWay {
     }
 }
 
-impl std::fmt::Debug for TwoWay {
+impl std::fmt::Debug for Bidirectional {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TwoWay")
+        f.debug_struct("Bidirectional")
             .field("is_opened_here", &self.is_opened_here)
             .finish_non_exhaustive()
     }
@@ -301,7 +302,7 @@ impl std::fmt::Debug for TwoWay {
 
 /// A request that is being served, and the connection it came over.
 struct Serving {
-    over: Arc<TwoWay>,
+    over: Arc<Bidirectional>,
     /// Where its octets lie: what is read out of others came otherwise.
     start: usize,
     end: usize,
@@ -321,7 +322,7 @@ impl Drop for Entered {
 }
 
 /// From here on references that are read out of `message` may be called back over the connection.
-pub(crate) fn enter(over: &Arc<TwoWay>, message: &[u8]) -> Entered {
+pub(crate) fn enter(over: &Arc<Bidirectional>, message: &[u8]) -> Entered {
     let start = message.as_ptr().addr();
     let serving = Serving {
         over: Arc::clone(over),
@@ -333,7 +334,7 @@ pub(crate) fn enter(over: &Arc<TwoWay>, message: &[u8]) -> Entered {
 }
 
 /// The connection over which a reference that was read by `r` is called back: the one that it came over, where it leads to its opener.
-pub(crate) fn way_back(r: &Reader<'_>, ior: &Ior) -> Option<Weak<TwoWay>> {
+pub(crate) fn way_back(r: &Reader<'_>, ior: &Ior) -> Option<Weak<Bidirectional>> {
     SERVING.with_borrow(|all| {
         let serving = all.last()?;
         let at = r.bytes().as_ptr().addr();
@@ -349,11 +350,11 @@ mod tests {
 
     use super::*;
 
-    fn of_opener_at(host: &str) -> Arc<TwoWay> {
-        let two_way = TwoWay::new(Weak::new(), false);
+    fn of_opener_at(host: &str) -> Arc<Bidirectional> {
+        let bidirectional = Bidirectional::new(Weak::new(), false);
         let host = host.to_owned();
-        two_way.add_points(vec![ListenPoint { host, port: 7 }]);
-        Arc::new(two_way)
+        bidirectional.add_points(vec![ListenPoint { host, port: 7 }]);
+        Arc::new(bidirectional)
     }
 
     fn ior(host: &str) -> Ior {

@@ -13,25 +13,26 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, Request};
 use deckwatch_sync::{Line, PiMutex, SlotKey};
 
-use super::keeper::{Behind, Waiting};
-use super::serve::{Left, Reading};
-use super::{Lane, ServerConnection};
-use crate::bidirectional::TwoWay;
 use crate::connection::Arrived;
+use crate::connection::Connection;
+use crate::connection::bidirectional::Bidirectional;
+use crate::connection::reading::{Left, Reading};
 use crate::counters::Counter;
+use crate::lane::Lane;
+use crate::lane::waiting::{Behind, Waiting};
 use crate::limits::{LINE_REQUESTS_MAX, LINE_SIZE_MAX, LINE_TURN};
 use crate::transport::Interest;
 use crate::wire::{self, Kind};
 
 /// Requests of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct RequestQueue {
     line: Line<Arrived>,
     /// Octets of those that wait.
     size: AtomicUsize,
 }
 
-impl Requests {
+impl RequestQueue {
     fn is_idle(&self) -> bool {
         self.line.count() == 0
     }
@@ -47,8 +48,8 @@ impl Requests {
     }
 }
 
-/// Firsts of lines that wait for a thread, at most one of each connection.
-pub(super) struct Firsts {
+/// QueueHeads of lines that wait for a thread, at most one of each connection.
+pub(crate) struct QueueHeads {
     list: PiMutex<VecDeque<Waiting>>,
     /// Read without the lock.
     count: AtomicUsize,
@@ -56,8 +57,8 @@ pub(super) struct Firsts {
     is_next: AtomicBool,
 }
 
-impl Firsts {
-    pub(super) const fn new() -> Self {
+impl QueueHeads {
+    pub(crate) const fn new() -> Self {
         Self {
             list: PiMutex::new(VecDeque::new()),
             count: AtomicUsize::new(0),
@@ -66,13 +67,13 @@ impl Firsts {
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         // SYNC: pairs with the addition in `push`: who is about to wait has been counted before it looks here.
         self.count.load(Ordering::SeqCst) == 0
     }
 
     /// Whether one of them goes now, where others wait too: every other time.
-    pub(super) fn take_turn(&self) -> bool {
+    pub(crate) fn take_turn(&self) -> bool {
         !self.is_empty() && self.is_next.fetch_xor(true, Ordering::Relaxed)
     }
 
@@ -92,25 +93,27 @@ impl Firsts {
     }
 }
 
-impl ServerConnection {
-    fn requests(&self) -> Option<&Requests> {
-        self.two_way.get().map(|two_way| &two_way.requests)
+impl Connection {
+    fn requests(&self) -> Option<&RequestQueue> {
+        self.bidirectional
+            .get()
+            .map(|bidirectional| &bidirectional.requests)
     }
 
     /// Whether replies to us are awaited over it.
     fn is_awaited(&self) -> bool {
-        self.two_way
+        self.bidirectional
             .get()
-            .is_some_and(|two_way| two_way.is_awaited())
+            .is_some_and(|bidirectional| bidirectional.is_awaited())
     }
 
     #[inline]
-    pub(super) fn has_full_line(&self) -> bool {
-        self.requests().is_some_and(Requests::is_full)
+    pub(crate) fn has_full_line(&self) -> bool {
+        self.requests().is_some_and(RequestQueue::is_full)
     }
 
     /// Whether it must not be read on now.
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.parked.load(Ordering::SeqCst)
             || (self.owes() || self.has_full_line()) && !self.is_awaited()
     }
@@ -120,14 +123,14 @@ impl Lane {
     /// What a request says of its connection holds for those behind it, which others may read and serve before it: noted while nobody
     /// else may read.
     #[inline]
-    pub(super) fn note_what_is_said(&self, connection: &ServerConnection, message: &Divided<'_>) {
+    pub(crate) fn note_what_is_said(&self, connection: &Connection, message: &Divided<'_>) {
         if connection.chars.load(Ordering::Relaxed) == 0 || self.adapter.is_bidirectional() {
             self.note_contexts(connection, message);
         }
     }
 
     #[cold]
-    fn note_contexts(&self, connection: &ServerConnection, message: &Divided<'_>) {
+    fn note_contexts(&self, connection: &Connection, message: &Divided<'_>) {
         if message.ends().is_empty() && Request::plain(message.octets()).is_some() {
             return;
         }
@@ -143,9 +146,9 @@ impl Lane {
 
     /// Peer and we may both owe each other so much that neither reads, or requests wait in a full line; nobody here waits for a reply.
     #[cold]
-    pub(super) fn hold_up<'c>(
+    pub(crate) fn hold_up<'c>(
         &self,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         mut reading: Reading<'c>,
     ) -> Result<Reading<'c>, Left> {
         if connection.is_awaited() {
@@ -170,7 +173,7 @@ impl Lane {
     }
 
     /// A connection is read on where nothing keeps it from that any more: its line has room, or somebody waits for a reply over it.
-    pub(super) fn let_read(&self, connection: &ServerConnection) {
+    pub(crate) fn let_read(&self, connection: &Connection) {
         if connection.held_up.load(Ordering::SeqCst)
             && !connection.is_held()
             && connection.held_up.swap(false, Ordering::SeqCst)
@@ -180,7 +183,7 @@ impl Lane {
     }
 
     /// Tells a thread of what has been read of a connection and not been looked at, and of what has come.
-    pub(super) fn tell_of_rest(&self, connection: &ServerConnection) {
+    pub(crate) fn tell_of_rest(&self, connection: &Connection) {
         let token = connection.token.load(Ordering::Relaxed);
         connection.handed_over.store(true, Ordering::SeqCst);
         connection.adopted.store(false, Ordering::Release);
@@ -189,7 +192,7 @@ impl Lane {
     }
 
     /// Watches a connection that nobody has adopted any more. What another has told of meanwhile stays told.
-    pub(super) fn watch_again(&self, connection: &ServerConnection) {
+    pub(crate) fn watch_again(&self, connection: &Connection) {
         let token = connection.token.load(Ordering::Relaxed);
         let source = connection.stream.source();
         self.poller.rewatch(source, token, Interest::Arrival);
@@ -202,17 +205,17 @@ impl Lane {
 
     /// Serves a request over a connection of both sides, or lets it wait behind others. `arrived` gives the message a buffer of its own:
     /// of the connection's, or a copy.
-    pub(super) fn serve_both_ways<'c>(
+    pub(crate) fn serve_both_ways<'c>(
         &self,
-        connection: &'c ServerConnection,
-        two_way: &TwoWay,
+        connection: &'c Connection,
+        bidirectional: &Bidirectional,
         mut reading: Reading<'c>,
         kind: Kind,
         arrived: impl FnOnce(&mut Reading<'c>, bool) -> Arrived,
         unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
         let key = connection.key();
-        let requests = &two_way.requests;
+        let requests = &bidirectional.requests;
         if kind == Kind::TwoWay && requests.is_idle() {
             let arrived = arrived(&mut reading, true);
             return self.serve_two_way(key, connection, reading, arrived, unread);
@@ -247,8 +250,8 @@ impl Lane {
     /// Has a request wait behind those before it, or refuses it where there is no room. It comes back where none is before it any more.
     fn let_wait(
         &self,
-        connection: &ServerConnection,
-        requests: &Requests,
+        connection: &Connection,
+        requests: &RequestQueue,
         arrived: Arrived,
     ) -> Result<Option<Arrived>, Left> {
         let octets = arrived.size();
@@ -290,7 +293,7 @@ impl Lane {
     }
 
     /// What has been in a line, or was the first of one that waited for a thread, waits no more.
-    pub(super) fn give_for_line(&self, octets: usize) {
+    pub(crate) fn give_for_line(&self, octets: usize) {
         match self.waiting_room() {
             Some(room) => room.give(octets),
             None => self.inbound_budget.give(octets),
@@ -299,7 +302,7 @@ impl Lane {
 
     /// Who is in the line of a connection leaves it; the next, which is in from here on. What it holds counts until it waits no more:
     /// [`Lane::give_for_line`].
-    pub(super) fn leave_line(&self, connection: &ServerConnection) -> Option<Waiting> {
+    pub(crate) fn leave_line(&self, connection: &Connection) -> Option<Waiting> {
         let requests = connection.requests()?;
         let arrived = requests.line.leave()?;
         requests.size.fetch_sub(arrived.size(), Ordering::SeqCst);
@@ -314,11 +317,7 @@ impl Lane {
     }
 
     /// Serves a request, and those that wait behind it as long as nothing else waits for the thread. `Err`: the connection cannot go on.
-    pub(super) fn serve_line(
-        &self,
-        connection: &ServerConnection,
-        first: Waiting,
-    ) -> Result<(), ()> {
+    pub(crate) fn serve_line(&self, connection: &Connection, first: Waiting) -> Result<(), ()> {
         let mut next = Some(first);
         let mut turns = 0;
         while let Some(mut waiting) = next {
@@ -352,7 +351,7 @@ impl Lane {
     }
 
     /// Has the first of a line wait for a thread. It counts as it did in the line, but where only borrowed threads are waited for.
-    fn enlist(&self, connection: &ServerConnection, mut first: Waiting) {
+    fn enlist(&self, connection: &Connection, mut first: Waiting) {
         if let Some(room) = &self.room {
             let octets = first.arrived.size();
             let order = self.order_of(&first.arrived);
@@ -368,7 +367,7 @@ impl Lane {
             }
         }
         debug_assert!(connection.serving.load(Ordering::SeqCst) != 0);
-        self.firsts.push(first);
+        self.queue_heads.push(first);
         self.note_enlisted();
     }
 
@@ -381,15 +380,15 @@ impl Lane {
     }
 
     /// The first of a line that waits for a thread, and does no more.
-    pub(super) fn take_first(&self) -> Option<Waiting> {
-        let first = self.firsts.pop()?;
+    pub(crate) fn take_first(&self) -> Option<Waiting> {
+        let first = self.queue_heads.pop()?;
         self.give_for_line(first.arrived.size());
         Some(first)
     }
 
     /// Serves the first of a line that waits for a thread. False: none does.
     #[inline]
-    pub(super) fn serve_first(self: &Arc<Self>) -> bool {
+    pub(crate) fn serve_first(self: &Arc<Self>) -> bool {
         let Some(first) = self.take_first() else {
             return false;
         };
@@ -400,7 +399,7 @@ impl Lane {
     }
 
     /// At the end of the lane or of a connection: `first`, which is in the line, and those behind it are not served.
-    pub(super) fn discard_line(&self, connection: &ServerConnection, mut first: Option<Waiting>) {
+    pub(crate) fn discard_line(&self, connection: &Connection, mut first: Option<Waiting>) {
         while let Some(waiting) = first {
             self.counters.count(Counter::RequestsDiscarded);
             self.give_for_line(waiting.arrived.size());
@@ -409,12 +408,12 @@ impl Lane {
     }
 
     /// Ends a connection once what waits in its line has been served; replies come no more.
-    pub(super) fn end(&self, key: SlotKey, connection: &ServerConnection) {
+    pub(crate) fn end(&self, key: SlotKey, connection: &Connection) {
         if connection
             .requests()
             .is_some_and(|requests| !requests.is_idle())
         {
-            self.end_two_way(connection, false);
+            self.end_bidirectional(connection, false);
             connection.read_out.store(true, Ordering::SeqCst);
             // SYNC: who serves the last of them sees that all is read, or we see that nothing is served.
             if connection.serving.load(Ordering::SeqCst) != 0 {
@@ -425,7 +424,7 @@ impl Lane {
     }
 
     /// The connection is closed: what waits in its line and has no thread is not served.
-    pub(super) fn forget_line(&self, connection: &ServerConnection) {
+    pub(crate) fn forget_line(&self, connection: &Connection) {
         if let Some(requests) = connection.requests() {
             let forgotten = self.forget_requests(requests);
             connection.serving.fetch_sub(forgotten, Ordering::SeqCst);
@@ -433,7 +432,7 @@ impl Lane {
     }
 
     /// Forgets what waits in a line, and says how much that was.
-    pub(crate) fn forget_requests(&self, requests: &Requests) -> usize {
+    pub(crate) fn forget_requests(&self, requests: &RequestQueue) -> usize {
         let mut count = 0;
         while let Some(arrived) = requests.line.take_first() {
             self.counters.count(Counter::RequestsDiscarded);

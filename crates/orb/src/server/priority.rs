@@ -11,11 +11,11 @@ use deckwatch_giop::{
 };
 use deckwatch_os::schedule::{self, Class};
 
-use super::Lane;
 use super::dispatch::Outcome;
 use super::upcall::Upcall;
 use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::rt::current::{self, AtPriority};
 use crate::rt::{Priority, PriorityModel};
 use crate::{Completion, SystemException};
@@ -27,13 +27,13 @@ thread_local! {
 }
 
 /// The calling thread belongs to a lane, and is in the class that it has there.
-pub(super) fn note_class() {
+pub(crate) fn note_class() {
     BEGUN.set(schedule::class().ok());
 }
 
 impl Lane {
     /// Takes the calling thread to the priority of a request that has been found; or says what the request comes to otherwise.
-    pub(super) fn take_ground(
+    pub(crate) fn take_ground(
         &self,
         upcall: &Upcall<'_>,
         found: &Found<'_>,
@@ -72,8 +72,8 @@ impl Lane {
     }
 
     /// Where the object of a key is: a lane that would send its requests elsewhere says so when it is asked.
-    pub(super) fn locate(&self, key: &[u8]) -> Whereabouts {
-        let whereabouts = self.adapter.locate(key, Some(&self.holds));
+    pub(crate) fn locate(&self, key: &[u8]) -> Whereabouts {
+        let whereabouts = self.adapter.locate(key, Some(&self.wait_permits));
         let is_here = matches!(whereabouts, Whereabouts::Here);
         let Some(found) = self.adapter.find_at_once(key).filter(|_| is_here) else {
             return whereabouts;
@@ -97,7 +97,7 @@ impl Lane {
     ///
     /// # Errors
     /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where this is a lane whose priority is none of them.
-    pub(super) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(crate) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
         let unsaid = raise::bad_param(minor::NONE, Completion::No);
         let said = request.contexts.find(context_id::RT_CORBA_PRIORITY_RANGE);
         let (low, high) = parse_priority_range_context(said.ok_or(unsaid)?)?;
@@ -123,13 +123,13 @@ impl Lane {
     }
 
     /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
-    pub(super) fn lend_priority(&self) -> Option<AtPriority> {
+    pub(crate) fn lend_priority(&self) -> Option<AtPriority> {
         self.orb.upgrade()?.lend_priority(self.station.priority)
     }
 
     /// Takes a priority away that a servant has given its thread: it was for the request.
     #[inline]
-    pub(super) fn end_priority(&self, before: Option<Priority>) {
+    pub(crate) fn end_priority(&self, before: Option<Priority>) {
         if current::priority() != before {
             self.restore_priority(before);
         }
@@ -166,7 +166,7 @@ impl Lane {
 ///
 /// # Errors
 /// MARSHAL where it cannot be read, BAD_PARAM for a negative one.
-pub(super) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, SystemException> {
+pub(crate) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, SystemException> {
     let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY) else {
         return Ok(None);
     };
@@ -174,7 +174,7 @@ pub(super) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, S
 }
 
 /// The priority of a request, which goes back with its reply as it came.
-pub(super) fn echoed_priority<'r>(request: &Request<'r>) -> Option<ServiceContext<'r>> {
+pub(crate) fn echoed_priority<'r>(request: &Request<'r>) -> Option<ServiceContext<'r>> {
     if request.contexts.is_empty() {
         return None;
     }

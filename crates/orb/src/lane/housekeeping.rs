@@ -7,36 +7,37 @@ use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use super::{Lane, ServerConnection};
+use crate::connection::Connection;
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::{ACCEPT_REST, ADOPTION_SWEEP, ARRIVAL_SWEEP, NEWCOMER_GRACE};
 use crate::transport::Instant64;
 
 /// How a thread waits in the poller.
-pub(super) struct Wait {
+pub(crate) struct Wait {
     /// How long at most.
-    pub(super) limit: Option<Duration>,
+    pub(crate) limit: Option<Duration>,
     /// That is the thread's own patience, and not the lane's business.
-    pub(super) is_patience: bool,
+    pub(crate) is_patience: bool,
     /// Until when it keeps the lane; 0: it does not.
     keeps_until: u64,
 }
 
 impl Lane {
-    /// One of the threads that wait comes back in time for the chores and for the next request that waits for its start; the others sleep until there is something to serve.
-    pub(super) fn begin_wait(&self, patience: Option<Duration>) -> Wait {
+    /// One of the threads that wait comes back in time for the housekeeping and for the next request that waits for its start; the others sleep until there is something to serve.
+    pub(crate) fn begin_wait(&self, patience: Option<Duration>) -> Wait {
         let others = Wait {
             limit: patience,
             is_patience: true,
             keeps_until: 0,
         };
-        let (chores, start) = (self.chores_period(), self.early.next());
-        if chores.is_none() && start.is_none() {
+        let (housekeeping, start) = (self.housekeeping_period(), self.early.next());
+        if housekeeping.is_none() && start.is_none() {
             return others;
         }
         let now = self.transport.now();
         let start = start.map(|start| start.since(now));
-        let Some(period) = chores.into_iter().chain(start).min() else {
+        let Some(period) = housekeeping.into_iter().chain(start).min() else {
             return others;
         };
         if patience.is_some_and(|patience| patience <= period) {
@@ -61,7 +62,7 @@ impl Lane {
     }
 
     /// Who has kept the lane and leaves the poller to serve has another thread keep it.
-    pub(super) fn end_wait(&self, wait: &Wait, leaves: bool) {
+    pub(crate) fn end_wait(&self, wait: &Wait, leaves: bool) {
         if wait.keeps_until == 0 {
             return;
         }
@@ -78,7 +79,7 @@ impl Lane {
     }
 
     /// How often the lane has to look after itself now, if at all.
-    pub(super) fn chores_period(&self) -> Option<Duration> {
+    pub(crate) fn housekeeping_period(&self) -> Option<Duration> {
         if self.adopted.load(Ordering::Relaxed) != 0 {
             return Some(ADOPTION_SWEEP);
         }
@@ -104,20 +105,20 @@ impl Lane {
 
     /// Looks after listeners and connections that nobody would tell of; by one thread, as often as there is reason to, and
     /// however many events come.
-    pub(super) fn do_chores(self: &Arc<Self>) {
-        let Some(period) = self.chores_period() else {
+    pub(crate) fn keep_house(self: &Arc<Self>) {
+        let Some(period) = self.housekeeping_period() else {
             return;
         };
         let now = self.transport.now();
-        let due = self.chores_due.load(Ordering::Relaxed);
+        let due = self.housekeeping_due.load(Ordering::Relaxed);
         let next = now.after(period).0;
-        // What was put off for longer than this period was put off for less urgent chores.
+        // What was put off for longer than this period was put off for less urgent housekeeping.
         if now.0 < due && due <= next {
             return;
         }
-        let swap = self
-            .chores_due
-            .compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed);
+        let swap =
+            self.housekeeping_due
+                .compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed);
         if swap.is_err() {
             return;
         }
@@ -198,9 +199,9 @@ impl Lane {
 
     /// Closes the connection that has brought nothing for the longest, to make room for another. False: none is idle, for so long at
     /// least. One that has just come is not: its first request is on the way.
-    pub(super) fn evict(&self, for_so_long: Duration) -> bool {
+    pub(crate) fn evict(&self, for_so_long: Duration) -> bool {
         let now = self.transport.now_coarse();
-        let may_go = |connection: &ServerConnection| {
+        let may_go = |connection: &Connection| {
             let unused_for = now.since(last_used(connection, now));
             let has_brought = connection.has_brought.load(Ordering::Relaxed);
             let is_new = !has_brought && unused_for < NEWCOMER_GRACE;
@@ -231,7 +232,7 @@ impl Lane {
 }
 
 /// When a connection has last brought something: now, where a thread stays with it.
-fn last_used(connection: &ServerConnection, now: Instant64) -> Instant64 {
+fn last_used(connection: &Connection, now: Instant64) -> Instant64 {
     match connection.is_adopted() {
         true => now,
         false => Instant64(connection.used.load(Ordering::Relaxed)),

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{Codec, Divided};
 use deckwatch_giop::Message;
 
-use super::Lane;
-use super::realtime::echoed_priority;
+use super::priority::echoed_priority;
 use super::upcall::{Caller, Upcall};
-use crate::adapter::{Found, Holds, Patience};
+use crate::adapter::{Found, Patience, WaitPermits};
+use crate::lane::Lane;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise};
 
@@ -20,16 +20,16 @@ thread_local! {
 
 impl Lane {
     /// The calling thread belongs to this lane from here on.
-    pub(super) fn note_own_thread(&self) {
+    pub(crate) fn note_own_thread(&self) {
         OF_LANE.set(std::ptr::from_ref(self).addr());
     }
 
     /// How the calling thread may wait for a reply that a thread of this lane has to read: not as the last of them.
     pub(crate) fn patience_for_replies(&self) -> Patience<'_> {
-        static NONE: Holds = Holds::new(0);
+        static NONE: WaitPermits = WaitPermits::new(0);
         let is_reader = self.shape.threads == 0 || OF_LANE.get() == std::ptr::from_ref(self).addr();
         let more = self.seats.len() > 1;
-        is_reader.then_some(if more { &self.holds } else { &NONE })
+        is_reader.then_some(if more { &self.wait_permits } else { &NONE })
     }
 
     /// Whether a request for the object of this key would wait for nobody: it is active, its manager lets requests through, and any
@@ -85,7 +85,7 @@ impl Lane {
         request.body = request.body.with_codec(codec);
         // A lane leaves one of its threads to the others; one that is turned by hand has no other.
         let is_needed = OF_LANE.get() != 0 || self.shape.threads == 0;
-        let patience = is_needed.then_some(&self.holds);
+        let patience = is_needed.then_some(&self.wait_permits);
         let echoed = echoed_priority(&request);
         let ready = self.await_start(&request);
         let is_answered = self.answer(

@@ -5,12 +5,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::follow::Seat;
-use super::realtime::note_class;
 use super::{Lane, Turned};
 use crate::counters::Counter;
+use crate::lane::follow::Seat;
 use crate::limits::BUFFERS_PER_THREAD;
 use crate::rt::current::replace;
+use crate::server::priority::note_class;
 use crate::transport::may_spin;
 use crate::{Completion, SystemException, current, raise, raise::own};
 
@@ -141,7 +141,7 @@ impl Lane {
     }
 
     /// Keeps a thread in the poller where the last one has left it to serve.
-    pub(super) fn keep_watch(self: &Arc<Self>) {
+    pub(crate) fn keep_watch(self: &Arc<Self>) {
         let has_none = self.shape.threads_dynamic == 0 && self.room.is_none();
         if has_none || self.waiting.load(Ordering::SeqCst) != 0 {
             return;

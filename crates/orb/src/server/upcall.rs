@@ -7,10 +7,11 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{Request, Response, ServiceContext};
 
 use super::dispatch::Outcome;
-use super::{Lane, ServerConnection};
 use crate::adapter::{self, Found, Patience, PoaState};
+use crate::connection::Connection;
 use crate::counters::Counter;
 use crate::interceptor::{ExtraContext, ServerFlow};
+use crate::lane::Lane;
 use crate::raise::{self, own};
 use crate::rt::current::priority as current_priority;
 use crate::rt::scheduling::Visit;
@@ -20,22 +21,22 @@ use crate::wire::Contexts;
 use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
-pub(super) struct Upcall<'u> {
+pub(crate) struct Upcall<'u> {
     /// None on the main thread, which has the request from another.
-    pub(super) connection: Option<&'u ServerConnection>,
-    pub(super) caller: Caller<'u>,
-    pub(super) message: &'u Divided<'u>,
-    pub(super) request: &'u Request<'u>,
-    pub(super) reply: &'u mut Vec<u8>,
+    pub(crate) connection: Option<&'u Connection>,
+    pub(crate) caller: Caller<'u>,
+    pub(crate) message: &'u Divided<'u>,
+    pub(crate) request: &'u Request<'u>,
+    pub(crate) reply: &'u mut Vec<u8>,
     /// The service contexts of the reply.
-    pub(super) contexts: &'u [ServiceContext<'u>],
+    pub(crate) contexts: &'u [ServiceContext<'u>],
     /// Its way through the interceptors, where there are any.
-    pub(super) flow: Option<Box<ServerFlow>>,
+    pub(crate) flow: Option<Box<ServerFlow>>,
 }
 
 /// Who has made a request: how it may wait.
 #[derive(Clone, Copy)]
-pub(super) enum Caller<'u> {
+pub(crate) enum Caller<'u> {
     /// Somebody whose message a thread of the lane has read.
     Remote,
     /// The calling thread itself.
@@ -48,7 +49,7 @@ pub(super) enum Caller<'u> {
 
 impl<'u> Upcall<'u> {
     /// The service contexts of the reply, and those that interceptors have added.
-    pub(super) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> Contexts<'s>
+    pub(crate) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> Contexts<'s>
     where
         'u: 's,
     {
@@ -62,21 +63,21 @@ impl<'u> Upcall<'u> {
         contexts
     }
 
-    pub(super) fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         matches!(self.caller, Caller::Here { .. })
     }
 }
 
 impl Lane {
-    pub(super) fn patience<'u>(&'u self, upcall: &Upcall<'u>) -> Patience<'u> {
+    pub(crate) fn patience<'u>(&'u self, upcall: &Upcall<'u>) -> Patience<'u> {
         match upcall.caller {
-            Caller::Remote => Some(&self.holds),
+            Caller::Remote => Some(&self.wait_permits),
             Caller::Here { patience, .. } => patience,
         }
     }
 
     /// How long a request may wait; none: as long as it takes.
-    pub(super) fn time_left(&self, upcall: &Upcall<'_>) -> Option<Duration> {
+    pub(crate) fn time_left(&self, upcall: &Upcall<'_>) -> Option<Duration> {
         match upcall.caller {
             Caller::Here {
                 until: Some(until), ..
@@ -85,7 +86,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
+    pub(crate) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
             Err(error) => {
@@ -94,9 +95,7 @@ impl Lane {
             }
         };
         let found = self.adapter.find(key, self.patience(upcall));
-        if upcall
-            .connection
-            .is_some_and(ServerConnection::is_opened_here)
+        if upcall.connection.is_some_and(Connection::is_opened_here)
             && let Ok(found) = &found
             && !found.adapter().is_some_and(PoaState::is_bidirectional)
         {
@@ -126,23 +125,23 @@ impl Lane {
     }
 
     /// Calls the application's code; its panic is UNKNOWN.
-    pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
+    pub(crate) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
         catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
     }
 
     #[cold]
-    pub(super) fn count_panic(&self) -> SystemException {
+    pub(crate) fn count_panic(&self) -> SystemException {
         self.counters.count(Counter::ServantPanics);
         raise::unknown(0, Completion::Maybe)
     }
 
     #[cold]
-    pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
+    pub(crate) fn refuse(&self, exception: SystemException) -> Outcome {
         self.counters.count(Counter::ObjectsNotExist);
         Outcome::Raise(exception)
     }
 
-    pub(super) fn serve_by(
+    pub(crate) fn serve_by(
         &self,
         upcall: &mut Upcall<'_>,
         servant: &dyn Servant,
@@ -234,6 +233,6 @@ fn end_visit(visit: Visit, outcome: Outcome, is_receipted: bool) -> Outcome {
     }
 }
 
-pub(super) fn no_object() -> SystemException {
+pub(crate) fn no_object() -> SystemException {
     raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
 }

@@ -6,25 +6,25 @@ use crate::{Completion, SystemException, minor, raise};
 
 /// Counts the threads of one lane that wait; one is always left for the others.
 #[derive(Debug)]
-pub(crate) struct Holds(Budget);
+pub(crate) struct WaitPermits(Budget);
 
 /// The right to wait, given back on drop.
-pub(crate) struct Hold<'h>(&'h Holds);
+pub(crate) struct WaitPermit<'h>(&'h WaitPermits);
 
 /// Who waits: a thread of a lane, or one of the application that may wait for ever.
-pub(crate) type Patience<'h> = Option<&'h Holds>;
+pub(crate) type Patience<'h> = Option<&'h WaitPermits>;
 
-impl Holds {
+impl WaitPermits {
     pub(crate) const fn new(max: usize) -> Self {
         Self(Budget::new(max))
     }
 
-    pub(crate) fn take(&self) -> Option<Hold<'_>> {
-        self.0.take(1).then(|| Hold(self))
+    pub(crate) fn take(&self) -> Option<WaitPermit<'_>> {
+        self.0.take(1).then(|| WaitPermit(self))
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for WaitPermit<'_> {
     fn drop(&mut self) {
         self.0.0.give(1);
     }
@@ -32,7 +32,7 @@ impl Drop for Hold<'_> {
 
 /// # Errors
 /// TRANSIENT where no thread can be spared.
-pub(crate) fn permit(patience: Patience<'_>) -> Result<Option<Hold<'_>>, SystemException> {
+pub(crate) fn permit(patience: Patience<'_>) -> Result<Option<WaitPermit<'_>>, SystemException> {
     let busy = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
     patience.map(|holds| holds.take().ok_or(busy)).transpose()
 }

@@ -7,30 +7,35 @@ use std::sync::atomic::Ordering;
 use deckwatch_giop::{ListenPoint, Message, Request, Version, context_id};
 use deckwatch_sync::SlotKey;
 
-use super::{Lane, ServerConnection};
-use crate::bidirectional::TwoWay;
 use crate::connection::Arrived;
+use crate::connection::Connection;
+use crate::connection::bidirectional::Bidirectional;
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::transport::Stream;
 use crate::{Completion, raise, raise::own};
 
-impl ServerConnection {
+impl Connection {
     /// Whether this ORB has opened it.
-    pub(super) fn is_opened_here(&self) -> bool {
-        self.two_way
+    pub(crate) fn is_opened_here(&self) -> bool {
+        self.bidirectional
             .get()
-            .is_some_and(|two_way| two_way.is_opened_here)
+            .is_some_and(|bidirectional| bidirectional.is_opened_here)
     }
 }
 
 impl Lane {
     /// Takes a connection in that this ORB has opened. False: the lane is full, or at its end.
-    pub(crate) fn take_in(&self, stream: Arc<dyn Stream>, two_way: &Arc<TwoWay>) -> bool {
-        self.admit(stream, Some(two_way)) && two_way.is_open()
+    pub(crate) fn take_in(
+        &self,
+        stream: Arc<dyn Stream>,
+        bidirectional: &Arc<Bidirectional>,
+    ) -> bool {
+        self.admit(stream, Some(bidirectional)) && bidirectional.is_open()
     }
 
     /// Writes a message, or lets it wait for room. False: the connection is closed.
-    pub(crate) fn write_two_way(&self, key: SlotKey, message: &[u8]) -> bool {
+    pub(crate) fn write_bidirectional(&self, key: SlotKey, message: &[u8]) -> bool {
         let Some(connection) = self.connections.pin(key) else {
             return false;
         };
@@ -46,7 +51,7 @@ impl Lane {
 
     /// Notes where the opener of a connection listens, and that it may be asked over it, where a request says so and an adapter of
     /// ours allows it.
-    pub(super) fn note_listen_points(&self, connection: &ServerConnection, request: &Request<'_>) {
+    pub(crate) fn note_listen_points(&self, connection: &Connection, request: &Request<'_>) {
         if request.version < Version::V1_2 || connection.is_opened_here() {
             return;
         }
@@ -56,25 +61,25 @@ impl Lane {
         let Ok(points) = ListenPoint::parse_all(data) else {
             return self.counters.count(Counter::ProtocolErrors);
         };
-        let two_way = connection.two_way.get_or_init(|| {
+        let bidirectional = connection.bidirectional.get_or_init(|| {
             let lane = self.this.get().cloned().unwrap_or_default();
-            let two_way = TwoWay::new(lane, false);
-            two_way.set_key(connection.key());
-            self.counters.count(Counter::ConnectionsTwoWay);
-            Arc::new(two_way)
+            let bidirectional = Bidirectional::new(lane, false);
+            bidirectional.set_key(connection.key());
+            self.counters.count(Counter::ConnectionsBidirectional);
+            Arc::new(bidirectional)
         });
-        two_way.add_points(points);
+        bidirectional.add_points(points);
     }
 
     /// Gives a reply to who waits for it.
-    pub(super) fn take_answer(&self, two_way: &TwoWay, arrived: Arrived) {
+    pub(crate) fn take_answer(&self, bidirectional: &Bidirectional, arrived: Arrived) {
         let id = match Message::parse_joined(&arrived.message()) {
             Ok(Message::Reply(reply)) => Some(reply.id),
             Ok(Message::LocateReply(reply)) => Some(reply.id),
             _ => None,
         };
         let given = match id {
-            Some(id) => two_way.give(id, arrived),
+            Some(id) => bidirectional.give(id, arrived),
             None => Err(arrived),
         };
         if let Err(unwanted) = given {
@@ -85,13 +90,13 @@ impl Lane {
 
     /// The connection has ended: nobody waits for replies any more. `in_order`: by a CloseConnection, which promises that what has not been
     /// answered has not been served.
-    pub(super) fn end_two_way(&self, connection: &ServerConnection, in_order: bool) {
-        if let Some(two_way) = connection.two_way.get() {
+    pub(crate) fn end_bidirectional(&self, connection: &Connection, in_order: bool) {
+        if let Some(bidirectional) = connection.bidirectional.get() {
             let why = match in_order {
                 true => raise::comm_failure(own::CONNECTION_CLOSED, Completion::No),
                 false => raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe),
             };
-            two_way.end(why);
+            bidirectional.end(why);
         }
     }
 }

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use deckwatch_cdr::{Codec, Divided};
 use deckwatch_giop::{Message, Response, ServiceContext};
 
-use super::Lane;
 use super::dispatch::Outcome;
 use super::upcall::{Caller, Upcall, no_object};
 use crate::adapter::{
-    self, Elsewhere, Found, Holds, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
-    RequestProcessing, ServantLocator, ServantManager, ServantRetention,
+    self, Elsewhere, Found, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
+    RequestProcessing, ServantLocator, ServantManager, ServantRetention, WaitPermits,
 };
 use crate::counters::Counter;
 use crate::interceptor::ServerFlow;
+use crate::lane::Lane;
 use crate::raise;
 use crate::wire::Contexts;
 use crate::{Completion, SystemException, current, minor};
@@ -21,7 +21,7 @@ use crate::{Completion, SystemException, current, minor};
 impl Lane {
     /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
     #[inline(never)]
-    pub(super) fn upcall_elsewhere(
+    pub(crate) fn upcall_elsewhere(
         &self,
         upcall: &mut Upcall<'_>,
         elsewhere: Elsewhere,
@@ -38,7 +38,7 @@ impl Lane {
 
     /// Managers may hold the request, servant managers may make its servant: after each wait the key is looked up anew.
     #[inline(never)]
-    pub(super) fn upcall_with_detours<'k>(
+    pub(crate) fn upcall_with_detours<'k>(
         &'k self,
         upcall: &mut Upcall<'_>,
         key: &'k [u8],
@@ -281,7 +281,7 @@ impl Lane {
             return Ok(());
         }
         let patience = self.patience(upcall);
-        let hold = patience.and_then(Holds::take);
+        let hold = patience.and_then(WaitPermits::take);
         let may_wait = patience.is_none() || hold.is_some();
         manager.admit(may_wait, self.time_left(upcall))
     }

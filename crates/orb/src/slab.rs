@@ -11,7 +11,7 @@ pub(crate) struct Slab {
     read: Pool<Vec<u8>>,
     write: Pool<Vec<u8>>,
     /// What a buffer begins with.
-    pub(super) size: usize,
+    pub(crate) size: usize,
 }
 
 impl Slab {
@@ -108,8 +108,8 @@ impl Slab {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Arrived;
     use super::*;
+    use crate::connection::Arrived;
 
     #[test]
     fn a_joined_message_that_waits_holds_no_more_than_it_counts() {

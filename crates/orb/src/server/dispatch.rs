@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{CharSet, Divided};
 use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
-use super::realtime::echoed_priority;
+use super::priority::echoed_priority;
 use super::upcall::{Caller, Upcall};
-use super::{Lane, ServerConnection};
 use crate::adapter::Whereabouts;
-use crate::bidirectional;
+use crate::connection::Connection;
+use crate::connection::bidirectional;
 use crate::counters::Counter;
 use crate::interceptor::{ExtraContext, Served, ServerFlow};
+use crate::lane::Lane;
 use crate::raise;
 use crate::servant::ServerRequest;
 use crate::wire;
@@ -25,7 +26,7 @@ thread_local! {
 }
 
 /// What a request comes to.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The reply, if one is expected, stands in the buffer.
     Replied,
     /// The caller knew that the request had come before it was served; it waits for nothing more.
@@ -38,7 +39,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// What an interceptor has raised.
-    pub(super) fn of(served: Served) -> Self {
+    pub(crate) fn of(served: Served) -> Self {
         match served {
             Served::System(exception) => Self::Raise(exception),
             Served::Forward(to) => Self::Forward(to),
@@ -49,7 +50,7 @@ impl Outcome {
 }
 
 /// Ends the note that a thread serves a request; holds the note before.
-pub(super) struct ServedHere(usize);
+pub(crate) struct ServedHere(usize);
 
 impl Drop for ServedHere {
     fn drop(&mut self) {
@@ -59,9 +60,9 @@ impl Drop for ServedHere {
 
 impl Lane {
     /// Serves one message. `Err`: the connection cannot go on.
-    pub(super) fn dispatch(
+    pub(crate) fn dispatch(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         message: &Divided<'_>,
     ) -> Result<(), ()> {
         if message.ends().is_empty()
@@ -81,7 +82,7 @@ impl Lane {
     #[inline(never)]
     fn request_of<'m>(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         message: &'m Divided<'_>,
     ) -> Result<Option<Request<'m>>, ()> {
         match Message::parse_joined(message) {
@@ -120,9 +121,9 @@ impl Lane {
     }
 
     /// From the first request that announces code sets on, all of its connection are read and answered in them; another choice later is MARSHAL.
-    pub(super) fn agree_on_code_sets(
+    pub(crate) fn agree_on_code_sets(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         request: &mut Request<'_>,
     ) -> Result<(), SystemException> {
         let mut agreed = connection.chars.load(Ordering::Acquire);
@@ -149,7 +150,7 @@ impl Lane {
 
     fn serve_request(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         message: &Divided<'_>,
         request: &mut Request<'_>,
     ) {
@@ -164,7 +165,7 @@ impl Lane {
             },
             Err(exception) => Err(exception),
         };
-        let over = connection.two_way.get();
+        let over = connection.bidirectional.get();
         let _over = over.map(|over| bidirectional::enter(over, message.octets()));
         self.in_progress.fetch_add(1, Ordering::AcqRel);
         let echoed = echoed_priority(request);
@@ -192,7 +193,7 @@ impl Lane {
 
     /// Serves a request, whoever has made it, unless it is not `ready`; its whole reply stands in the buffer. True: the caller has been
     /// answered already.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &self,
         upcall: &mut Upcall<'_>,
         ready: Result<(), SystemException>,
@@ -313,12 +314,12 @@ impl Lane {
     }
 
     /// The calling thread serves a request of this lane.
-    pub(super) fn note_served_here(&self) -> ServedHere {
+    pub(crate) fn note_served_here(&self) -> ServedHere {
         ServedHere(SERVED.replace(std::ptr::from_ref(self).addr()))
     }
 
     /// SYNC_WITH_SERVER: the caller is told that the request has come and will be served, not what comes of it.
-    pub(super) fn say_receipt(&self, connection: &ServerConnection, upcall: &mut Upcall<'_>) {
+    pub(crate) fn say_receipt(&self, connection: &Connection, upcall: &mut Upcall<'_>) {
         let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
         let reply = &mut *upcall.reply;
         let receipt = ServerRequest::new(upcall.request, &[], reply, contexts, sizes).finish();

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use deckwatch_cdr::{Reader, Write};
 use deckwatch_giop::{Ior, ReplyStatus};
 
-use super::Lane;
 use super::dispatch::Outcome;
 use super::upcall::{Upcall, no_object};
+use crate::lane::Lane;
 use crate::raise;
 use crate::wire;
 use crate::{Completion, Servant, SystemException, minor};
@@ -15,7 +15,7 @@ use crate::{Completion, Servant, SystemException, minor};
 impl Lane {
     /// `_is_a`, `_non_existent` and the others that no servant implements.
     #[inline(never)]
-    pub(super) fn answer_for_every_object(
+    pub(crate) fn answer_for_every_object(
         &self,
         upcall: &mut Upcall<'_>,
         servant: &dyn Servant,

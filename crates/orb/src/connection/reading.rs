@@ -8,9 +8,10 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{ProtocolError, Version};
 use deckwatch_sync::{Claimed, SlotKey};
 
-use super::{Lane, ServerConnection};
+use crate::connection::Connection;
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
 use crate::trace::{CallNumber, Direction};
 use crate::transport::Instant64;
@@ -18,7 +19,7 @@ use crate::wire::{self, Kind};
 
 /// How a connection is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(crate) enum Left {
     /// Nothing more to serve now.
     Open,
     /// What it has brought is not to be looked at now; who ends that tells of it.
@@ -29,11 +30,11 @@ pub(super) enum Left {
     Ended,
 }
 
-pub(super) type Reading<'c> = Claimed<'c, Inbound>;
+pub(crate) type Reading<'c> = Claimed<'c, Inbound>;
 
-impl ServerConnection {
+impl Connection {
     /// Tells the lane, which looks without a lock, since when a message has been unfinished.
-    pub(super) fn note_begun(&self, reading: &Inbound) {
+    pub(crate) fn note_begun(&self, reading: &Inbound) {
         let begun = reading.begun().map_or(0, |at| at.0.max(1));
         if self.begun.load(Ordering::Relaxed) != begun {
             self.begun.store(begun, Ordering::Relaxed);
@@ -42,12 +43,12 @@ impl ServerConnection {
 
     /// Whether a thread stays with it: it counts as used until that thread leaves, who says so then.
     #[inline]
-    pub(super) fn is_adopted(&self) -> bool {
+    pub(crate) fn is_adopted(&self) -> bool {
         self.adopted.load(Ordering::Relaxed)
     }
 
     /// Tells the lane that messages have come; those of one read have come together.
-    pub(super) fn note_brought(&self, now: Instant64) {
+    pub(crate) fn note_brought(&self, now: Instant64) {
         self.used.store(now.0, Ordering::Relaxed);
         self.has_brought.store(true, Ordering::Relaxed);
     }
@@ -55,7 +56,7 @@ impl ServerConnection {
 
 impl Lane {
     /// Serves what has arrived, and goes on with the connection where it keeps this thread busy.
-    pub(super) fn serve(self: &Arc<Self>, key: SlotKey, ended: bool, seat: Option<usize>) {
+    pub(crate) fn serve(self: &Arc<Self>, key: SlotKey, ended: bool, seat: Option<usize>) {
         let Some(connection) = self.connections.pin(key) else {
             return;
         };
@@ -97,7 +98,7 @@ impl Lane {
     fn read_and_serve<'c>(
         &self,
         key: SlotKey,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         mut reading: Reading<'c>,
     ) -> Left {
         for _ in 0..READS_PER_TURN_MAX {
@@ -135,7 +136,7 @@ impl Lane {
     }
 
     /// Nothing more can be read now: an idle connection holds no buffer, and an unfinished message has its time.
-    pub(super) fn pause(&self, connection: &ServerConnection, reading: &mut Inbound) {
+    pub(crate) fn pause(&self, connection: &Connection, reading: &mut Inbound) {
         let is_unfinished = reading.pause(&self.slab, || self.transport.now());
         connection.note_begun(reading);
         if is_unfinished {
@@ -144,7 +145,7 @@ impl Lane {
     }
 
     /// The unfinished messages of all connections hold as much as they may.
-    pub(super) fn refuse_memory(&self, connection: &ServerConnection) -> Left {
+    pub(crate) fn refuse_memory(&self, connection: &Connection) -> Left {
         self.counters.count(Counter::InboundExhausted);
         self.say_message_error(connection, Version::V1_0);
         Left::Ended
@@ -152,9 +153,9 @@ impl Lane {
 
     /// The peer has ended its side, and replies to us come no more. It may wait for ours still: who answers the last of its requests
     /// closes.
-    pub(super) fn read_out(&self, connection: &ServerConnection, reading: Reading<'_>) -> Left {
+    pub(crate) fn read_out(&self, connection: &Connection, reading: Reading<'_>) -> Left {
         let ended = self.end_of(&reading);
-        self.end_two_way(connection, false);
+        self.end_bidirectional(connection, false);
         drop(reading);
         connection.read_out.store(true, Ordering::SeqCst);
         if connection.answers() {
@@ -165,7 +166,7 @@ impl Lane {
     }
 
     /// What is left of a connection that has broken or ended.
-    pub(super) fn end_of(&self, reading: &Inbound) -> Left {
+    pub(crate) fn end_of(&self, reading: &Inbound) -> Left {
         if reading.is_within_message() {
             self.counters.count(Counter::TruncatedMessages);
         }
@@ -174,10 +175,10 @@ impl Lane {
 
     /// Serves the whole messages in the buffer. Gives the right to read back where it still has it. `unread`: the poller has told
     /// of more than has been read, and tells of it once.
-    pub(super) fn serve_messages<'c>(
+    pub(crate) fn serve_messages<'c>(
         &self,
         key: SlotKey,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         mut reading: Reading<'c>,
         mut unread: bool,
     ) -> Result<Reading<'c>, Left> {
@@ -199,22 +200,28 @@ impl Lane {
                 .message(connection.number, call, Direction::In, octets);
             let kind = wire::kind(octets);
             if kind == Kind::Misplaced
-                && let Some(two_way) = connection.two_way.get()
+                && let Some(bidirectional) = connection.bidirectional.get()
             {
-                self.take_answer(two_way, reading.detach(place, &self.slab));
+                self.take_answer(bidirectional, reading.detach(place, &self.slab));
                 continue;
             }
             if let Kind::TwoWay | Kind::InOrder = kind {
                 self.note_what_is_said(connection, &Divided::new(octets, &[]));
-                if let Some(two_way) = connection.two_way.get() {
+                if let Some(bidirectional) = connection.bidirectional.get() {
                     std::hint::cold_path();
                     let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
                         true => reading.detach(place, &self.slab),
                         false => Arrived::whole(reading.message(place).to_vec()),
                     };
                     let unread = &mut unread;
-                    reading =
-                        self.serve_both_ways(connection, two_way, reading, kind, arrived, unread)?;
+                    reading = self.serve_both_ways(
+                        connection,
+                        bidirectional,
+                        reading,
+                        kind,
+                        arrived,
+                        unread,
+                    )?;
                     continue;
                 }
             }
@@ -243,7 +250,7 @@ impl Lane {
     #[inline]
     fn may_serve_on<'c>(
         &self,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         mut reading: Reading<'c>,
     ) -> Result<Reading<'c>, Left> {
         if connection.parted.load(Ordering::Relaxed) {
@@ -269,25 +276,25 @@ impl Lane {
     fn serve_joined<'c>(
         &self,
         key: SlotKey,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         reading: Reading<'c>,
         whole: Arrived,
         unread: &mut bool,
     ) -> Result<Reading<'c>, Left> {
-        if let Some(two_way) = connection.two_way.get()
+        if let Some(bidirectional) = connection.bidirectional.get()
             && wire::is_answer(&whole.message())
         {
-            self.take_answer(two_way, whole);
+            self.take_answer(bidirectional, whole);
             return Ok(reading);
         }
         let kind = wire::kind_of_joined(&whole.message());
         self.note_what_is_said(connection, &whole.message());
-        if let Some(two_way) = connection.two_way.get() {
+        if let Some(bidirectional) = connection.bidirectional.get() {
             let arrived = |_: &mut Reading<'_>, is_first| match is_first {
                 true => whole,
                 false => whole.into_exact(&self.slab),
             };
-            return self.serve_both_ways(connection, two_way, reading, kind, arrived, unread);
+            return self.serve_both_ways(connection, bidirectional, reading, kind, arrived, unread);
         }
         if kind == Kind::TwoWay {
             return self.serve_two_way(key, connection, reading, whole, unread);
@@ -304,7 +311,7 @@ impl Lane {
 
     /// Counts what was wrong and says so to the client; nothing after it can be read.
     #[cold]
-    fn refuse_connection(&self, connection: &ServerConnection, fault: ProtocolError) -> Left {
+    fn refuse_connection(&self, connection: &Connection, fault: ProtocolError) -> Left {
         self.counters.count(wire::counter_of(fault));
         self.trace.misread(connection.number, fault);
         self.say_message_error(connection, wire::version_of_complaint(fault));
@@ -314,10 +321,10 @@ impl Lane {
     /// While a two-way request is served others may read the connection, so that a servant that calls back does not
     /// lock out the reply; what has been read behind it, and what this thread has been told of and has not read, is told to
     /// another thread.
-    pub(super) fn serve_two_way<'c>(
+    pub(crate) fn serve_two_way<'c>(
         &self,
         key: SlotKey,
-        connection: &'c ServerConnection,
+        connection: &'c Connection,
         reading: Reading<'c>,
         arrived: Arrived,
         unread: &mut bool,
@@ -352,9 +359,9 @@ impl Lane {
 
     /// Lets others read while the calling thread serves, and tells them of what it has read or been told of.
     #[inline]
-    pub(super) fn leave_reading(
+    pub(crate) fn leave_reading(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         reading: Reading<'_>,
         unread: &mut bool,
     ) {
@@ -373,10 +380,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn read_again<'c>(
-        &self,
-        connection: &'c ServerConnection,
-    ) -> Result<Reading<'c>, Left> {
+    pub(crate) fn read_again<'c>(&self, connection: &'c Connection) -> Result<Reading<'c>, Left> {
         if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
             std::hint::cold_path();
             return Err(Left::Ended);
@@ -388,7 +392,7 @@ impl Lane {
     /// All but two-way requests keep their order: the next message is not looked at before this one is done.
     fn serve_in_order(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         reading: &mut Inbound,
         place: Range<usize>,
         kind: Kind,
@@ -413,7 +417,7 @@ impl Lane {
                 Ok(())
             }
             Kind::Close => {
-                self.end_two_way(connection, true);
+                self.end_bidirectional(connection, true);
                 Err(Left::Ended)
             }
             Kind::MessageError => {

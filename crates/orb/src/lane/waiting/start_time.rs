@@ -11,16 +11,17 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
-use super::keeper::{Behind, Waiting};
-use super::{Lane, ServerConnection};
 use crate::connection::Arrived;
+use crate::connection::Connection;
 use crate::counters::Counter;
+use crate::lane::Lane;
+use crate::lane::waiting::{Behind, Waiting};
 use crate::limits::{EARLY_REQUESTS_MAX, EARLY_REQUESTS_SIZE_MAX};
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, minor, raise};
 
 /// What a lane has put aside.
-pub(super) struct EarlyRequests {
+pub(crate) struct EarlyRequests {
     list: PiMutex<List>,
     /// When the next of them may be served, read without the lock; [`NEVER`]: nothing waits for its time.
     next: AtomicU64,
@@ -83,7 +84,7 @@ impl List {
 }
 
 impl EarlyRequests {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             list: PiMutex::new(List {
                 requests: Vec::new(),
@@ -95,14 +96,14 @@ impl EarlyRequests {
     }
 
     /// Takes the memory for as many as may wait.
-    pub(super) fn reserve(&self, count: usize) {
+    pub(crate) fn reserve(&self, count: usize) {
         let mut list = self.list.lock("lane.early");
         list.requests.reserve_exact(count);
     }
 
     /// When the next one may be served, if any waits for its time.
     #[inline]
-    pub(super) fn next(&self) -> Option<Instant64> {
+    pub(crate) fn next(&self) -> Option<Instant64> {
         // SYNC: pairs with the store in `note_next`: who is about to wait has been counted before it looks here.
         let next = self.next.load(Ordering::SeqCst);
         (next != NEVER).then_some(Instant64(next))
@@ -179,9 +180,9 @@ impl Lane {
     /// # Errors
     /// TRANSIENT where as many wait as may.
     #[cold]
-    pub(super) fn put_aside(
+    pub(crate) fn put_aside(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         message: &Divided<'_>,
         request: &Request<'_>,
         start: Instant64,
@@ -229,7 +230,7 @@ impl Lane {
 
     /// Serves a request whose start has come. False: there is none.
     #[inline]
-    pub(super) fn serve_early(self: &Arc<Self>) -> bool {
+    pub(crate) fn serve_early(self: &Arc<Self>) -> bool {
         match self.early.next() {
             None => false,
             Some(next) => self.serve_due(next),
@@ -258,13 +259,13 @@ impl Lane {
     }
 
     /// Whether a request that was put aside may be served now.
-    pub(super) fn has_due(&self) -> bool {
+    pub(crate) fn has_due(&self) -> bool {
         let next = self.early.next();
         next.is_some_and(|next| next <= self.transport.now())
     }
 
     /// Nobody waits for a request any more: if it was put aside it is not served, nor answered.
-    pub(super) fn cancel_early(&self, connection: &ServerConnection, id: u32) {
+    pub(crate) fn cancel_early(&self, connection: &Connection, id: u32) {
         if self.early.next().is_none() {
             return;
         }
@@ -277,7 +278,7 @@ impl Lane {
     }
 
     /// The connection has ended: nobody waits for what came over it.
-    pub(super) fn forget_early(&self, of: SlotKey) {
+    pub(crate) fn forget_early(&self, of: SlotKey) {
         if self.early.next().is_none() {
             return;
         }
@@ -288,7 +289,7 @@ impl Lane {
     }
 
     /// At the end: what has not begun is not served, and its callers are told so by the farewell.
-    pub(super) fn discard_early(&self) {
+    pub(crate) fn discard_early(&self) {
         while let Some(waiting) = self.early.take(|_| true) {
             self.counters.count(Counter::RequestsDiscarded);
             match self.connections.pin(waiting.key) {

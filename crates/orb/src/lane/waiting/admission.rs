@@ -5,22 +5,23 @@ use std::sync::atomic::Ordering;
 use deckwatch_giop::{LocateStatus, Message};
 use deckwatch_sync::SlotKey;
 
-use super::keeper::{Behind, Waiting, WaitingRoom};
-use super::realtime::{echoed_priority, said_priority};
-use super::{Lane, ServerConnection};
+use crate::connection::Connection;
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
+use crate::lane::Lane;
+use crate::lane::waiting::{Behind, Waiting, WaitingRoom};
 use crate::rt::Priority;
+use crate::server::priority::{echoed_priority, said_priority};
 use crate::wire;
 use crate::{Completion, raise, raise::own};
 
 impl Lane {
     /// Whether a connection is not to be read on now: a one-way of it waits for a thread, or the calling keeper has no thread in
     /// sight for what it would read. Who ends that has the rest told anew.
-    pub(super) fn must_leave(
+    pub(crate) fn must_leave(
         &self,
         room: &WaitingRoom,
-        connection: &ServerConnection,
+        connection: &Connection,
         reading: &mut Inbound,
     ) -> bool {
         let is_parked = connection.parked.load(Ordering::SeqCst);
@@ -35,11 +36,11 @@ impl Lane {
     }
 
     /// Lets a two-way request wait; its connection counts it as being served.
-    pub(super) fn admit_two_way(
+    pub(crate) fn admit_two_way(
         &self,
         room: &WaitingRoom,
         key: SlotKey,
-        connection: &ServerConnection,
+        connection: &Connection,
         arrived: Arrived,
     ) {
         let waiting = Waiting {
@@ -51,10 +52,10 @@ impl Lane {
     }
 
     /// Lets a message wait before which none behind it may be looked at.
-    pub(super) fn admit_in_order(
+    pub(crate) fn admit_in_order(
         &self,
         room: &WaitingRoom,
-        connection: &ServerConnection,
+        connection: &Connection,
         arrived: Arrived,
     ) {
         connection.parked.store(true, Ordering::SeqCst);
@@ -68,10 +69,10 @@ impl Lane {
     }
 
     /// Lets a request wait, or refuses it and whatever waits behind it.
-    pub(super) fn admit_request(
+    pub(crate) fn admit_request(
         &self,
         room: &WaitingRoom,
-        connection: &ServerConnection,
+        connection: &Connection,
         waiting: Waiting,
     ) {
         let order = self.order_of(&waiting.arrived);
@@ -94,7 +95,7 @@ impl Lane {
 
     /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
     /// what has the highest priority, then the oldest.
-    pub(super) fn order_of(&self, arrived: &Arrived) -> u64 {
+    pub(crate) fn order_of(&self, arrived: &Arrived) -> u64 {
         if let Some(orb) = self.orb.upgrade()
             && let Some(core) = &orb.scheduling
         {
@@ -115,7 +116,7 @@ impl Lane {
     }
 
     /// Nobody can serve it soon: the caller learns at once. A one-way whose caller asks for nothing is lost, and counted.
-    pub(super) fn refuse_waiting(&self, connection: &ServerConnection, arrived: &Arrived) {
+    pub(crate) fn refuse_waiting(&self, connection: &Connection, arrived: &Arrived) {
         self.counters.count(Counter::RequestsRefused);
         match Message::parse_joined(&arrived.message()) {
             Ok(Message::Request(mut request)) => {

@@ -11,17 +11,19 @@ use std::time::Duration;
 
 use deckwatch_sync::{OrderedQueue, PiMutex, SlotKey};
 
-use super::follow::Seat;
-use super::{Lane, LaneShape, ServerConnection};
-use crate::connection::{Arrived, Slab};
+use crate::connection::Arrived;
+use crate::connection::Connection;
 use crate::counters::Counter;
+use crate::lane::follow::Seat;
+use crate::lane::{Lane, LaneShape};
 use crate::limits::{KEEPER_PAUSE, REQUEST_BUFFER_SIZE_MAX, REQUESTS_BUFFERED_MAX};
 use crate::rt::RequestBuffering;
+use crate::slab::Slab;
 use crate::transport::{Interest, Poller, Transport, TransportError};
 
 /// Where requests wait for a thread.
-pub(super) struct WaitingRoom {
-    pub(super) queue: OrderedQueue<Waiting>,
+pub(crate) struct WaitingRoom {
+    pub(crate) queue: OrderedQueue<Waiting>,
     /// Of all lanes of the pool.
     buffers: Arc<RequestBuffers>,
     /// Whether what finds no thread may wait; else it is read only for a thread that can be borrowed.
@@ -74,7 +76,7 @@ impl RequestBuffers {
     }
 
     /// Whether a request of so many octets may wait.
-    pub(super) fn take(&self, octets: usize) -> bool {
+    pub(crate) fn take(&self, octets: usize) -> bool {
         let more = |held: u64| {
             let requests = (held >> SIZE_BITS) as usize;
             let size = (held & ((1 << SIZE_BITS) - 1)) as usize;
@@ -86,21 +88,21 @@ impl RequestBuffers {
         self.held.fetch_update(order, order, more).is_ok()
     }
 
-    pub(super) fn give(&self, octets: usize) {
+    pub(crate) fn give(&self, octets: usize) {
         self.held.fetch_sub(Self::word(octets), Ordering::Relaxed);
     }
 }
 
 /// A request on its way to a thread; its connection counts it as being served.
-pub(super) struct Waiting {
-    pub(super) key: SlotKey,
-    pub(super) arrived: Arrived,
-    pub(super) behind: Behind,
+pub(crate) struct Waiting {
+    pub(crate) key: SlotKey,
+    pub(crate) arrived: Arrived,
+    pub(crate) behind: Behind,
 }
 
 /// What waits until a request is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(crate) enum Behind {
     Nothing,
     /// Its connection, which is not read on.
     Connection,
@@ -109,7 +111,7 @@ pub(super) enum Behind {
 }
 
 /// The other lanes of a pool whose lanes may borrow threads, the highest first.
-pub(crate) struct Kin {
+pub(crate) struct Neighbours {
     /// Those that this one borrows from.
     lower: Vec<Weak<Lane>>,
     /// Those that borrow from this one, with what waits there.
@@ -123,7 +125,7 @@ thread_local! {
 
 impl WaitingRoom {
     /// None where nothing waits within the ORB and nothing is borrowed. `lenders`: threads that might be.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: &LaneShape,
         lenders: usize,
         transport: &dyn Transport,
@@ -148,16 +150,16 @@ impl WaitingRoom {
     }
 
     /// Requests that may wait.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.buffers.requests_max
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.poller.close();
     }
 
     /// Takes a request in; given back where there is no room.
-    pub(super) fn push(
+    pub(crate) fn push(
         &self,
         order: u64,
         mut waiting: Waiting,
@@ -172,7 +174,7 @@ impl WaitingRoom {
         pushed.inspect_err(|_| self.buffers.give(octets))
     }
 
-    pub(super) fn pop(&self) -> Option<Waiting> {
+    pub(crate) fn pop(&self) -> Option<Waiting> {
         let waiting = self.queue.pop()?;
         self.buffers.give(waiting.arrived.size());
         Some(waiting)
@@ -180,7 +182,7 @@ impl WaitingRoom {
 }
 
 /// A thread of the lane serves a request.
-pub(super) struct Busy<'r>(Option<&'r WaitingRoom>);
+pub(crate) struct Busy<'r>(Option<&'r WaitingRoom>);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
@@ -193,7 +195,7 @@ impl Drop for Busy<'_> {
 impl Lane {
     /// The calling thread serves a request from here on; its keeper is to know.
     #[inline]
-    pub(super) fn note_busy(&self) -> Busy<'_> {
+    pub(crate) fn note_busy(&self) -> Busy<'_> {
         let room = self.room.as_deref();
         if let Some(room) = room {
             room.busy.fetch_add(1, Ordering::Acquire);
@@ -208,7 +210,7 @@ impl Lane {
     }
 
     /// Has the keeper's poller watch the lane's, which it does while it is armed.
-    pub(super) fn prepare_keeper(&self) -> Result<(), TransportError> {
+    pub(crate) fn prepare_keeper(&self) -> Result<(), TransportError> {
         let (Some(room), Some(source)) = (&self.room, self.poller.source()) else {
             return Ok(());
         };
@@ -227,21 +229,21 @@ impl Lane {
             .into_iter()
             .filter(|lane| lane.station.priority < mine);
         let room = |lane: &Arc<Self>| Some((Arc::clone(lane.room.as_ref()?), Arc::downgrade(lane)));
-        let kin = Kin {
+        let neighbours = Neighbours {
             lower: lower.map(Arc::downgrade).collect(),
             higher: higher.into_iter().filter_map(room).collect(),
         };
-        let _set_once = self.kin.set(kin);
+        let _set_once = self.neighbours.set(neighbours);
     }
 
     /// The waiting room where the calling thread is the lane's keeper.
-    pub(super) fn room_kept_here(&self) -> Option<&WaitingRoom> {
+    pub(crate) fn room_kept_here(&self) -> Option<&WaitingRoom> {
         let room = self.room.as_deref()?;
         (KEPT.get() == std::ptr::from_ref(self).addr()).then_some(room)
     }
 
     /// Arms the keeper where nobody waits in the poller, disarms it where somebody does.
-    pub(super) fn settle_keeper(&self, room: &WaitingRoom) {
+    pub(crate) fn settle_keeper(&self, room: &WaitingRoom) {
         let Some(source) = self.poller.source() else {
             return;
         };
@@ -267,15 +269,15 @@ impl Lane {
     }
 
     /// The life of the keeper.
-    pub(super) fn keep(self: &Arc<Self>, room: &WaitingRoom) {
+    pub(crate) fn keep(self: &Arc<Self>, room: &WaitingRoom) {
         KEPT.set(Arc::as_ptr(self).addr());
         let is_needed =
             || self.waiting.load(Ordering::SeqCst) == 0 && !self.closing.load(Ordering::Acquire);
         while !self.closing.load(Ordering::Acquire) {
-            let chores = self.chores_period().filter(|_| is_needed());
-            room.poller.wait(chores);
+            let housekeeping = self.housekeeping_period().filter(|_| is_needed());
+            room.poller.wait(housekeeping);
             while is_needed() {
-                self.do_chores();
+                self.keep_house();
                 if self.has_thread_between(room) {
                     std::thread::sleep(KEEPER_PAUSE);
                     continue;
@@ -312,18 +314,21 @@ impl Lane {
     }
 
     /// What may wait here, where the pool says so.
-    pub(super) fn waiting_room(&self) -> Option<&RequestBuffers> {
+    pub(crate) fn waiting_room(&self) -> Option<&RequestBuffers> {
         let room = self.room.as_deref().filter(|room| room.may_wait);
         room.map(|room| &*room.buffers)
     }
 
     /// Whether the keeper may read a request.
-    pub(super) fn may_read(&self, room: &WaitingRoom) -> bool {
+    pub(crate) fn may_read(&self, room: &WaitingRoom) -> bool {
         room.may_wait || room.queue.len() < self.threads_to_borrow()
     }
 
     fn threads_to_borrow(&self) -> usize {
-        let lower = self.kin.get().map_or(&[][..], |kin| &kin.lower);
+        let lower = self
+            .neighbours
+            .get()
+            .map_or(&[][..], |neighbours| &neighbours.lower);
         let waiting = |lane: &Weak<Self>| {
             lane.upgrade()
                 .map_or(0, |lane| lane.waiting.load(Ordering::SeqCst))
@@ -332,12 +337,15 @@ impl Lane {
     }
 
     /// A request waits: tells a thread of this lane, or one of the highest lower lane that has one to lend.
-    pub(super) fn tell_of_waiting(&self) {
+    pub(crate) fn tell_of_waiting(&self) {
         // SYNC: pairs with `has_waiting`: who is about to wait has been counted before it looks.
         if self.waiting.load(Ordering::SeqCst) != 0 {
             return self.poller.wake();
         }
-        let lower = self.kin.get().map_or(&[][..], |kin| &kin.lower);
+        let lower = self
+            .neighbours
+            .get()
+            .map_or(&[][..], |neighbours| &neighbours.lower);
         let mut lower = lower.iter().filter_map(Weak::upgrade);
         if let Some(lender) = lower.find(|lane| lane.waiting.load(Ordering::SeqCst) != 0) {
             lender.poller.wake();
@@ -346,11 +354,14 @@ impl Lane {
 
     /// Serves a request that waits, of a higher lane that borrows or of this one. False: none does.
     #[inline]
-    pub(super) fn serve_waiting(self: &Arc<Self>) -> bool {
-        if self.room.is_none() && self.kin.get().is_none() {
+    pub(crate) fn serve_waiting(self: &Arc<Self>) -> bool {
+        if self.room.is_none() && self.neighbours.get().is_none() {
             return false;
         }
-        let higher = self.kin.get().map_or(&[][..], |kin| &kin.higher);
+        let higher = self
+            .neighbours
+            .get()
+            .map_or(&[][..], |neighbours| &neighbours.higher);
         for (room, lane) in higher {
             if let Some(waiting) = room.pop()
                 && let Some(lane) = lane.upgrade()
@@ -367,7 +378,7 @@ impl Lane {
             return false;
         };
         // Under load the room is never empty: lines that found no place in it take turns with those who did.
-        if !room.queue.is_empty() && self.firsts.take_turn() && self.serve_first() {
+        if !room.queue.is_empty() && self.queue_heads.take_turn() && self.serve_first() {
             return true;
         }
         let Some(waiting) = room.pop() else {
@@ -381,8 +392,8 @@ impl Lane {
 
     /// For a thread that has been counted as waiting: whether it must not wait. Keepers that can do with it are told.
     #[inline]
-    pub(super) fn has_waiting(&self) -> bool {
-        if self.room.is_none() && self.kin.get().is_none() {
+    pub(crate) fn has_waiting(&self) -> bool {
+        if self.room.is_none() && self.neighbours.get().is_none() {
             return false;
         }
         if let Some(room) = &self.room {
@@ -391,7 +402,10 @@ impl Lane {
                 self.settle_keeper(room);
             }
         }
-        let higher = self.kin.get().map_or(&[][..], |kin| &kin.higher);
+        let higher = self
+            .neighbours
+            .get()
+            .map_or(&[][..], |neighbours| &neighbours.higher);
         for (room, lane) in higher {
             // SYNC: pairs with `is_starving`.
             if room.starves.swap(false, Ordering::SeqCst)
@@ -404,7 +418,7 @@ impl Lane {
         rooms.any(|room| !room.queue.is_empty())
     }
 
-    pub(super) fn serve_waited(self: &Arc<Self>, waiting: Waiting) {
+    pub(crate) fn serve_waited(self: &Arc<Self>, waiting: Waiting) {
         let Some(connection) = self.connections.pin(waiting.key) else {
             return self.slab.take_back(waiting.arrived.buffer);
         };
@@ -414,11 +428,7 @@ impl Lane {
     }
 
     /// A request that has waited is done. The next of its line, where it was in one, as [`Lane::leave_line`] gives it.
-    pub(super) fn finish(
-        &self,
-        connection: &ServerConnection,
-        waiting: Waiting,
-    ) -> Option<Waiting> {
+    pub(crate) fn finish(&self, connection: &Connection, waiting: Waiting) -> Option<Waiting> {
         self.slab.take_back(waiting.arrived.buffer);
         let mut next = None;
         match waiting.behind {
@@ -436,7 +446,7 @@ impl Lane {
     }
 
     /// At the end: what waits is not served, and its callers are told so by the farewell.
-    pub(super) fn discard_waiting(&self) {
+    pub(crate) fn discard_waiting(&self) {
         let room = self.room.as_deref();
         let in_room = || room.and_then(WaitingRoom::pop);
         while let Some(waiting) = in_room().or_else(|| self.take_first()) {

@@ -14,9 +14,10 @@ use std::sync::atomic::{Ordering, fence};
 use deckwatch_giop::Version;
 use deckwatch_sync::{PiMutexGuard, SlotKey};
 
-use super::{Lane, ServerConnection, key_of};
 use crate::budget::{Budget, OverBudget};
+use crate::connection::{Connection, key_of};
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::{LAST_WORD_WAIT, OUTBOUND_SHARES};
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
@@ -24,7 +25,7 @@ use crate::wire;
 
 /// What a peer has not taken yet.
 #[derive(Debug)]
-pub(super) struct Outbound {
+pub(crate) struct Outbound {
     octets: Vec<u8>,
     /// Octets at the front that have gone.
     sent: usize,
@@ -35,7 +36,7 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
-    pub(super) const fn new(budget: Arc<Budget>) -> Self {
+    pub(crate) const fn new(budget: Arc<Budget>) -> Self {
         Self {
             octets: Vec::new(),
             sent: 0,
@@ -44,11 +45,11 @@ impl Outbound {
         }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    pub(super) fn waiting(&self) -> &[u8] {
+    pub(crate) fn waiting(&self) -> &[u8] {
         &self.octets[self.sent..]
     }
 
@@ -105,13 +106,13 @@ impl Drop for Outbound {
 const ROOM: u64 = 1 << 63;
 
 /// The connection that an event tells of room on.
-pub(super) fn room_of(token: u64) -> Option<SlotKey> {
+pub(crate) fn room_of(token: u64) -> Option<SlotKey> {
     (token & ROOM != 0).then(|| key_of(token & !ROOM))
 }
 
-impl ServerConnection {
+impl Connection {
     /// Whether the peer has not taken all that was written.
-    pub(super) fn owes(&self) -> bool {
+    pub(crate) fn owes(&self) -> bool {
         self.owed_since.load(Ordering::SeqCst) != 0
     }
 
@@ -125,12 +126,12 @@ type Queue<'c> = PiMutexGuard<'c, Outbound>;
 
 impl Lane {
     /// Writes a message whole, or lets what does not go now wait for room. Never waits itself. For threads at the lane's priority.
-    pub(super) fn write(&self, connection: &ServerConnection, message: &[u8]) {
+    pub(crate) fn write(&self, connection: &Connection, message: &[u8]) {
         self.write_parts(connection, message, Self::write_at_once);
     }
 
     /// As [`Lane::write`], by a thread that may have another priority than the lane's: it may wait for one that does this too.
-    pub(super) fn write_from_outside(&self, connection: &ServerConnection, message: &[u8]) {
+    pub(crate) fn write_from_outside(&self, connection: &Connection, message: &[u8]) {
         self.write_parts(connection, message, |lane, connection, octets| {
             lane.write_in_turn(connection, octets, false);
         });
@@ -139,9 +140,9 @@ impl Lane {
     #[inline]
     fn write_parts(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         message: &[u8],
-        write: impl Fn(&Self, &ServerConnection, &[u8]),
+        write: impl Fn(&Self, &Connection, &[u8]),
     ) {
         let write = |octets: &[u8]| {
             let call = CallNumber::default();
@@ -155,7 +156,7 @@ impl Lane {
         write(message);
     }
 
-    fn write_at_once(&self, connection: &ServerConnection, octets: &[u8]) {
+    fn write_at_once(&self, connection: &Connection, octets: &[u8]) {
         let Some(right) = connection.writing.try_claim() else {
             return self.write_in_turn(connection, octets, false);
         };
@@ -177,7 +178,7 @@ impl Lane {
     /// Writes a message behind those that wait; where another thread has the right to write, that one does. `is_told`: by one who has
     /// left others in the queue.
     #[cold]
-    fn write_in_turn(&self, connection: &ServerConnection, octets: &[u8], is_told: bool) {
+    fn write_in_turn(&self, connection: &Connection, octets: &[u8], is_told: bool) {
         let mut queue = connection.outbound.lock("lane.turn");
         if queue.is_empty()
             && let Some(right) = connection.writing.try_claim()
@@ -212,7 +213,7 @@ impl Lane {
     /// What has not gone at once waits for room.
     fn note_written(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         queue: &mut Queue<'_>,
         octets: &[u8],
         written: Result<usize, TransportError>,
@@ -231,7 +232,7 @@ impl Lane {
 
     fn note_waiting(
         &self,
-        connection: &ServerConnection,
+        connection: &Connection,
         queue: &mut Queue<'_>,
         pushed: Result<(), OverBudget>,
     ) {
@@ -243,7 +244,7 @@ impl Lane {
     }
 
     /// Has the poller tell of room for what waits.
-    fn await_room(&self, connection: &ServerConnection, queue: &mut Queue<'_>) {
+    fn await_room(&self, connection: &Connection, queue: &mut Queue<'_>) {
         if queue.is_empty() || queue.awaits_room {
             return;
         }
@@ -256,7 +257,7 @@ impl Lane {
         self.tell_of_room(connection, queue);
     }
 
-    fn tell_of_room(&self, connection: &ServerConnection, queue: &mut Queue<'_>) {
+    fn tell_of_room(&self, connection: &Connection, queue: &mut Queue<'_>) {
         let token = connection.token.load(Ordering::Relaxed) | ROOM;
         let watched = self.poller.watch_room(connection.stream.source(), token);
         queue.awaits_room = watched.is_ok();
@@ -266,14 +267,14 @@ impl Lane {
     }
 
     /// Gives a peer up: its connection ends, and whoever reads it closes it.
-    fn lose(&self, connection: &ServerConnection, queue: &mut Queue<'_>, why: Counter) {
+    fn lose(&self, connection: &Connection, queue: &mut Queue<'_>, why: Counter) {
         self.counters.count(why);
         self.settle(connection, queue);
         connection.stream.shutdown();
     }
 
     /// Nothing is owed any more.
-    fn settle(&self, connection: &ServerConnection, queue: &mut Queue<'_>) {
+    fn settle(&self, connection: &Connection, queue: &mut Queue<'_>) {
         if let Some(memory) = queue.clear() {
             self.slab.take_back_written(memory);
         }
@@ -287,7 +288,7 @@ impl Lane {
     }
 
     /// Writes what waits, or leaves it to the thread that has the right to write.
-    fn write_waiting(&self, connection: &ServerConnection, queue: &mut Queue<'_>) {
+    fn write_waiting(&self, connection: &Connection, queue: &mut Queue<'_>) {
         if queue.is_empty() {
             return;
         }
@@ -309,7 +310,7 @@ impl Lane {
     }
 
     /// Writes as much as there is room for. Needs the right to write.
-    fn write_queue(&self, connection: &ServerConnection, queue: &mut Queue<'_>) {
+    fn write_queue(&self, connection: &Connection, queue: &mut Queue<'_>) {
         match connection.stream.write_now(queue.waiting()) {
             Ok(0) => {}
             Ok(count) => {
@@ -321,7 +322,7 @@ impl Lane {
     }
 
     /// Writes what waits on a connection that has room again; then its requests are read on.
-    pub(super) fn handle_room(self: &Arc<Self>, key: SlotKey, seat: Option<usize>) {
+    pub(crate) fn handle_room(self: &Arc<Self>, key: SlotKey, seat: Option<usize>) {
         let Some(connection) = self.connections.pin(key) else {
             return;
         };
@@ -345,7 +346,7 @@ impl Lane {
     }
 
     /// At the end, with nobody left to hear of room: writes what waits until `deadline`. False: the peer did not take it.
-    pub(super) fn flush(&self, connection: &ServerConnection, deadline: Instant64) -> bool {
+    pub(crate) fn flush(&self, connection: &Connection, deadline: Instant64) -> bool {
         let mut both = None;
         let has_right = self.wait_until(deadline, || {
             let queue = connection.outbound.lock("lane.flush");
@@ -364,18 +365,14 @@ impl Lane {
         written.is_ok()
     }
 
-    pub(super) fn write_with(
-        &self,
-        connection: &ServerConnection,
-        form: impl FnOnce(&mut Vec<u8>),
-    ) {
+    pub(crate) fn write_with(&self, connection: &Connection, form: impl FnOnce(&mut Vec<u8>)) {
         let mut buffer = self.slab.lend_empty();
         form(&mut buffer);
         self.write(connection, &buffer);
         self.slab.take_back_written(buffer);
     }
 
-    pub(super) fn say_message_error(&self, connection: &ServerConnection, version: Version) {
+    pub(crate) fn say_message_error(&self, connection: &Connection, version: Version) {
         self.write_with(connection, |buffer| wire::message_error(buffer, version));
         // The connection ends next, and whoever has the right to write would come too late.
         if connection.owes() {
@@ -387,7 +384,7 @@ impl Lane {
 
     /// Writes what waits as far as there is room, once who writes just now has done so.
     #[cold]
-    fn write_last(&self, connection: &ServerConnection) {
+    fn write_last(&self, connection: &Connection) {
         let deadline = self.transport.now().after(LAST_WORD_WAIT);
         let _gone = self.wait_until(deadline, || {
             let mut queue = connection.outbound.lock("lane.last");
@@ -407,7 +404,7 @@ impl Lane {
     }
 
     /// Tells the client that the connection closes and that nothing unanswered has been served.
-    pub(super) fn say_goodbye(&self, connection: &ServerConnection) {
+    pub(crate) fn say_goodbye(&self, connection: &Connection) {
         let mut buffer = self.slab.lend_empty();
         wire::close_connection(&mut buffer);
         self.write_from_outside(connection, &buffer);

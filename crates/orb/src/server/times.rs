@@ -3,8 +3,8 @@
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Request, Response, context_id};
 
-use super::Lane;
 use crate::counters::Counter;
+use crate::lane::Lane;
 use crate::limits::START_AHEAD_MAX;
 use crate::rt::deadline::{Verdict, verdict};
 use crate::transport::Instant64;
@@ -17,7 +17,7 @@ impl Lane {
     /// TIMEOUT for one whose end, or that of its reply, has passed: it is dropped, and counted. TRANSIENT for one whose start lies too far
     /// ahead.
     #[inline]
-    pub(super) fn start_of(
+    pub(crate) fn start_of(
         &self,
         request: &Request<'_>,
     ) -> Result<Option<Instant64>, SystemException> {
@@ -65,7 +65,7 @@ impl Lane {
     ///
     /// # Errors
     /// TIMEOUT where its end has passed meanwhile.
-    pub(super) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(crate) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
         self.start_of(request).map(drop)
     }
 
@@ -73,7 +73,7 @@ impl Lane {
     ///
     /// # Errors
     /// As [`Lane::start_of`].
-    pub(super) fn await_start(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(crate) fn await_start(&self, request: &Request<'_>) -> Result<(), SystemException> {
         match self.start_of(request)? {
             None => Ok(()),
             Some(start) => {

@@ -6,7 +6,7 @@ use crate::rt::Priority;
 
 /// The place of a lane.
 #[derive(Clone, Debug)]
-pub(crate) struct Station {
+pub(crate) struct LaneId {
     /// The number of its threadpool; 0 for the one that the ORB begins with.
     pub(crate) pool: u32,
     /// Its number within the pool, from 0 on.
@@ -23,7 +23,7 @@ pub(crate) struct Station {
     pub(crate) idle: Duration,
 }
 
-impl Station {
+impl LaneId {
     /// That of the lane which an ORB begins with.
     pub(crate) const fn default_pool(idle: Duration) -> Self {
         Self {
@@ -38,12 +38,12 @@ impl Station {
     }
 
     /// What its keeper is called.
-    pub(super) fn keeper_name(&self) -> String {
+    pub(crate) fn keeper_name(&self) -> String {
         format!("orb-{}.{}-keeper", self.pool, self.index)
     }
 
     /// What its thread at `seat` is called.
-    pub(super) fn thread_name(&self, seat: usize) -> String {
+    pub(crate) fn thread_name(&self, seat: usize) -> String {
         match self.pool {
             0 => format!("orb-lane-{seat}"),
             pool => format!("orb-{pool}.{}-{seat}", self.index),

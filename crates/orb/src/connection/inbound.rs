@@ -1,0 +1,373 @@
+//! What has arrived on one connection and not been served yet: octets in a lent buffer, cut into GIOP messages.
+//!
+//! Knows sizes, versions and limits; knows no socket and no clock. An idle connection holds no buffer.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use deckwatch_cdr::Divided;
+use deckwatch_giop::{Assembly, HEADER_SIZE, ProtocolError};
+
+use crate::budget::{Budget, OverBudget};
+use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE};
+use crate::slab::Slab;
+use crate::transport::Instant64;
+use crate::wire;
+
+/// A whole message in a buffer of its own.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) place: Range<usize>,
+    /// Where its fragments ended, in GIOP 1.1.
+    pub(crate) ends: Vec<u32>,
+}
+
+impl Arrived {
+    /// A message of so many octets at the start of its buffer.
+    #[inline]
+    pub(crate) const fn at_start(buffer: Vec<u8>, count: usize) -> Self {
+        Self {
+            place: 0..count,
+            buffer,
+            ends: Vec::new(),
+        }
+    }
+
+    /// A message that fills its buffer.
+    pub(crate) fn whole(buffer: Vec<u8>) -> Self {
+        Self {
+            place: 0..buffer.len(),
+            buffer,
+            ends: Vec::new(),
+        }
+    }
+
+    pub(crate) fn message(&self) -> Divided<'_> {
+        Divided::new(&self.buffer[self.place.clone()], &self.ends)
+    }
+
+    /// The same in a buffer that is no longer than it has to be; the other is given back.
+    pub(crate) fn into_exact(self, slab: &Slab) -> Self {
+        let exact = Self {
+            ends: self.ends,
+            ..Self::whole(self.buffer[self.place].to_vec())
+        };
+        slab.take_back(self.buffer);
+        exact
+    }
+
+    /// The same as it may wait: it holds no more than a buffer of the slab's has, and none to write into, beyond what it counts.
+    pub(crate) fn into_waiting(self, slab: &Slab) -> Self {
+        let idle = self.buffer.capacity() - self.place.len();
+        let is_written = self.place.len() == self.buffer.len();
+        match idle > slab.size || is_written && idle != 0 {
+            true => self.into_exact(slab),
+            false => self,
+        }
+    }
+
+    /// Octets that it holds where its buffer is exact.
+    pub(crate) fn size(&self) -> usize {
+        self.place.len() + size_of_val(&self.ends[..])
+    }
+}
+
+/// Octets between the socket and the parser.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    buffer: Option<Vec<u8>>,
+    /// Octets of the buffer that have been handed out as messages.
+    consumed: usize,
+    /// Octets of the buffer that have arrived.
+    filled: usize,
+    /// Messages that come in fragments; made with the first of them.
+    assembly: Option<Box<Assembly>>,
+    size_max: usize,
+    /// Shared with the other connections of a lane; a caller's own are bounded by its calls.
+    budget: Option<Arc<Budget>>,
+    /// What has been taken of the budget.
+    charged: usize,
+    /// Since when a message has been unfinished.
+    begun: Option<Instant64>,
+    /// The train of fragments that has been unfinished since then; none where it is a message.
+    begun_train: Option<u64>,
+}
+
+impl Inbound {
+    /// Nothing has arrived; messages above `size_max` octets are a fault.
+    pub(crate) const fn new(size_max: usize, budget: Option<Arc<Budget>>) -> Self {
+        Self {
+            buffer: None,
+            consumed: 0,
+            filled: 0,
+            assembly: None,
+            size_max,
+            budget,
+            charged: 0,
+            begun: None,
+            begun_train: None,
+        }
+    }
+
+    /// Begins with a buffer that has been read into already, outside any budget; of no octets it is only kept to be given back.
+    pub(crate) fn begin(&mut self, buffer: Vec<u8>, count: Option<usize>) {
+        debug_assert!(self.buffer.is_none() && self.budget.is_none());
+        self.buffer = Some(buffer);
+        self.filled = count.unwrap_or(0);
+    }
+
+    /// Brings what is taken of the budget up or down to `octets`.
+    fn charge(&mut self, octets: usize) -> Result<(), OverBudget> {
+        if let Some(budget) = &self.budget {
+            if octets > self.charged && !budget.take(octets - self.charged) {
+                return Err(OverBudget);
+            }
+            if octets < self.charged {
+                budget.give(self.charged - octets);
+            }
+            self.charged = octets;
+        }
+        Ok(())
+    }
+
+    /// What counts against the budget where the buffer has `len` octets.
+    fn cost(&self, len: usize, slab: &Slab) -> usize {
+        let joined = self.assembly.as_ref().map_or(0, |trains| trains.held());
+        len.saturating_sub(slab.size) + joined
+    }
+
+    /// Says that nothing more can be read now. Gives the buffer back where nothing waits in it; else notes, by the clock,
+    /// since when a message has been unfinished, and returns true.
+    pub(crate) fn pause(&mut self, slab: &Slab, now: impl FnOnce() -> Instant64) -> bool {
+        self.rest(slab);
+        let oldest = self.oldest_train();
+        let is_unfinished = self.is_within_message();
+        if !is_unfinished {
+            self.begun = None;
+        } else if self.begun.is_none() || self.begun_train != oldest {
+            self.begun = Some(now());
+            self.begun_train = oldest;
+        }
+        is_unfinished
+    }
+
+    fn oldest_train(&self) -> Option<u64> {
+        self.assembly.as_ref().and_then(|trains| trains.oldest())
+    }
+
+    /// A message is whole: what was unfinished no longer is, but for a train of fragments that this was not the last of.
+    fn end_message(&mut self) {
+        if self.begun_train.is_none() || self.begun_train != self.oldest_train() {
+            self.begun = None;
+        }
+    }
+
+    /// Since when a message has been unfinished.
+    pub(crate) const fn begun(&self) -> Option<Instant64> {
+        self.begun
+    }
+
+    /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims. Behind a large message it ends soon, so that
+    /// not half of the next one has to be moved to the front.
+    ///
+    /// # Errors
+    /// [`OverBudget`].
+    pub(crate) fn space(&mut self, slab: &Slab) -> Result<&mut [u8], OverBudget> {
+        let (size_max, waits) = (self.size_max, self.filled - self.consumed);
+        let mut len = self.buffer.as_ref().map_or(0, Vec::len);
+        if len != 0 && waits == len {
+            len = next_len(len).min(size_max.max(len + BUFFER_SIZE));
+        }
+        let cost = self.cost(len, slab);
+        if cost != self.charged {
+            self.charge(cost)?;
+        }
+        let buffer = self.buffer.get_or_insert_with(|| slab.lend());
+        if self.consumed != 0 {
+            buffer.copy_within(self.consumed..self.filled, 0);
+            self.filled -= self.consumed;
+            self.consumed = 0;
+        }
+        if self.filled == buffer.len() {
+            buffer.reserve_exact(len - buffer.len());
+            buffer.resize(len, 0);
+        }
+        let (there, room) = buffer.split_at_mut(self.filled);
+        let size = wire::stated_len(there);
+        let end = match size > BUFFER_SIZE {
+            true => size.saturating_sub(self.filled) + HEADER_SIZE,
+            false => room.len(),
+        };
+        let end = end.min(room.len());
+        Ok(&mut room[..end])
+    }
+
+    /// Says that `count` octets have been read into [`Inbound::space`].
+    pub(crate) fn handle_bytes(&mut self, count: usize) {
+        self.filled += count;
+    }
+
+    /// The next whole message, as a place for [`Inbound::message`] or [`Inbound::detach`].
+    ///
+    /// # Errors
+    /// [`ProtocolError`] where the octets are no GIOP message, or one that is too large: nothing after it can be read.
+    #[inline]
+    pub(crate) fn poll_message(&mut self) -> Result<Option<Range<usize>>, ProtocolError> {
+        let Some(len) = self.next_len()? else {
+            return Ok(None);
+        };
+        let place = self.consumed..self.consumed + len;
+        self.consumed = place.end;
+        if self.begun.is_some() && !wire::is_fragmented(self.message(place.clone())) {
+            self.end_message();
+        }
+        Ok(Some(place))
+    }
+
+    #[inline]
+    fn next_len(&self) -> Result<Option<usize>, ProtocolError> {
+        if self.consumed == self.filled {
+            return Ok(None);
+        }
+        let Some(buffer) = &self.buffer else {
+            return Ok(None);
+        };
+        let waiting = &buffer[self.consumed..self.filled];
+        wire::whole_len(waiting, self.size_max)
+    }
+
+    /// Whether another message can be polled (or the fault that follows) without reading.
+    pub(crate) fn has_more(&self) -> bool {
+        !matches!(self.next_len(), Ok(None))
+    }
+
+    /// Whether a message has begun to arrive, whole or in fragments, and not ended.
+    pub(crate) fn is_within_message(&self) -> bool {
+        self.consumed != self.filled || self.oldest_train().is_some()
+    }
+
+    /// The peer is kept from sending on: the time that its message may take begins anew after that.
+    pub(crate) fn excuse(&mut self) {
+        self.begun = None;
+    }
+
+    /// The octets of a message, as long as nothing is read.
+    pub(crate) fn message(&self, place: Range<usize>) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[place])
+    }
+
+    /// Joins the fragment polled last with those before it; gives the whole message, in a buffer of its own, once
+    /// it is there.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] where it belongs to no message, or all unfinished messages together are too large.
+    pub(crate) fn join(
+        &mut self,
+        place: Range<usize>,
+        slab: &Slab,
+    ) -> Result<Option<Arrived>, ProtocolError> {
+        let fragment = self
+            .buffer
+            .as_ref()
+            .map_or(&[][..], |buffer| &buffer[place]);
+        let assembly = self
+            .assembly
+            .get_or_insert_with(|| Box::new(Assembly::new(self.size_max)));
+        let whole = assembly.accept(fragment)?.map(|whole| {
+            let mut buffer = slab.lend_empty();
+            buffer.reserve(whole.octets().len() + 1);
+            buffer.extend_from_slice(whole.octets());
+            Arrived {
+                place: 0..buffer.len(),
+                buffer,
+                ends: whole.ends().to_vec(),
+            }
+        });
+        assembly.shrink(BUFFER_RETAINED_MAX);
+        if whole.is_some() {
+            self.end_message();
+        }
+        Ok(whole)
+    }
+
+    /// Forgets the fragments of a request that was cancelled.
+    pub(crate) fn cancel(&mut self, request_id: u32) {
+        if let Some(assembly) = &mut self.assembly {
+            assembly.cancel(request_id);
+        }
+    }
+
+    /// Gives the buffer away, so that others may read while the message polled last is served; what came after it stays.
+    pub(crate) fn detach(&mut self, place: Range<usize>, slab: &Slab) -> Arrived {
+        let buffer = self.buffer.take().unwrap_or_default();
+        let rest = &buffer[self.consumed.min(buffer.len())..self.filled.min(buffer.len())];
+        if !rest.is_empty() {
+            let mut kept = slab.lend();
+            if kept.len() < rest.len() {
+                kept.reserve_exact(rest.len() - kept.len());
+                kept.resize(rest.len(), 0);
+            }
+            kept[..rest.len()].copy_from_slice(rest);
+            self.buffer = Some(kept);
+        }
+        self.filled -= self.consumed;
+        self.consumed = 0;
+        // What is being served is bounded by the threads that serve.
+        let _gives = self.charge(self.cost(0, slab).min(self.charged));
+        Arrived {
+            buffer,
+            place,
+            ends: Vec::new(),
+        }
+    }
+
+    /// Takes a buffer back that was given away by [`Inbound::detach`], to read on into it; where another is there already, the slab gets it.
+    pub(crate) fn reattach(&mut self, buffer: Vec<u8>, slab: &Slab) {
+        let is_fit = buffer.len() >= slab.size && buffer.capacity() <= BUFFER_RETAINED_MAX;
+        if is_fit && self.buffer.is_none() {
+            self.buffer = Some(buffer);
+        } else {
+            slab.take_back(buffer);
+        }
+    }
+
+    /// Gives the buffer back, whatever waits in it.
+    pub(crate) fn discard(&mut self, slab: &Slab) {
+        self.consumed = self.filled;
+        self.rest(slab);
+    }
+
+    /// Gives the buffer back where nothing waits in it.
+    pub(crate) fn rest(&mut self, slab: &Slab) {
+        if self.consumed == self.filled
+            && let Some(buffer) = self.buffer.take()
+        {
+            slab.take_back(buffer);
+            self.consumed = 0;
+            self.filled = 0;
+            let cost = self.cost(0, slab);
+            if cost < self.charged {
+                let _gives = self.charge(cost);
+            }
+        }
+    }
+}
+
+/// What a full buffer of `len` octets grows to: the double, but first to the largest that the slab takes back.
+const fn next_len(len: usize) -> usize {
+    if len < BUFFER_RETAINED_MAX && 2 * len > BUFFER_RETAINED_MAX {
+        BUFFER_RETAINED_MAX
+    } else {
+        2 * len
+    }
+}
+
+impl Drop for Inbound {
+    fn drop(&mut self) {
+        let _gives = self.charge(0);
+    }
+}

@@ -75,6 +75,7 @@ mod rt {
     mod threadpools;
 }
 mod scheduling {
+    mod distributable;
     mod schedulers;
     mod threads;
 }

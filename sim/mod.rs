@@ -2,6 +2,5 @@
 
 mod asynchronous;
 mod calls;
-mod scheduling;
 mod storm;
 mod times;

@@ -16,7 +16,6 @@ pub(crate) mod anys;
 pub(crate) mod around;
 pub(crate) mod asynchronous;
 pub(crate) mod both;
-pub(crate) mod distributable;
 pub(crate) mod interceptor;
 pub(crate) mod ior;
 pub(crate) mod lanes;

@@ -1,27 +1,28 @@
 //! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom they put first, and at which
-//! native priorities. `sim/scheduling.rs` holds their disciplines against theory.
+//! native priorities. `crates/rtscheduling/tests/theory.rs` holds their disciplines against theory.
 
 use std::fs::read_to_string;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common;
-use crate::common::distributable::{
+use super::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, due, important, info, outside, raised,
 };
+use crate::common;
 use crate::common::lanes::{LaneWorld, Told, lane, priority, propagated};
 use crate::common::message::NO_EXCEPTION;
 use crate::common::servant::call;
 use crate::common::{Order, Over, Wire, wait_for};
-use deckwatch_orb::rt_scheduling::{
-    Band, IdType, RankedScheduler, Scheduler, SchedulingParameter, SegmentError,
-};
 use deckwatch_orb::{
     Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, Servant, ServerRequest,
     SystemException, SystemExceptionKind as Kind, ThreadpoolLane, UtcT, own_minor,
 };
 use deckwatch_os::schedule::{Class, limit_real_time, set_class};
+use deckwatch_rtscheduling::{
+    Band, IdType, RankedScheduler, Scheduler, SchedulerBuilder, SchedulerOrb, SchedulingParameter,
+    SegmentError,
+};
 
 #[test]
 fn a_parameter_that_the_scheduler_cannot_go_by_begins_nothing() {

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
-use crate::common;
-use crate::common::distributable::{
+use super::distributable::{
     Host, SCHEDULING_INFO, by_importance, cancelled, client, due, important, info, outside, raised,
     system,
 };
+use crate::common;
 use crate::common::message::{NO_EXCEPTION, done_if_wanted};
 use crate::common::servant::{call, note};
 use crate::common::{Cursor, Octets, Order, Over, Peer, Received, Wire, wait_for};
-use deckwatch_orb::rt_scheduling::{Current, DtState, IdType, SegmentError};
 use deckwatch_orb::{
     Completion, ObjectRef, SystemException, SystemExceptionKind as Kind, own_minor,
 };
+use deckwatch_rtscheduling::{Current, DtState, IdType, SchedulerOrb, SegmentError};
 
 /// The id and the importance in the context of a request, if it has one.
 fn said(asked: &Received) -> Option<([u8; 16], Option<i16>)> {

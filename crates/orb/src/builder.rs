@@ -15,7 +15,6 @@ use crate::limits::{
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
-use crate::rt::scheduling::Scheduler;
 use crate::rt::{LanePlace, MappingChoice, PriorityMapping, Protocols, Scheduling};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
@@ -40,7 +39,6 @@ pub struct OrbBuilder {
     pub(crate) scheduling: Scheduling,
     pub(crate) mapping: MappingChoice,
     pub(crate) thread_start: Option<ThreadStart>,
-    pub(crate) scheduler: Option<Arc<dyn Scheduler>>,
     pub(crate) trace: Option<Sink>,
     pub(crate) collocation: bool,
     pub(crate) server_id: String,
@@ -149,7 +147,6 @@ impl Default for OrbBuilder {
             scheduling: Scheduling::default(),
             mapping: MappingChoice::default(),
             thread_start: None,
-            scheduler: None,
             trace: None,
             collocation: true,
             server_id: String::new(),
@@ -349,13 +346,6 @@ impl OrbBuilder {
     /// at its next call; without it they stay, so that no rare call pays for a connect.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.shape.idle_timeout = Some(limit);
-        self
-    }
-
-    /// Schedules the distributable threads of the ORB ([`Orb::rt_scheduler_current`]): it orders the requests that wait for a thread, and may
-    /// set native priorities.
-    pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
-        self.scheduler = Some(Arc::new(scheduler));
         self
     }
 

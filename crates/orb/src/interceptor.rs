@@ -16,6 +16,7 @@ mod ior_info;
 mod server_flow;
 mod server_info;
 
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,7 +36,7 @@ pub(crate) use initializer::initialise;
 pub(crate) use server_flow::{Served, ServerFlow};
 
 use crate::policy::PolicyType;
-use crate::{Completion, ForwardRequest, SystemException, raise};
+use crate::{Completion, ForwardRequest, ServiceContexts, SystemException, raise};
 
 /// Looks at requests that this ORB sends, and at what comes of them.
 pub trait ClientRequestInterceptor: Send + Sync + 'static {
@@ -114,6 +115,15 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The servant has returned. Called by the thread of [`ServerRequestInterceptor::receive_request`], in reverse order; the ending point
+    /// follows, perhaps on another thread. The standard has no such point: it ends what `receive_request` has begun for its thread.
+    ///
+    /// # Errors
+    /// A system exception for the caller in place of what the servant has done.
+    fn servant_returned(&self, _info: &mut ServerRequestInfo<'_>) -> Result<(), SystemException> {
+        Ok(())
+    }
+
     /// The servant has replied.
     ///
     /// # Errors
@@ -140,6 +150,12 @@ pub trait ServerRequestInterceptor: Send + Sync + 'static {
 
     /// The ORB has shut down.
     fn destroy(&self) {}
+}
+
+/// Orders the requests that wait for a thread of a lane, in place of their priorities.
+pub trait RequestOrder: Send + Sync + 'static {
+    /// Returns the place of a request with these service contexts. The lowest is served first, equal ones in the order of arrival.
+    fn order(&self, contexts: &ServiceContexts<'_>) -> u64;
 }
 
 /// What an interceptor raises where it may send the caller elsewhere too.
@@ -194,6 +210,9 @@ pub(crate) struct Registered {
     pub(crate) ior: Vec<Arc<dyn IorInterceptor>>,
     pub(crate) slots: SlotId,
     pub(crate) factories: Vec<(PolicyType, Arc<dyn PolicyFactory>)>,
+    order: Option<Arc<dyn RequestOrder>>,
+    /// Initial references that are local objects, by their names.
+    pub(crate) locals: Vec<(String, Arc<dyn Any + Send + Sync>)>,
     requests: AtomicU32,
 }
 
@@ -240,6 +259,11 @@ impl Registry {
     pub(crate) fn server(&self) -> Option<&Arc<Registered>> {
         let concerns = |all: &&Arc<Registered>| !all.server.is_empty() || all.slots != 0;
         self.all.get().filter(concerns)
+    }
+
+    /// Returns the order of waiting requests, if an initializer has set one.
+    pub(crate) fn request_order(&self) -> Option<&dyn RequestOrder> {
+        self.all.get()?.order.as_deref()
     }
 
     fn fix(&self, all: Option<Registered>) {

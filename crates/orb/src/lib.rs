@@ -83,7 +83,6 @@ pub use policy::{
     SyncScope,
 };
 pub use reference::ObjectRef;
-pub use rt::scheduling as rt_scheduling;
 pub use rt::{
     Continuous, Direct, Linear, LinearNetwork, MutexNotFound, NativePriority, NetworkPriority,
     NetworkPriorityMapping, NetworkPriorityMappingManager, Priority, PriorityBand, PriorityBands,

@@ -258,10 +258,3 @@ pub const LINE_TURN: u32 = 16;
 
 /// How long the keeper of a lane waits between two looks whether a thread that has just served is back.
 pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);
-
-/// Distributable threads that an ORB with a scheduler knows at once, its own and those whose requests it serves: their table is made with
-/// the ORB.
-pub const DISTRIBUTABLE_THREADS_MAX: usize = 4_096;
-
-/// Scheduling segments within one another: a thread that goes deeper has forgotten to end some.
-pub const SEGMENTS_DEEP_MAX: usize = 64;

@@ -20,7 +20,6 @@ use crate::life::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
-use crate::rt::scheduling::SchedulingCore;
 use crate::rt::{LanePlace, NamedMutexes, PoolLane, Protocols, Threadpools};
 use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
 use crate::trace::Trace;
@@ -39,8 +38,6 @@ pub(crate) struct OrbCore {
     pub(crate) policies: AtOrb,
     pub(crate) mappings: Mappings,
     pub(crate) mutexes: NamedMutexes,
-    /// None: threads of this ORB are not distributable.
-    pub(crate) scheduling: Option<Arc<SchedulingCore>>,
     pub(crate) adapter: Arc<Adapter>,
     pub(crate) pools: Threadpools,
     root: OnceLock<Poa>,
@@ -102,7 +99,6 @@ impl OrbCore {
             policies: AtOrb::new(builder.policies),
             mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
             mutexes: NamedMutexes::default(),
-            scheduling: builder.scheduler.map(SchedulingCore::new).map(Arc::new),
             // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
             adapter: Arc::new(Adapter::new(
                 RandomState::new().hash_one(std::process::id()),

@@ -30,7 +30,6 @@ raises! {
     obj_adapter => ObjAdapter;
     object_not_exist => ObjectNotExist;
     rebind => Rebind;
-    thread_cancelled => ThreadCancelled;
     timeout => Timeout;
     transient => Transient;
     unknown => Unknown;

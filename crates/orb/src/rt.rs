@@ -10,7 +10,6 @@ mod places;
 mod policy;
 mod priority;
 mod rtorb;
-pub mod scheduling;
 mod streams;
 mod threadpool;
 

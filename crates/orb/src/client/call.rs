@@ -14,7 +14,6 @@ use crate::interceptor::{ClientFlow, ExtraContext};
 use crate::policy::Overrides;
 use crate::reference::Target;
 use crate::rt::Priority;
-use crate::rt::scheduling::{Departure, Traveller};
 use crate::trace::CallNumber;
 use crate::wire::{Arguments, ReplyHead};
 
@@ -30,8 +29,6 @@ pub(crate) struct Call<'c> {
     pub(crate) policies: &'c Overrides,
     /// The times that go out with it.
     pub(crate) times: Option<&'c Times>,
-    /// The distributable thread that goes out with it.
-    pub(crate) departure: Option<&'c Departure>,
     /// The CORBA priority of the caller, if he has one.
     pub(crate) priority: Option<Priority>,
     /// Its number in the trace.
@@ -42,13 +39,6 @@ pub(crate) struct Call<'c> {
     pub(crate) flow: Option<&'c RefCell<ClientFlow>>,
     /// They have seen it, or need not.
     pub(crate) is_intercepted: bool,
-}
-
-impl Call<'_> {
-    #[inline]
-    pub(super) fn traveller(&self) -> Option<&Traveller> {
-        self.departure?.traveller.as_ref()
-    }
 }
 
 /// A call on its way to one target.

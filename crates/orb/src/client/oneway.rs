@@ -89,7 +89,7 @@ pub(super) fn with_interceptors(
 ) -> Result<(), SystemException> {
     for _ in 0..FORWARDS_MAX {
         let target = first_target(client, origin, call)?;
-        let outcome = match ClientFlow::begin(all, origin, &target, call) {
+        let outcome = match ClientFlow::begin(all, origin, &target, call, false) {
             Ok(mut flow) => {
                 let contexts = flow.request_contexts();
                 let sent = send(&Call {

@@ -23,7 +23,6 @@ use crate::limits::{DRAIN_TIMEOUT, QUEUED_ONEWAYS_MAX, QUEUED_ONEWAYS_SIZE_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Target};
-use crate::rt::scheduling::Departure;
 use crate::rt::{Priority, current};
 use crate::trace::CallNumber;
 use crate::wire::By;
@@ -46,7 +45,6 @@ struct QueuedOneway {
     targets: Arc<[Target]>,
     policies: Overrides,
     times: Option<Times>,
-    departure: Departure,
     priority: Option<Priority>,
     number: CallNumber,
     codec: Codec,
@@ -112,7 +110,6 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
         targets: Arc::clone(targets),
         policies: *call.policies,
         times: call.times.copied(),
-        departure: call.departure.copied().unwrap_or_default(),
         priority: call.priority,
         number: call.number,
         codec,
@@ -269,7 +266,6 @@ impl QueuedOneway {
             kind: CallKind::Oneway,
             policies: &self.policies,
             times: self.times.as_ref(),
-            departure: Some(&self.departure),
             priority: self.priority,
             number: self.number,
             contexts: &self.contexts,

@@ -70,7 +70,6 @@ impl Client {
             kind: CallKind::BindBand,
             policies: call.policies,
             times: None,
-            departure: None,
             priority: call.priority,
             number: call.number,
             contexts: &[],

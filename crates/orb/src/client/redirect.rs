@@ -134,7 +134,8 @@ fn intercepted(
     call: &Call<'_>,
     outcome: impl FnOnce(&Call<'_>) -> Result<Outcome, SystemException>,
 ) -> Result<Outcome, SystemException> {
-    let flow = match ClientFlow::begin(all, origin, target, call) {
+    let is_synchronous = call.kind == CallKind::TwoWay;
+    let flow = match ClientFlow::begin(all, origin, target, call, is_synchronous) {
         Ok(flow) => flow,
         Err(ending) => return ending.into_outcome(),
     };

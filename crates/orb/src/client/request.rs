@@ -46,7 +46,6 @@ impl Client {
         let sends_code_sets = extras.sends_code_sets && profile.code_sets.is_some();
         let is_alone = call.times.is_none()
             && !sends_code_sets
-            && call.traveller().is_none()
             && extras.listen_points.is_none()
             && call.contexts.is_empty();
         if is_alone && !RealTimeContexts::has_any(target, call) && call.kind != CallKind::Locate {
@@ -81,11 +80,6 @@ impl Client {
             && extras.sends_code_sets
         {
             contexts.push(context_id::CODE_SETS, data);
-        }
-        let mut traveller = None;
-        if let Some(said) = call.traveller() {
-            let traveller = traveller.insert(said.to_octets());
-            contexts.push(context_id::SCHEDULING_INFO, traveller);
         }
         let real_time = RealTimeContexts::of(target, call);
         real_time.push(&mut contexts);

@@ -58,7 +58,7 @@ impl Ending {
 }
 
 impl ClientFlow {
-    /// Begins a request, and passes its starting points.
+    /// Begins a request, and passes its starting points. `is_synchronous`: the calling thread waits for the reply.
     ///
     /// # Errors
     /// What it has ended in before it was sent; all ending points have been passed.
@@ -67,6 +67,7 @@ impl ClientFlow {
         origin: &Inner,
         target: &Target,
         call: &Call<'_>,
+        is_synchronous: bool,
     ) -> Result<Self, Ending> {
         let mut flow = Self {
             all: Arc::clone(all),
@@ -78,6 +79,7 @@ impl ClientFlow {
                 target: origin.to_object(),
                 profile: target.profile.clone(),
                 response: call.response,
+                is_synchronous,
                 policies: *call.policies,
                 request_contexts: Vec::new(),
                 reply_contexts: Vec::new(),

@@ -29,6 +29,7 @@ pub struct ClientRequestInfo {
     pub(super) target: ObjectRef,
     pub(super) profile: Profile,
     pub(super) response: Response,
+    pub(super) is_synchronous: bool,
     pub(super) policies: Overrides,
     pub(super) request_contexts: Vec<ExtraContext>,
     pub(super) reply_contexts: Vec<ExtraContext>,
@@ -103,6 +104,13 @@ impl ClientRequestInfo {
     #[must_use]
     pub const fn response_expected(&self) -> bool {
         self.response.is_expected()
+    }
+
+    /// Returns whether the calling thread waits for the reply and passes the ending point; false for one-ways and for asynchronous and
+    /// deferred requests. It is no question of the standard.
+    #[must_use]
+    pub const fn is_synchronous(&self) -> bool {
+        self.is_synchronous
     }
 
     /// What a one-way waits for.

@@ -1,14 +1,15 @@
 //! What an ORB is given while it is made (CORBA 3.3 part 1, clause 16.7; ORBInitializer and ORBInitInfo).
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use deckwatch_cdr::Any;
+use deckwatch_cdr::Any as AnyValue;
 
 use super::{
-    ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered, ServerRequestInterceptor,
-    SlotId, facts,
+    ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered, RequestOrder,
+    ServerRequestInterceptor, SlotId, facts,
 };
 use crate::orb::Orb;
 use crate::policy::{Policy, PolicyErrorCode, PolicyType};
@@ -39,7 +40,7 @@ pub trait PolicyFactory: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`PolicyErrorCode`].
-    fn create_policy(&self, kind: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode>;
+    fn create_policy(&self, kind: PolicyType, value: &AnyValue) -> Result<Policy, PolicyErrorCode>;
 }
 
 /// Why an initializer's wish is refused, or what it has refused itself.
@@ -107,6 +108,8 @@ pub(crate) fn initialise(
             ior: Vec::new(),
             slots: 0,
             factories: Vec::new(),
+            order: None,
+            locals: Vec::new(),
             requests: AtomicU32::new(0),
         },
     };
@@ -119,7 +122,11 @@ pub(crate) fn initialise(
     }
     let all = &info.all;
     let is_bare = all.client.is_empty() && all.server.is_empty() && all.ior.is_empty();
-    let is_needed = !is_bare || all.slots != 0 || !all.factories.is_empty();
+    let is_needed = !is_bare
+        || all.slots != 0
+        || !all.factories.is_empty()
+        || all.order.is_some()
+        || !all.locals.is_empty();
     registry.fix(is_needed.then_some(info.all));
     Ok(())
 }
@@ -229,6 +236,28 @@ impl OrbInitInfo {
         Ok(())
     }
 
+    /// Sets the order of the requests that wait for a thread of a lane.
+    pub fn set_request_order(&mut self, order: Arc<dyn RequestOrder>) {
+        self.all.order = Some(order);
+    }
+
+    /// Makes a local object an initial reference of the ORB; [`Orb::resolve_local_reference`] returns it.
+    ///
+    /// # Errors
+    /// [`OrbInitError::InvalidName`] for an empty name and one that is taken.
+    pub fn register_local_reference(
+        &mut self,
+        name: &str,
+        object: Arc<dyn Any + Send + Sync>,
+    ) -> Result<(), OrbInitError> {
+        let is_taken = self.all.locals.iter().any(|(known, _)| known == name);
+        if name.is_empty() || is_taken {
+            return Err(OrbInitError::InvalidName);
+        }
+        self.all.locals.push((name.to_owned(), object));
+        Ok(())
+    }
+
     /// A slot of `PICurrent` that nobody else has.
     #[must_use]
     pub fn allocate_slot_id(&mut self) -> SlotId {
@@ -265,11 +294,23 @@ fn check_name<'n>(
 }
 
 impl Orb {
+    /// Returns the local object that an initializer has registered under this name.
+    #[must_use]
+    pub fn resolve_local_reference(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        let all = self.0.client.interceptors.all()?;
+        let found = all.locals.iter().find(|(known, _)| known == name);
+        found.map(|(_, object)| Arc::clone(object))
+    }
+
     /// A policy from its kind and value: by the factory that was registered for the kind, else as [`Policy::create`] makes it.
     ///
     /// # Errors
     /// [`PolicyErrorCode`].
-    pub fn create_policy(&self, kind: PolicyType, value: &Any) -> Result<Policy, PolicyErrorCode> {
+    pub fn create_policy(
+        &self,
+        kind: PolicyType,
+        value: &AnyValue,
+    ) -> Result<Policy, PolicyErrorCode> {
         let all = self.0.client.interceptors.all();
         let factories = all.map_or(&[][..], |all| &all.factories);
         match factories.iter().find(|(known, _)| *known == kind) {

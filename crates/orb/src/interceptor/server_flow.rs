@@ -110,6 +110,27 @@ impl ServerFlow {
         None
     }
 
+    /// Passes the points behind the servant, and returns the exception that one of them has raised.
+    pub(crate) fn servant_returned(
+        &mut self,
+        request: &Request<'_>,
+        served: &Served,
+    ) -> Option<SystemException> {
+        let mut raised: Option<Served> = None;
+        let all = Arc::clone(&self.all);
+        for interceptor in all.server.iter().take(self.entered).rev() {
+            let now = raised.as_ref().unwrap_or(served);
+            let call = |info: &mut ServerRequestInfo<'_>| Ok(interceptor.servant_returned(info)?);
+            if let Err(error) = self.at(Point::ServantReturned, request, None, Some(now), call) {
+                raised = Some(error.into());
+            }
+        }
+        match raised {
+            Some(Served::System(exception)) => Some(exception),
+            _ => None,
+        }
+    }
+
     /// Passes the ending points. What the interceptors have made of the end, where they have made something else of it.
     pub(crate) fn end(&mut self, request: &Request<'_>, served: &Served) -> Option<Served> {
         let all = Arc::clone(&self.all);
@@ -165,6 +186,10 @@ impl ServerFlow {
             ),
             Some(Served::Forward(to)) => (ReplyStatus::LocationForward, None, Some(to.clone())),
         };
+        let raised = match served {
+            Some(Served::System(exception)) => Some(*exception),
+            _ => None,
+        };
         let mut info = ServerRequestInfo {
             point,
             request,
@@ -172,6 +197,7 @@ impl ServerFlow {
             servant,
             status,
             exception,
+            raised,
             forward,
         };
         guarded(|| call(&mut info))

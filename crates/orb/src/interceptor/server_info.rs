@@ -14,6 +14,7 @@ use crate::{ObjectRef, Poa, Policies, Servant, ServiceContext, SystemException};
 pub(super) enum Point {
     RequestServiceContexts,
     Request,
+    ServantReturned,
     SendReply,
     SendException,
     SendOther,
@@ -28,6 +29,7 @@ pub struct ServerRequestInfo<'r> {
     pub(super) servant: Option<&'r dyn Servant>,
     pub(super) status: ReplyStatus,
     pub(super) exception: Option<Any>,
+    pub(super) raised: Option<SystemException>,
     pub(super) forward: Option<ObjectRef>,
 }
 
@@ -198,6 +200,12 @@ impl ServerRequestInfo<'_> {
     pub fn sending_exception(&self) -> Result<&Any, SystemException> {
         require(self.point == Point::SendException)?;
         self.exception.as_ref().ok_or_else(facts::out_of_place)
+    }
+
+    /// Returns the system exception that is sent, from the return of the servant on. It is no question of the standard.
+    #[must_use]
+    pub const fn raised(&self) -> Option<SystemException> {
+        self.raised
     }
 
     /// The id of the object within its adapter.

@@ -15,7 +15,6 @@ use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, SyncScope};
 use crate::raise;
 use crate::rt;
-use crate::rt::scheduling::Departure;
 use crate::wire::{Arguments, By};
 use crate::{Completion, SystemException, current, minor};
 
@@ -58,18 +57,13 @@ impl ObjectRef {
     ) -> Result<Reply, SystemException> {
         current::enter_core(orb);
         let (mut scratch, mut within) = (CallScratch::default(), None);
-        scratch.depart(orb, true)?;
         let mut call = self.call(orb, operation, arguments, &mut scratch);
         if let Some(left) = left {
             std::hint::cold_path();
             let limit = Overrides::one(Policy::RelativeRoundtripTimeout(left));
             call.policies = within.insert(limit.over(*call.policies));
         }
-        let reply = call_object(&orb.client, &self.0, &call);
-        match call.departure {
-            None => reply,
-            Some(departure) => departure.back(orb, reply, |reply| reply.give_back(&orb.client)),
-        }
+        call_object(&orb.client, &self.0, &call)
     }
 
     /// Sends a request whose end [`Outstanding`] tells.
@@ -82,7 +76,6 @@ impl ObjectRef {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let mut scratch = CallScratch::default();
-        scratch.depart(orb, false)?;
         let call = self.call(orb, operation, arguments, &mut scratch);
         Outstanding::send(orb, &self.0, &call, handler)
     }
@@ -101,7 +94,6 @@ impl ObjectRef {
         let orb = self.0.orb()?;
         current::enter_core(orb);
         let mut scratch = CallScratch::default();
-        scratch.depart(orb, false)?;
         let arguments = By::new(arguments);
         let mut call = self.call(orb, operation, &arguments, &mut scratch);
         call.kind = CallKind::Oneway;
@@ -146,7 +138,6 @@ impl ObjectRef {
             response: Response::Outcome,
             kind: CallKind::TwoWay,
             times: scratch.times.as_ref(),
-            departure: scratch.departure.as_ref(),
             policies,
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
@@ -162,25 +153,6 @@ impl ObjectRef {
 pub(super) struct CallScratch {
     in_force: Option<Overrides>,
     times: Option<Times>,
-    departure: Option<Departure>,
-}
-
-impl CallScratch {
-    /// The calling thread goes with its request, or begins another.
-    ///
-    /// # Errors
-    /// THREAD_CANCELLED.
-    #[inline]
-    pub(super) fn depart(
-        &mut self,
-        orb: &OrbCore,
-        is_waited_for: bool,
-    ) -> Result<(), SystemException> {
-        if orb.scheduling.is_some() {
-            self.departure = Some(Departure::of(orb, is_waited_for)?);
-        }
-        Ok(())
-    }
 }
 
 /// Reads results or a user exception out of a reply.

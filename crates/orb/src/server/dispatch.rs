@@ -47,6 +47,16 @@ impl Outcome {
             Served::Receipted => Self::Receipted,
         }
     }
+
+    /// What interceptors see of it.
+    pub(super) fn served(&self, reply: &[u8]) -> Served {
+        match self {
+            Self::Replied => Served::of_reply(reply),
+            Self::Receipted => Served::Receipted,
+            Self::Raise(exception) => Served::System(*exception),
+            Self::Forward(to) => Served::Forward(to.clone()),
+        }
+    }
 }
 
 /// Ends the note that a thread serves a request; holds the note before.
@@ -298,12 +308,7 @@ impl Lane {
         outcome: Outcome,
         reply: &[u8],
     ) -> (Outcome, Vec<ExtraContext>) {
-        let served = match &outcome {
-            Outcome::Replied => Served::of_reply(reply),
-            Outcome::Receipted => Served::Receipted,
-            Outcome::Raise(exception) => Served::System(*exception),
-            Outcome::Forward(to) => Served::Forward(to.clone()),
-        };
+        let served = outcome.served(reply);
         let changed = flow.end(request, &served);
         flow.leave();
         let outcome = match changed {

@@ -10,11 +10,10 @@ use super::dispatch::Outcome;
 use crate::adapter::{self, Found, Patience, PoaState};
 use crate::connection::Connection;
 use crate::counters::Counter;
-use crate::interceptor::{ExtraContext, ServerFlow};
+use crate::interceptor::{ExtraContext, Served, ServerFlow};
 use crate::lane::Lane;
 use crate::raise::{self, own};
 use crate::rt::current::priority as current_priority;
-use crate::rt::scheduling::Visit;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
 use crate::wire::Contexts;
@@ -147,28 +146,44 @@ impl Lane {
         servant: &dyn Servant,
         id: &[u8],
     ) -> Outcome {
-        let request = upcall.request;
-        if let Some(flow) = &mut upcall.flow {
+        if upcall.flow.is_some() {
             std::hint::cold_path();
-            let adapter = self.adapter.current_poa();
-            current::enter(&self.orb);
-            if let Some(served) = flow.receive_request(request, servant, id, adapter) {
-                return Outcome::of(served);
-            }
+            return self.serve_in_flow(upcall, servant, id);
         }
+        self.call_servant(upcall, servant, id)
+    }
+
+    /// As [`Lane::call_servant`], with the interceptors' points before and behind it.
+    #[inline(never)]
+    fn serve_in_flow(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
+        let request = upcall.request;
+        current::enter(&self.orb);
+        let adapter = self.adapter.current_poa();
+        let early = (upcall.flow.as_mut())
+            .and_then(|flow| flow.receive_request(request, servant, id, adapter));
+        let outcome = match early {
+            Some(served) => Outcome::of(served),
+            None => self.call_servant(upcall, servant, id),
+        };
+        let Some(flow) = &mut upcall.flow else {
+            return outcome;
+        };
+        let served = outcome.served(upcall.reply);
+        match flow.servant_returned(request, &served) {
+            Some(exception) if served != Served::Receipted => Outcome::Raise(exception),
+            _ => outcome,
+        }
+    }
+
+    #[inline]
+    fn call_servant(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
+        let request = upcall.request;
         if request.operation.first() == Some(&b'_')
             && let Some(outcome) = self.answer_for_every_object(upcall, servant, id)
         {
             return outcome;
         }
         current::enter(&self.orb);
-        let mut visit = None;
-        if !request.contexts.is_empty() {
-            visit = match Visit::of(&self.orb, request) {
-                Ok(visit) => visit,
-                Err(exception) => return Outcome::Raise(exception),
-            };
-        }
         let receipt = upcall
             .connection
             .filter(|_| request.response == Response::Receipt);
@@ -182,7 +197,7 @@ impl Lane {
         let priority = current_priority();
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
         self.end_priority(priority);
-        let outcome = match served {
+        match served {
             Ok(Ok(())) if request.response != Response::Receipt => finished(&mut serving),
             served => {
                 std::hint::cold_path();
@@ -201,10 +216,6 @@ impl Lane {
                     Err(_) => Outcome::Raise(raise::unknown(0, Completion::Maybe)),
                 }
             }
-        };
-        match visit {
-            None => outcome,
-            Some(visit) => end_visit(visit, outcome, receipt.is_some()),
         }
     }
 }
@@ -218,18 +229,6 @@ fn finished(serving: &mut ServerRequest<'_>) -> Outcome {
             std::hint::cold_path();
             Outcome::Raise(error.into())
         }
-    }
-}
-
-/// The end of what a distributable thread has done here, which may have been cancelled.
-#[inline(never)]
-fn end_visit(visit: Visit, outcome: Outcome, is_receipted: bool) -> Outcome {
-    let has_raised = matches!(outcome, Outcome::Raise(_));
-    match (visit.end(has_raised).err(), &outcome) {
-        // The servant has heard of it itself, and knows best how far it had come.
-        (Some(cancelled), Outcome::Raise(own)) if own.kind == cancelled.kind => outcome,
-        (Some(cancelled), _) if !is_receipted => Outcome::Raise(cancelled),
-        _ => outcome,
     }
 }
 

@@ -24,7 +24,6 @@ use crate::orb::OrbCore;
 use crate::policy::{Overrides, RebindMode};
 use crate::reference::{Inner, Routes};
 use crate::rt::Priority;
-use crate::rt::scheduling::Departure;
 use crate::trace::CallNumber;
 use crate::transport::Instant64;
 use crate::wire::By;
@@ -40,7 +39,6 @@ pub(crate) struct Outstanding {
     marshalled: MarshalledArguments,
     policies: Overrides,
     times: Option<Times>,
-    departure: Departure,
     priority: Option<Priority>,
     number: CallNumber,
     deadlines: Deadlines,
@@ -112,7 +110,6 @@ impl Outstanding {
                 codec: Codec::DEFAULT,
             },
             policies: *call.policies,
-            departure: call.departure.copied().unwrap_or_default(),
             times: call.times.copied(),
             priority: call.priority,
             number: call.number,
@@ -168,7 +165,7 @@ impl Outstanding {
         let Some(all) = client.interceptors.client() else {
             return self.dispatch(replies, targets, call).map(|()| None);
         };
-        let outcome = match ClientFlow::begin(all, origin, &targets[0], call) {
+        let outcome = match ClientFlow::begin(all, origin, &targets[0], call, false) {
             Ok(flow) => {
                 let contexts = flow.request_contexts();
                 self.state.lock("call.state").flow = Some(flow);
@@ -301,7 +298,6 @@ impl Outstanding {
             kind: CallKind::TwoWay,
             policies: &self.policies,
             times: self.times.as_ref(),
-            departure: Some(&self.departure),
             priority: self.priority,
             number: self.number,
             contexts: &[],

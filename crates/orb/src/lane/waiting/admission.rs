@@ -96,11 +96,9 @@ impl Lane {
     /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
     /// what has the highest priority, then the oldest.
     pub(crate) fn order_of(&self, arrived: &Arrived) -> u64 {
-        if let Some(orb) = self.orb.upgrade()
-            && let Some(core) = &orb.scheduling
-        {
+        if let Some(order) = self.adapter.interceptors.request_order() {
             return match Message::parse_joined(&arrived.message()) {
-                Ok(Message::Request(request)) => core.order_of(&request),
+                Ok(Message::Request(request)) => order.order(&request.contexts),
                 _ => u64::MAX,
             };
         }

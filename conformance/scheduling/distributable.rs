@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use deckwatch_orb::rt_scheduling::{
-    Current, IdType, RankedScheduler, SchedulingParameter, SegmentError,
-};
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, OrbBuilder, Servant, ServerRequest, SystemException,
     SystemExceptionKind as Kind, UtcT, own_minor,
 };
+use deckwatch_rtscheduling::{
+    Current, IdType, RankedScheduler, SchedulerBuilder, SchedulerOrb, SchedulingParameter,
+    SegmentError,
+};
 
-use super::octets::{Octets, Order};
-use super::servant::{Gate, call};
-use super::{Over, listening};
+use crate::common::octets::{Octets, Order};
+use crate::common::servant::{Gate, call};
+use crate::common::{Over, listening};
 
 pub(crate) const SCHEDULING_INFO: u32 = 30;
 

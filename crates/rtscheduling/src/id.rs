@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// RTScheduling::Current::IdType: sixteen random octets, so that no two hosts give the same.
+/// RTScheduling::Current::IdType: sixteen random octets, so that no two hosts make the same id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdType(pub [u8; 16]);
 
 impl IdType {
-    /// One that nobody has had.
-    pub(super) fn fresh() -> Self {
+    /// Returns a new random id.
+    pub(crate) fn fresh() -> Self {
         Self(deckwatch_os::random::identity())
     }
 }

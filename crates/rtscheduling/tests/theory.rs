@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use deckwatch_orb::rt_scheduling::{RankedScheduler, Scheduler, SchedulingParameter};
 use deckwatch_orb::{Priority, UtcT};
+use deckwatch_rtscheduling::{RankedScheduler, Scheduler, SchedulingParameter};
 
 /// A unit of the tests' time.
 const UNIT: Duration = Duration::from_millis(1);

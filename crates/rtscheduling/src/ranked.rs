@@ -4,22 +4,21 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io;
 
+use deckwatch_orb::{Scheduling, SystemException};
 use deckwatch_os::schedule::Class;
 use deckwatch_sync::PiMutex;
 
-use super::ready::{Before, ReadySet};
-use super::{IdType, Scheduler, SchedulingParameter, SegmentError};
-use crate::rt::Scheduling;
-use crate::{Completion, SystemException, raise, raise::own};
+use crate::ready::{Before, ReadySet};
+use crate::{IdType, Scheduler, SchedulingParameter, SegmentError, raise, raise::own};
 
-/// Ranks distributable threads by one number that follows from their parameters. It orders the requests that wait in a lane by it, and
-/// where it is given a [`Band`] sets the native priorities of the threads of this process that are distributable and could run.
+/// Ranks distributable threads by one number, which follows from their parameters, and orders the requests that wait in a lane by it.
+/// With a [`Band`] it also sets the native priorities of the distributable threads of this process that are ready to run.
 pub struct RankedScheduler {
     discipline: Discipline,
     ready: Option<PiMutex<ReadySet>>,
 }
 
-/// What a [`RankedScheduler`] goes by.
+/// The order in which a [`RankedScheduler`] ranks threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Discipline {
     /// The highest priority first.
@@ -28,8 +27,8 @@ pub enum Discipline {
     EarliestDeadlineFirst,
     /// The highest importance first.
     MostImportantFirst,
-    /// The least laxity first: the time until the deadline less the execution time that is left. Those that wait lose laxity alike, so
-    /// that their order does not change with time.
+    /// The least laxity first: the time until the deadline less the execution time that is left. Waiting threads lose laxity at the same
+    /// rate, so that their order does not change with time.
     LeastLaxity,
 }
 
@@ -45,11 +44,11 @@ impl Band {
     /// From `lowest` to `highest`, both included, of SCHED_FIFO or SCHED_RR.
     ///
     /// # Errors
-    /// BAD_PARAM for a band that is empty or leaves 1 to 99, and for the time-sharing class, which has no priorities.
+    /// BAD_PARAM for an empty band, for one outside 1 to 99, and for the time-sharing class, which has no priorities.
     pub fn new(scheduling: Scheduling, lowest: u8, highest: u8) -> Result<Self, SystemException> {
         let is_real_time = scheduling != Scheduling::Other;
         if !is_real_time || lowest < 1 || lowest > highest || highest > 99 {
-            return Err(raise::bad_param(own::BAND_MALFORMED, Completion::No));
+            return Err(raise::bad_param(own::BAND_MALFORMED));
         }
         Ok(Self {
             scheduling,
@@ -58,15 +57,15 @@ impl Band {
         })
     }
 
-    pub(super) const fn lowest(&self) -> u8 {
+    pub(crate) const fn lowest(&self) -> u8 {
         self.lowest
     }
 
-    pub(super) const fn highest(&self) -> u8 {
+    pub(crate) const fn highest(&self) -> u8 {
         self.highest
     }
 
-    pub(super) const fn class(&self, native: u8) -> Class {
+    pub(crate) const fn class(&self, native: u8) -> Class {
         match self.scheduling {
             Scheduling::RoundRobin => Class::RoundRobin(native),
             _ => Class::Fifo(native),
@@ -75,12 +74,12 @@ impl Band {
 }
 
 thread_local! {
-    /// What the calling thread was before each time it came to the ready set.
+    /// The state of the calling thread before each time that it entered the ready set.
     static BEFORE: RefCell<Vec<Before>> = const { RefCell::new(Vec::new()) };
 }
 
 impl RankedScheduler {
-    /// A scheduler of this discipline that orders the queues of lanes, and leaves native priorities alone.
+    /// Returns a scheduler of this discipline that orders the queues of lanes and sets no native priorities.
     #[must_use]
     pub const fn new(discipline: Discipline) -> Self {
         Self {
@@ -113,15 +112,15 @@ impl RankedScheduler {
         Self::new(Discipline::LeastLaxity)
     }
 
-    /// Gives the distributable threads of this process native priorities of `band` by their rank. Where the host does not permit them a
-    /// segment does not begin: NO_PERMISSION.
+    /// Gives the distributable threads of this process native priorities of `band` by their rank. If the host does not permit them, the
+    /// beginning of a segment raises NO_PERMISSION.
     #[must_use]
     pub fn within(mut self, band: Band) -> Self {
         self.ready = Some(PiMutex::new(ReadySet::new(band)));
         self
     }
 
-    /// The rank's number, the lowest first; none where the parameter lacks what the discipline goes by.
+    /// Returns the number by which threads are ranked, the lowest first; `None` if the parameter lacks what the discipline uses.
     fn key(&self, parameter: &SchedulingParameter) -> Option<u64> {
         match self.discipline {
             Discipline::FixedPriority => {
@@ -167,25 +166,23 @@ impl RankedScheduler {
         match BEFORE.try_with(|kept| kept.borrow_mut().pop()) {
             Ok(Some(before)) => ready.lock("scheduling.leave").leave(&before),
             Ok(None) => {}
-            // The thread ends within its segments, and what it was before has gone already.
+            // The thread ends within its segments; its thread-local values have gone already.
             Err(_) => ready.lock("scheduling.leave").forget(),
         }
     }
 
     fn set_waits(&self, waits: bool) {
         if let Some(ready) = &self.ready {
-            // It was permitted when the thread came.
-            let _ranked = ready.lock("scheduling.wait").set_waits(waits);
+            // The priorities were permitted when the thread entered.
+            let _ = ready.lock("scheduling.wait").set_waits(waits);
         }
     }
 }
 
 fn denied(error: &io::Error) -> SystemException {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            raise::no_permission(own::PRIORITY_DENIED, Completion::No)
-        }
-        _ => raise::no_resources(0, Completion::No),
+        io::ErrorKind::PermissionDenied => raise::no_permission(own::PRIORITY_DENIED),
+        _ => raise::no_resources(0),
     }
 }
 
@@ -240,8 +237,8 @@ impl Scheduler for RankedScheduler {
         _name: &str,
         outer: &SchedulingParameter,
     ) {
-        // The outer segment had its rank before.
-        let _ranked = self.change(self.order(outer));
+        // The priority of the outer segment was permitted before.
+        let _ = self.change(self.order(outer));
     }
 
     fn send_request(&self, _id: &IdType, _parameter: &mut SchedulingParameter) {

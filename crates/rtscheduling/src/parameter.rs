@@ -1,39 +1,40 @@
-//! What a scheduler goes by, and the form in which it travels.
+//! The scheduling parameter, and the service context in which it travels.
 
 use std::time::Duration;
 
 use deckwatch_cdr::{ByteOrder, DecodeError, Parse, Reader};
 use deckwatch_giop::UtcT;
 
-use super::IdType;
-use crate::rt::Priority;
+use deckwatch_orb::Priority;
 
-/// The scheduling parameter of a segment: each scheduler takes of it what its discipline goes by.
+use crate::IdType;
+
+/// The scheduling parameter of a segment. Each discipline uses some of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulingParameter {
-    /// What [`super::RankedScheduler::fixed_priority`] goes by: the higher first.
+    /// Used by [`crate::RankedScheduler::fixed_priority`]: the highest is first.
     pub priority: Option<Priority>,
-    /// What [`super::RankedScheduler::most_important_first`] goes by: the higher first.
+    /// Used by [`crate::RankedScheduler::most_important_first`]: the highest is first.
     pub importance: Option<i16>,
-    /// What [`super::RankedScheduler::earliest_deadline_first`] goes by.
+    /// Used by [`crate::RankedScheduler::earliest_deadline_first`]: the earliest is first.
     pub deadline: Option<UtcT>,
-    /// How long the segment still has to run; with the deadline what [`super::RankedScheduler::least_laxity`] goes by.
+    /// How long the segment still has to run. [`crate::RankedScheduler::least_laxity`] uses it with the deadline.
     pub execution_time: Option<Duration>,
 }
 
-/// A distributable thread on its way with a request.
+/// A distributable thread that travels with a request: the data of the service context SchedulingInfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Traveller {
+pub(crate) struct SchedulingInfo {
     pub(crate) id: IdType,
     pub(crate) parameter: SchedulingParameter,
 }
 
-/// Octets of the service context SchedulingInfo as it is written here: an encapsulation of which parameters are said (octet), [`MARK`]
-/// (unsigned long), the id (sequence of octets), priority, importance (short), deadline (UtcT), execution time (TimeT).
-pub(crate) const TRAVEL_SIZE: usize = 56;
+/// Octets of the service context SchedulingInfo as this crate writes it. An encapsulation holds: flags of the parameters that are set
+/// (octet), [`MARK`] (unsigned long), the id (sequence of octets), priority, importance (short), deadline (UtcT), execution time (TimeT).
+pub(crate) const INFO_SIZE: usize = 56;
 
-/// Tells our context from others of the same number: TAO's, whose schedulers each have their own form, and that of fault tolerance
-/// (FT_TRANSACTION_DEPTH). Those are passed over.
+/// Tells our context from others with the same number, which are ignored: those of TAO, where each scheduler has its own form, and
+/// FT_TRANSACTION_DEPTH of fault tolerance.
 const MARK: u32 = 0x4457_5254;
 
 const PRIORITY: u8 = 1;
@@ -44,9 +45,9 @@ const EXECUTION_TIME: u8 = 8;
 /// Nanoseconds in a unit of TimeBase::TimeT.
 const UNIT_NS: u128 = 100;
 
-impl Traveller {
-    /// The context's data, in native byte order.
-    pub(crate) fn to_octets(self) -> [u8; TRAVEL_SIZE] {
+impl SchedulingInfo {
+    /// Returns the context's data, in native byte order.
+    pub(crate) fn to_octets(self) -> [u8; INFO_SIZE] {
         let Self { id, parameter } = self;
         let said = |flag, is_said: bool| if is_said { flag } else { 0 };
         let flags = said(PRIORITY, parameter.priority.is_some())
@@ -56,7 +57,7 @@ impl Traveller {
         let deadline = parameter.deadline.unwrap_or_default();
         let units = parameter.execution_time.unwrap_or_default().as_nanos() / UNIT_NS;
         let units = u64::try_from(units).unwrap_or(u64::MAX);
-        let mut octets = [0; TRAVEL_SIZE];
+        let mut octets = [0; INFO_SIZE];
         let mut at = 0;
         let mut put = |part: &[u8]| {
             octets[at..at + part.len()].copy_from_slice(part);
@@ -73,10 +74,10 @@ impl Traveller {
         octets
     }
 
-    /// Reads the context's data; none where it is not ours.
+    /// Reads the context's data; `None` if the context is not ours.
     ///
     /// # Errors
-    /// What is wrong with octets that are ours.
+    /// For octets that carry our mark and cannot be read.
     pub(crate) fn parse(data: &[u8]) -> Result<Option<Self>, DecodeError> {
         let Ok(mut r) = Reader::new(data, ByteOrder::NATIVE).into_encapsulation() else {
             return Ok(None);
@@ -110,8 +111,8 @@ impl Traveller {
 mod tests {
     use super::*;
 
-    fn all() -> Traveller {
-        Traveller {
+    fn all() -> SchedulingInfo {
+        SchedulingInfo {
             id: IdType(*b"0123456789abcdef"),
             parameter: SchedulingParameter {
                 priority: Priority::try_from(32_767).ok(),
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traveller_arrives_as_it_left() {
+    fn a_thread_arrives_as_it_left() {
         for parameter in [
             all().parameter,
             SchedulingParameter::default(),
@@ -132,9 +133,9 @@ mod tests {
                 ..SchedulingParameter::default()
             },
         ] {
-            let traveller = Traveller { parameter, ..all() };
-            let arrived = Traveller::parse(&traveller.to_octets());
-            assert_eq!(arrived, Ok(Some(traveller)));
+            let sent = SchedulingInfo { parameter, ..all() };
+            let arrived = SchedulingInfo::parse(&sent.to_octets());
+            assert_eq!(arrived, Ok(Some(sent)));
         }
     }
 
@@ -164,13 +165,13 @@ mod tests {
             // The transaction depth of fault tolerance, and an id of TAO's.
             &[1, 0, 0, 0, 2, 0, 0, 0],
             &[7, 0, 0, 0, 0, 0, 0, 0],
-            &[0; TRAVEL_SIZE],
+            &[0; INFO_SIZE],
         ] {
-            assert_eq!(Traveller::parse(foreign), Ok(None), "{foreign:?}");
+            assert_eq!(SchedulingInfo::parse(foreign), Ok(None), "{foreign:?}");
         }
         let whole = all().to_octets();
         for len in 8..whole.len() {
-            assert!(Traveller::parse(&whole[..len]).is_err(), "{len}");
+            assert!(SchedulingInfo::parse(&whole[..len]).is_err(), "{len}");
         }
     }
 }

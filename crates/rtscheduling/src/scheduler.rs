@@ -1,26 +1,28 @@
-//! What decides who goes first (RTScheduling::Scheduler).
+//! The interface of schedulers (RTScheduling::Scheduler).
 
 use std::fmt;
 
-use super::{IdType, SchedulingParameter};
-use crate::SystemException;
+use deckwatch_orb::SystemException;
 
-/// A scheduler, told of every step of the distributable threads of its ORB. [`super::RankedScheduler`] has four disciplines; an
-/// application may bring its own.
+use crate::{IdType, SchedulingParameter};
+
+/// A scheduler. The ORB calls it at every scheduling point of its distributable threads. [`crate::RankedScheduler`] has four disciplines; an
+/// application may write its own.
 ///
-/// Each word is called by the thread it is about, but for [`Scheduler::cancel`]. `id` is the distributable thread's, `name` the segment's.
+/// Each method is called by the thread that it concerns, except [`Scheduler::cancel`]. `id` is the id of the distributable thread, `name`
+/// the name of the segment.
 pub trait Scheduler: Send + Sync + 'static {
-    /// The name of the discipline (`scheduling_discipline_name`).
+    /// Returns the name of the discipline.
     fn scheduling_discipline_name(&self) -> &str;
 
-    /// Where a request of this parameter stands among those that wait for a thread of a lane: the lowest is served first, and among
-    /// equals the one that came first. Called for each request that waits; requests of no distributable thread stand behind all others.
+    /// Returns the place of a request with this parameter among those that wait for a thread of a lane. The lowest is served first, equal
+    /// ones in the order of arrival. Requests of no distributable thread are served after all others.
     fn order(&self, parameter: &SchedulingParameter) -> u64;
 
     /// A distributable thread begins.
     ///
     /// # Errors
-    /// [`SegmentError::UnsupportedSchedulingDiscipline`] for a parameter it cannot go by; the segment does not begin then.
+    /// [`SegmentError::UnsupportedSchedulingDiscipline`] for a parameter that lacks what the discipline uses; the segment does not begin.
     fn begin_new_scheduling_segment(
         &self,
         id: &IdType,
@@ -28,7 +30,7 @@ pub trait Scheduler: Send + Sync + 'static {
         parameter: &SchedulingParameter,
     ) -> Result<(), SegmentError>;
 
-    /// A segment begins within another.
+    /// A segment begins, nested in another.
     ///
     /// # Errors
     /// As [`Scheduler::begin_new_scheduling_segment`].
@@ -39,10 +41,10 @@ pub trait Scheduler: Send + Sync + 'static {
         parameter: &SchedulingParameter,
     ) -> Result<(), SegmentError>;
 
-    /// The innermost segment goes on with another parameter.
+    /// The innermost segment continues with another parameter.
     ///
     /// # Errors
-    /// As [`Scheduler::begin_new_scheduling_segment`]; the segment goes on as before then.
+    /// As [`Scheduler::begin_new_scheduling_segment`]; the segment continues unchanged.
     fn update_scheduling_segment(
         &self,
         id: &IdType,
@@ -53,34 +55,39 @@ pub trait Scheduler: Send + Sync + 'static {
     /// A distributable thread ends.
     fn end_scheduling_segment(&self, id: &IdType, name: &str);
 
-    /// A segment ends, and the one around it goes on.
+    /// A nested segment ends, and the outer one continues.
     fn end_nested_scheduling_segment(&self, id: &IdType, name: &str, outer: &SchedulingParameter);
 
-    /// The thread is about to make a call; `parameter` is what travels with it, and may be changed.
+    /// The thread sends a request and waits for its reply. `parameter` travels with it; the scheduler may change it.
     fn send_request(&self, id: &IdType, parameter: &mut SchedulingParameter) {
         let _ = (id, parameter);
     }
 
-    /// The thread is about to send a request whose reply it does not wait for. That begins a distributable thread of its own at the
-    /// server: `id` is that one's, and `parameter`, which may be changed, the implicit one of the segment.
+    /// The thread sends a one-way or deferred request, which starts a distributable thread of its own at the server. `id` is the id of
+    /// that thread, and `parameter` the implicit parameter of the segment; the scheduler may change it.
     fn send_oneway(&self, id: &IdType, parameter: &mut SchedulingParameter) {
         let _ = (id, parameter);
     }
 
-    /// The call has been answered by results or a user exception.
+    /// The reply is here: results or a user exception.
     fn receive_reply(&self, id: &IdType) {
         let _ = id;
     }
 
-    /// The call has failed.
+    /// The request has ended in a system exception.
     fn receive_exception(&self, id: &IdType) {
         self.receive_reply(id);
     }
 
-    /// A distributable thread arrives with a request, on the thread that is to serve it.
+    /// The request is sent again to another place; [`Scheduler::send_request`] follows.
+    fn receive_other(&self, id: &IdType) {
+        self.receive_reply(id);
+    }
+
+    /// A distributable thread arrives with a request, on the thread that serves it.
     ///
     /// # Errors
-    /// What the request is answered by; it is not served then.
+    /// The exception that the caller gets; the servant is not called then.
     fn receive_request(
         &self,
         id: &IdType,
@@ -90,7 +97,7 @@ pub trait Scheduler: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The request has been served; its thread is the lane's again.
+    /// The request has been served; its thread belongs to the lane again.
     fn send_reply(&self, id: &IdType) {
         let _ = id;
     }
@@ -100,7 +107,7 @@ pub trait Scheduler: Send + Sync + 'static {
         self.send_reply(id);
     }
 
-    /// The distributable thread has been cancelled; it hears of it at its next scheduling point.
+    /// The distributable thread has been cancelled. Its next scheduling point raises THREAD_CANCELLED.
     fn cancel(&self, id: &IdType) {
         let _ = id;
     }
@@ -109,9 +116,9 @@ pub trait Scheduler: Send + Sync + 'static {
 /// Why a segment does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentError {
-    /// RTScheduling::Current::UNSUPPORTED_SCHEDULING_DISCIPLINE: the parameter lacks what the scheduler goes by.
+    /// RTScheduling::Current::UNSUPPORTED_SCHEDULING_DISCIPLINE: the parameter lacks what the discipline uses.
     UnsupportedSchedulingDiscipline,
-    /// THREAD_CANCELLED, or what else stands in the way.
+    /// THREAD_CANCELLED, or another system exception.
     System(SystemException),
 }
 
@@ -125,7 +132,7 @@ impl fmt::Display for SegmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedSchedulingDiscipline => {
-                f.write_str("The parameter lacks what the scheduler goes by.")
+                f.write_str("The parameter lacks what the discipline of the scheduler uses.")
             }
             Self::System(exception) => fmt::Display::fmt(exception, f),
         }

@@ -1,44 +1,44 @@
-//! The threads that could run now, ranked, and the native priorities that follow from their ranks.
+//! The threads that are ready to run, ranked, and the native priorities that follow from their ranks.
 
 use std::io;
 
 use deckwatch_os::schedule::{self, Class};
 
-use super::Band;
+use crate::Band;
 
-/// Ranks threads by a key, the lowest first, and gives each rank a priority of the band: the first the highest, those of one key the
-/// same, and those for whom the band is too narrow its lowest.
-pub(super) struct ReadySet {
+/// Ranks threads by a key, the lowest first, and gives each rank a priority of the band. The first rank has the highest priority, threads
+/// with one key share a rank, and ranks beyond the width of the band have its lowest priority.
+pub(crate) struct ReadySet {
     band: Band,
     entries: Vec<Entry>,
 }
 
-/// What a thread was before it came, to be given back when it goes.
-pub(super) struct Before {
+/// The state of a thread before it entered, restored when it leaves.
+pub(crate) struct Before {
     class: Class,
     entry: Option<Entry>,
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The kernel's number.
+    /// The thread number of the kernel.
     thread: u32,
     key: u64,
-    /// It waits for the reply to a call: it has no rank, and keeps its priority for when it wakes.
+    /// The thread waits for a reply: it has no rank, and keeps its priority for when it wakes.
     waits: bool,
     native: u8,
 }
 
 impl ReadySet {
-    pub(super) const fn new(band: Band) -> Self {
+    pub(crate) const fn new(band: Band) -> Self {
         Self {
             band,
             entries: Vec::new(),
         }
     }
 
-    /// The calling thread comes, or comes again with a call of its own host, at `key`.
-    pub(super) fn enter(&mut self, key: u64) -> io::Result<Before> {
+    /// The calling thread enters at `key`; once more if it serves a call that it has made itself.
+    pub(crate) fn enter(&mut self, key: u64) -> io::Result<Before> {
         let thread = schedule::thread_number();
         let class = schedule::class()?;
         let place = self.place(thread);
@@ -61,29 +61,30 @@ impl ReadySet {
         Ok(before)
     }
 
-    /// The calling thread goes on at another key.
-    pub(super) fn change(&mut self, key: u64) -> io::Result<()> {
+    /// The calling thread continues at another key.
+    pub(crate) fn change(&mut self, key: u64) -> io::Result<()> {
         self.with_own(|entry| entry.key = key)
     }
 
-    /// The calling thread waits for a reply, or does no longer.
-    pub(super) fn set_waits(&mut self, waits: bool) -> io::Result<()> {
+    /// The calling thread begins or ends to wait for a reply.
+    pub(crate) fn set_waits(&mut self, waits: bool) -> io::Result<()> {
         self.with_own(|entry| entry.waits = waits)
     }
 
-    /// The calling thread goes; it is what it was before it came.
-    pub(super) fn leave(&mut self, before: &Before) {
+    /// The calling thread leaves and gets its state from before.
+    pub(crate) fn leave(&mut self, before: &Before) {
         self.put_back(schedule::thread_number(), before);
-        // What the thread has had it may have again, and the others no less than they have.
-        let _restored = schedule::set_class(before.class);
-        let _ranked = self.rank();
+        // The thread had this class before, and the others do not lose a priority: both are permitted.
+        let _ = schedule::set_class(before.class);
+        let _ = self.rank();
     }
 
-    /// The calling thread ends: its number may soon be another's.
-    pub(super) fn forget(&mut self) {
+    /// The calling thread ends: the kernel may give its number to another thread.
+    pub(crate) fn forget(&mut self) {
         let thread = schedule::thread_number();
         self.entries.retain(|entry| entry.thread != thread);
-        let _ranked = self.rank();
+        // The others do not lose a priority: this is permitted.
+        let _ = self.rank();
     }
 
     fn with_own(&mut self, change: impl FnOnce(&mut Entry)) -> io::Result<()> {
@@ -107,7 +108,7 @@ impl ReadySet {
         }
     }
 
-    /// Gives every thread the priority of its rank. Those that rise go first, so that none passes another in between.
+    /// Gives every thread the priority of its rank, the highest rank first, so that no thread overtakes another in between.
     fn rank(&mut self) -> io::Result<()> {
         self.entries.sort_unstable_by_key(|entry| entry.key);
         let band = self.band;
@@ -120,7 +121,7 @@ impl ReadySet {
             last = Some(entry.key);
             if entry.native != native {
                 match schedule::set_class_of(entry.thread, band.class(native)) {
-                    // It has ended, and is about to go.
+                    // The thread has ended and is about to leave.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     set => set?,
                 }

@@ -23,10 +23,10 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::Diagnostics;
+use crate::text::diagnostic::Diagnostics;
 use crate::generate::{Config, generate};
 use crate::model::Model;
-use crate::preprocess::Options;
+use crate::text::preprocess::Options;
 
 /// What to compile, and how.
 #[derive(Clone, Debug, Default)]

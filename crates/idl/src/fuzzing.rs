@@ -15,7 +15,7 @@ use crate::notation::{Notation, World};
 /// # Panics
 /// Where one of these is not so.
 pub fn file(octets: &[u8]) {
-    let text = crate::source::decode(octets.to_vec());
+    let text = crate::text::source::decode(octets.to_vec());
     let model = match Model::parse("fuzzed.idl", &text) {
         Ok(model) => model,
         Err(errors) => {

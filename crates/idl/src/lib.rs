@@ -2,37 +2,19 @@
 
 #![forbid(unsafe_code)]
 
-mod ast;
 pub mod build;
 mod check;
-mod check_constant;
-mod check_interface;
-mod check_type;
-mod condition;
-mod diagnostic;
-mod fixed;
 pub mod fuzzing;
 pub mod generate;
-mod implied;
-mod layout;
-mod lexer;
 pub mod limits;
-mod literal;
 pub mod model;
 pub mod notation;
-mod parse_definition;
-mod parse_type;
-mod parser;
-mod preprocess;
-mod repository_id;
-mod scope;
-mod source;
-mod value;
-mod words;
+mod parse;
+mod text;
 
-pub use diagnostic::{Diagnostic, Diagnostics};
-pub use fixed::Decimal;
 pub use model::Model;
-pub use preprocess::Options;
-pub use source::{FileId, Location, SourceFile, Sources, Span};
-pub use value::Value;
+pub use model::fixed::Decimal;
+pub use model::value::Value;
+pub use text::diagnostic::{Diagnostic, Diagnostics};
+pub use text::preprocess::Options;
+pub use text::source::{FileId, Location, SourceFile, Sources, Span};

@@ -1,15 +1,20 @@
 //! The runtime type model: what an IDL file defines, names looked up, types checked. A type named in a file can be
 //! marshalled from it without compiling, and the code generator reads nothing else.
 
+pub(crate) mod fixed;
+pub(crate) mod implied;
+pub(crate) mod layout;
+pub(crate) mod value;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::check::check;
-use crate::diagnostic::{Diagnostic, Diagnostics, Reporter};
-use crate::parser::Parser;
-use crate::preprocess::{Options, Preprocessor, read};
-use crate::source::{Sources, Span};
-use crate::value::Value;
+use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
+use crate::parse::Parser;
+use crate::text::preprocess::{Options, Preprocessor, read};
+use crate::text::source::{Sources, Span};
+use crate::model::value::Value;
 
 /// A definition of one [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

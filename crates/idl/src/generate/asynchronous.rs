@@ -9,7 +9,7 @@ use super::interface::{Declared, inputs, parameter_ident, results, tuple};
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
-use crate::implied::{has_reply, reply_name};
+use crate::model::implied::{has_reply, reply_name};
 use crate::model::{DefId, Definition, Flavour, Interface, Type};
 
 impl<'m> Generator<'m> {

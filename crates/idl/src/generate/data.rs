@@ -10,8 +10,8 @@ use super::names::{ident, snake_case, unique};
 use super::plain::Plain;
 use super::{Generator, Refused, tokens};
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
-use crate::source::Span;
-use crate::value::Value;
+use crate::text::source::Span;
+use crate::model::value::Value;
 
 impl Generator<'_> {
     pub(crate) fn structure(

@@ -1,6 +1,6 @@
 //! Doc comments: what the IDL file says above or behind a definition, else its IDL name.
 
-use crate::source::{Sources, Span};
+use crate::text::source::{Sources, Span};
 
 /// The comment right above a place, or behind it on its line.
 pub(crate) fn comment(sources: &Sources, whole: Span) -> Option<String> {

@@ -8,7 +8,7 @@ use quote::quote;
 use super::names::{enumerator_case, ident, unique};
 use super::{Generator, Refused, tokens};
 use crate::model::{DefId, Definition, DefinitionKind};
-use crate::source::Span;
+use crate::text::source::Span;
 
 impl Generator<'_> {
     pub(crate) fn enumeration(

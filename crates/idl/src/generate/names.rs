@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Ident, Span};
 
-use crate::implied::reply_name;
+use crate::model::implied::reply_name;
 use crate::model::{Access, DefId, DefinitionKind, Interface, Model};
 
 /// Where a definition stands in Rust, and what it and its companions are called.

@@ -7,7 +7,7 @@ use super::interface::{Declared, inputs, parameter_ident, results};
 use super::names::ident;
 use super::types::Passing;
 use super::{Generator, Refused, tokens};
-use crate::implied::REPLY_HANDLER;
+use crate::model::implied::REPLY_HANDLER;
 use crate::model::{DefId, Definition, Interface, Type};
 
 impl<'m> Generator<'m> {

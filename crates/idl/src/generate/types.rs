@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Generator, Refused};
-use crate::diagnostic::Diagnostic;
-use crate::implied::EXCEPTION_HOLDER;
+use crate::text::diagnostic::Diagnostic;
+use crate::model::implied::EXCEPTION_HOLDER;
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// A bound up to which a string is held inline.
 pub(super) const INLINE_STRING_MAX: u32 = 255;

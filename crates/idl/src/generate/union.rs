@@ -9,7 +9,7 @@ use quote::quote;
 use super::names::{camel_case, ident, unique};
 use super::{Generator, Refused, tokens};
 use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
-use crate::value::{Value, range};
+use crate::model::value::{Value, range};
 
 /// A case in Rust.
 struct Variant<'m> {

@@ -1,7 +1,7 @@
 //! What the parser makes: the text's shape, names not yet looked up.
 
 use crate::model::Flavour;
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// A name, without the underscore that escapes a keyword.
 #[derive(Clone, Debug)]

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::ast::{Case as AstCase, Expr, ExprKind, Name, TypeKind, TypeSpec};
+use crate::parse::ast::{Case as AstCase, Expr, ExprKind, Name, TypeKind, TypeSpec};
 use crate::check::Checker;
-use crate::diagnostic::Diagnostic;
-use crate::fixed::Decimal;
+use crate::text::diagnostic::Diagnostic;
+use crate::model::fixed::Decimal;
 use crate::model::{Basic, Case, DefId, DefinitionKind, Type, resolve};
-use crate::scope::Target;
-use crate::source::Span;
-use crate::value::{self, Value};
+use crate::check::scope::Target;
+use crate::text::source::Span;
+use crate::model::value::{self, Value};
 
 impl Checker<'_> {
     pub(crate) fn constant(

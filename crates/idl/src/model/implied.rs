@@ -6,7 +6,7 @@ use crate::model::{
     Access, DefId, Definition, DefinitionKind, Flavour, Interface, Mode, Model, Operation,
     Parameter, Type,
 };
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// The reply handlers of a model, by the interfaces they are for.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ fn repository_id(definition: &Definition, name: &str) -> String {
 
 fn exception_holder() -> Definition {
     let nothing = Span {
-        file: crate::source::FileId::MAIN,
+        file: crate::text::source::FileId::MAIN,
         start: 0,
         end: 0,
     };

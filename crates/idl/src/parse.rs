@@ -1,13 +1,17 @@
 //! The parser's way through the tokens: what stands here, what was expected, names.
 
-use crate::ast::{Item, ItemKind, Name, ScopedName};
-use crate::diagnostic::{Diagnostic, Reporter};
-use crate::lexer::{Kind, describe};
+pub(crate) mod ast;
+mod definition;
+mod types;
+
+use crate::parse::ast::{Item, ItemKind, Name, ScopedName};
+use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::text::lexer::{Kind, describe};
 use crate::limits::NESTING_MAX;
-use crate::parse_definition::Place;
-use crate::preprocess::Token;
-use crate::source::{FileId, Sources, Span};
-use crate::words::{self, Word};
+use crate::parse::definition::Place;
+use crate::text::preprocess::Token;
+use crate::text::source::{FileId, Sources, Span};
+use crate::text::words::{self, Word};
 
 /// The error has been reported.
 pub(crate) struct Reported;

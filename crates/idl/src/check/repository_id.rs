@@ -2,9 +2,9 @@
 
 use logos::Logos;
 
-use crate::ast::{Name, ScopedName};
-use crate::lexer::Kind;
-use crate::source::Span;
+use crate::parse::ast::{Name, ScopedName};
+use crate::text::lexer::Kind;
+use crate::text::source::Span;
 
 /// A `#pragma` that this compiler knows.
 #[derive(Debug)]

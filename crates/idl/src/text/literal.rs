@@ -1,7 +1,7 @@
 //! The values of literals (CORBA 3.3 part 1, clause 7.2.6).
 
-use crate::ast::Literal;
-use crate::lexer::Kind;
+use crate::parse::ast::Literal;
+use crate::text::lexer::Kind;
 
 /// The value of one literal token.
 ///

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ast::{Attribute, Item, ItemKind, Name, Operation as AstOperation, ScopedName};
+use crate::parse::ast::{Attribute, Item, ItemKind, Name, Operation as AstOperation, ScopedName};
 use crate::check::{Checker, Found};
-use crate::diagnostic::Diagnostic;
+use crate::text::diagnostic::Diagnostic;
 use crate::limits::ANCESTORS_MAX;
 use crate::model::{
     Access, DefId, DefinitionKind, Flavour, Interface, Mode, Operation, Parameter, Type,
 };
-use crate::scope::Target;
-use crate::source::Span;
+use crate::check::scope::Target;
+use crate::text::source::Span;
 
 impl Checker<'_> {
     pub(crate) fn interface(

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::ast::{Binary, Literal, Unary};
-use crate::fixed::Decimal;
+use crate::parse::ast::{Binary, Literal, Unary};
+use crate::model::fixed::Decimal;
 use crate::model::{Basic, DefId};
 
 /// The value of a constant or a label.

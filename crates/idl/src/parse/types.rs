@@ -1,13 +1,13 @@
 //! Recursive descent: type expressions and constant expressions.
 
-use crate::ast::{Binary, Expr, ExprKind, Literal, TypeKind, TypeSpec, Unary};
-use crate::diagnostic::Diagnostic;
-use crate::lexer::Kind;
+use crate::parse::ast::{Binary, Expr, ExprKind, Literal, TypeKind, TypeSpec, Unary};
+use crate::text::diagnostic::Diagnostic;
+use crate::text::lexer::Kind;
 use crate::limits::OPERATORS_MAX;
-use crate::literal::literal;
+use crate::text::literal::literal;
 use crate::model::Basic;
-use crate::parser::{Parsed, Parser};
-use crate::words::{self, Word};
+use crate::parse::{Parsed, Parser};
+use crate::text::words::{self, Word};
 
 impl Parser<'_> {
     /// A type where one is used.
@@ -54,7 +54,7 @@ impl Parser<'_> {
                     Word::Union => self.union()?,
                     _ => self.enumeration()?,
                 };
-                let item = crate::ast::Item {
+                let item = crate::parse::ast::Item {
                     kind,
                     span: self.since(start),
                 };

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::lexer::Kind;
+use crate::text::lexer::Kind;
 use crate::limits::NESTING_MAX;
-use crate::preprocess::Token;
-use crate::source::Sources;
+use crate::text::preprocess::Token;
+use crate::text::source::Sources;
 
 /// What is still to be read of the expression, and what its names mean.
 pub(crate) struct Condition<'a> {

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Reporter};
-use crate::implied::{Handlers, with_handlers};
+use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
+use crate::model::implied::{Handlers, with_handlers};
 use crate::model::{DefId, DefinitionKind, Model};
-use crate::source::{FileId, Span};
+use crate::text::source::{FileId, Span};
 use names::{Names, ident, inside};
 pub(crate) use union::label_number;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::limits::ERRORS_MAX;
-use crate::source::{Sources, Span};
+use crate::text::source::{Sources, Span};
 
 /// One error: a place, what is wrong there, other places that belong to it, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]

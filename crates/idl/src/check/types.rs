@@ -1,13 +1,13 @@
 //! Checks types where they are used.
 
-use crate::ast::{Declarator, Expr, ScopedName, TypeKind, TypeSpec};
+use crate::parse::ast::{Declarator, Expr, ScopedName, TypeKind, TypeSpec};
 use crate::check::{Checker, Found};
-use crate::diagnostic::Diagnostic;
-use crate::fixed::DIGITS_MAX;
+use crate::text::diagnostic::Diagnostic;
+use crate::model::fixed::DIGITS_MAX;
 use crate::limits::{DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
 use crate::model::{Basic, DefId, DefinitionKind, Type};
-use crate::scope::Target;
-use crate::source::Span;
+use crate::check::scope::Target;
+use crate::text::source::Span;
 
 impl Checker<'_> {
     /// The type with the declarator's dimensions around it, the first outermost.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::ast::{Name, ScopedName};
-use crate::diagnostic::Diagnostic;
+use crate::parse::ast::{Name, ScopedName};
+use crate::text::diagnostic::Diagnostic;
 use crate::model::{DefId, Definition, DefinitionKind};
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// Index of a scope.
 pub(crate) type ScopeId = usize;

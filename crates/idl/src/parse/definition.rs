@@ -1,14 +1,14 @@
 //! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error it goes on behind
 //! the next `;` or before the closing brace, so that one run tells of several.
 
-use crate::ast::{
+use crate::parse::ast::{
     Attribute, Case, Declarator, Item, ItemKind, Member, Operation, Parameter, ScopedName,
 };
-use crate::diagnostic::Diagnostic;
-use crate::lexer::Kind;
+use crate::text::diagnostic::Diagnostic;
+use crate::text::lexer::Kind;
 use crate::model::{Flavour, Mode};
-use crate::parser::{Parsed, Parser, Reported};
-use crate::words::{self, Word};
+use crate::parse::{Parsed, Parser, Reported};
+use crate::text::words::{self, Word};
 
 /// What kind of body a definition stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,9 +23,9 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::text::diagnostic::Diagnostics;
 use crate::generate::{Config, generate};
 use crate::model::Model;
+use crate::text::diagnostic::Diagnostics;
 use crate::text::preprocess::Options;
 
 /// What to compile, and how.

@@ -6,14 +6,16 @@ pub(crate) mod repository_id;
 pub(crate) mod scope;
 mod types;
 
-use crate::parse::ast::{Declarator, Item, ItemKind, Member as AstMember, Name, ScopedName, TypeSpec};
-use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::check::repository_id::{Pragma, pragma, repository_id, with_version};
+use crate::check::scope::{ScopeId, Scopes, Target};
 use crate::limits::DEFINITIONS_MAX;
 use crate::model::{
     Basic, DefId, Definition, DefinitionKind, Flavour, Interface, Member, Structure, Type,
 };
-use crate::check::repository_id::{Pragma, pragma, repository_id, with_version};
-use crate::check::scope::{ScopeId, Scopes, Target};
+use crate::parse::ast::{
+    Declarator, Item, ItemKind, Member as AstMember, Name, ScopedName, TypeSpec,
+};
+use crate::text::diagnostic::{Diagnostic, Reporter};
 use crate::text::source::{Sources, Span};
 
 /// Checks the definitions of a compilation. Where there are errors, they go to the reporter and the result is partial.

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
 use crate::model::implied::{Handlers, with_handlers};
 use crate::model::{DefId, DefinitionKind, Model};
+use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
 use crate::text::source::{FileId, Span};
 use names::{Names, ident, inside};
 pub(crate) use union::label_number;

@@ -4,6 +4,7 @@
 
 pub mod build;
 mod check;
+mod compile;
 pub mod fuzzing;
 pub mod generate;
 pub mod limits;

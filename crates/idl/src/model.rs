@@ -7,14 +7,9 @@ pub(crate) mod layout;
 pub(crate) mod value;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
-use crate::check::check;
-use crate::text::diagnostic::{Diagnostic, Diagnostics, Reporter};
-use crate::parse::Parser;
-use crate::text::preprocess::{Options, Preprocessor, read};
-use crate::text::source::{Sources, Span};
 use crate::model::value::Value;
+use crate::text::source::{Sources, Span};
 
 /// A definition of one [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -262,68 +257,19 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads and checks a file; included files are looked for in its own folder and in `include_paths`.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the files, at least one error.
-    pub fn load(path: impl AsRef<Path>, include_paths: &[PathBuf]) -> Result<Self, Diagnostics> {
-        Self::load_with(
-            path,
-            &Options {
-                include_paths: include_paths.to_vec(),
-                ..Options::default()
-            },
-        )
-    }
-
-    /// [`Model::load`] with names defined from outside.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the files, at least one error.
-    pub fn load_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Diagnostics> {
-        let path = path.as_ref();
-        match read(path) {
-            Ok(text) => Self::compile(path.to_owned(), text, options, true),
-            Err(message) => Err(Diagnostics {
-                errors: vec![Diagnostic::without_place(format!(
-                    "`{}`: {message}",
-                    path.display()
-                ))],
-                sources: Sources::default(),
-            }),
-        }
-    }
-
-    /// Checks a text that is in memory; it may include nothing but `orb.idl`. `name` is what errors call it.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the text, at least one error.
-    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
-        Self::compile(name.into(), text.into(), &Options::default(), false)
-    }
-
-    fn compile(
-        path: PathBuf,
-        text: std::sync::Arc<str>,
-        options: &Options,
-        disk: bool,
-    ) -> Result<Self, Diagnostics> {
-        let mut reporter = Reporter::default();
-        let (sources, tokens) = Preprocessor::new(options, disk, &mut reporter).run(path, text);
-        let items = Parser::new(&sources, &tokens, &mut reporter).specification();
-        let (definitions, roots) = check(&sources, &items, &mut reporter);
-        reporter.finish(&sources)?;
+    /// A model of checked definitions.
+    pub(crate) fn new(definitions: Vec<Definition>, roots: Vec<DefId>, sources: Sources) -> Self {
         let names = (0..)
             .map(DefId)
             .zip(&definitions)
-            .map(|(id, d)| (d.scoped_name.clone(), id))
+            .map(|(id, definition)| (definition.scoped_name.clone(), id))
             .collect();
-        Ok(Self {
+        Self {
             definitions,
             roots,
             names,
             sources,
-        })
+        }
     }
 
     /// The files it was made from, the main one first.

@@ -4,11 +4,11 @@ pub(crate) mod ast;
 mod definition;
 mod types;
 
+use crate::limits::NESTING_MAX;
 use crate::parse::ast::{Item, ItemKind, Name, ScopedName};
+use crate::parse::definition::Place;
 use crate::text::diagnostic::{Diagnostic, Reporter};
 use crate::text::lexer::{Kind, describe};
-use crate::limits::NESTING_MAX;
-use crate::parse::definition::Place;
 use crate::text::preprocess::Token;
 use crate::text::source::{FileId, Sources, Span};
 use crate::text::words::{self, Word};

@@ -4,6 +4,7 @@ pub(crate) mod condition;
 pub(crate) mod diagnostic;
 pub(crate) mod lexer;
 pub(crate) mod literal;
+pub(crate) mod operator;
 pub(crate) mod preprocess;
 pub(crate) mod source;
 pub(crate) mod words;

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::parse::ast::{Case as AstCase, Expr, ExprKind, Name, TypeKind, TypeSpec};
 use crate::check::Checker;
-use crate::text::diagnostic::Diagnostic;
-use crate::model::fixed::Decimal;
-use crate::model::{Basic, Case, DefId, DefinitionKind, Type, resolve};
 use crate::check::scope::Target;
-use crate::text::source::Span;
+use crate::model::fixed::Decimal;
 use crate::model::value::{self, Value};
+use crate::model::{Basic, Case, DefId, DefinitionKind, Type, resolve};
+use crate::parse::ast::{Case as AstCase, Expr, ExprKind, Name, TypeKind, TypeSpec};
+use crate::text::diagnostic::Diagnostic;
+use crate::text::source::Span;
 
 impl Checker<'_> {
     pub(crate) fn constant(

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::parse::ast::{Attribute, Item, ItemKind, Name, Operation as AstOperation, ScopedName};
+use crate::check::scope::Target;
 use crate::check::{Checker, Found};
-use crate::text::diagnostic::Diagnostic;
 use crate::limits::ANCESTORS_MAX;
 use crate::model::{
     Access, DefId, DefinitionKind, Flavour, Interface, Mode, Operation, Parameter, Type,
 };
-use crate::check::scope::Target;
+use crate::parse::ast::{Attribute, Item, ItemKind, Name, Operation as AstOperation, ScopedName};
+use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
 impl Checker<'_> {

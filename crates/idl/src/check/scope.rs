@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::model::{DefId, Definition, DefinitionKind};
 use crate::parse::ast::{Name, ScopedName};
 use crate::text::diagnostic::Diagnostic;
-use crate::model::{DefId, Definition, DefinitionKind};
 use crate::text::source::Span;
 
 /// Index of a scope.

@@ -1,12 +1,12 @@
 //! Checks types where they are used.
 
-use crate::parse::ast::{Declarator, Expr, ScopedName, TypeKind, TypeSpec};
-use crate::check::{Checker, Found};
-use crate::text::diagnostic::Diagnostic;
-use crate::model::fixed::DIGITS_MAX;
-use crate::limits::{DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
-use crate::model::{Basic, DefId, DefinitionKind, Type};
 use crate::check::scope::Target;
+use crate::check::{Checker, Found};
+use crate::limits::{DIMENSIONS_MAX, TYPE_DEPTH_MAX, TYPE_NODES_MAX};
+use crate::model::fixed::DIGITS_MAX;
+use crate::model::{Basic, DefId, DefinitionKind, Type};
+use crate::parse::ast::{Declarator, Expr, ScopedName, TypeKind, TypeSpec};
+use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
 impl Checker<'_> {

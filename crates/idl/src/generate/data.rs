@@ -9,9 +9,9 @@ use quote::quote;
 use super::names::{ident, snake_case, unique};
 use super::plain::Plain;
 use super::{Generator, Refused, tokens};
+use crate::model::value::Value;
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Member, Structure, Type};
 use crate::text::source::Span;
-use crate::model::value::Value;
 
 impl Generator<'_> {
     pub(crate) fn structure(

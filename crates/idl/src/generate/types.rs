@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::{Generator, Refused};
-use crate::text::diagnostic::Diagnostic;
 use crate::model::implied::EXCEPTION_HOLDER;
 use crate::model::{Basic, DefId, Definition, DefinitionKind, Flavour, Type};
+use crate::text::diagnostic::Diagnostic;
 use crate::text::source::Span;
 
 /// A bound up to which a string is held inline.

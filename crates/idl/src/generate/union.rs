@@ -8,8 +8,8 @@ use quote::quote;
 
 use super::names::{camel_case, ident, unique};
 use super::{Generator, Refused, tokens};
-use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
 use crate::model::value::{Value, range};
+use crate::model::{Basic, Case, DefId, Definition, DefinitionKind, Type, Union};
 
 /// A case in Rust.
 struct Variant<'m> {

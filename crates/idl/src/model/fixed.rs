@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::parse::ast::Binary;
+use crate::text::operator::Binary;
 
 /// A decimal number: `digits` times ten to the minus `scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use crate::parse::ast::{Binary, Literal, Unary};
 use crate::model::fixed::Decimal;
 use crate::model::{Basic, DefId};
+use crate::text::literal::Literal;
+use crate::text::operator::{Binary, Unary};
 
 /// The value of a constant or a label.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,8 @@
 //! What the parser makes: the text's shape, names not yet looked up.
 
 use crate::model::Flavour;
+use crate::text::literal::Literal;
+use crate::text::operator::{Binary, Unary};
 use crate::text::source::Span;
 
 /// A name, without the underscore that escapes a keyword.
@@ -203,38 +205,4 @@ pub(crate) enum ExprKind {
     Literal(Literal),
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unary {
-    Plus,
-    Minus,
-    Complement,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Binary {
-    Or,
-    Xor,
-    And,
-    ShiftLeft,
-    ShiftRight,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Literal {
-    Boolean(bool),
-    Integer(u64),
-    Float(f64),
-    /// The digits as written, without the `d`.
-    Fixed(String),
-    Char(char),
-    WideChar(char),
-    String(String),
-    WideString(String),
 }

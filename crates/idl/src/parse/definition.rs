@@ -1,13 +1,13 @@
 //! Recursive descent over the grammar of CORBA 3.3 part 1, clause 7.4: definitions. After an error it goes on behind
 //! the next `;` or before the closing brace, so that one run tells of several.
 
+use crate::model::{Flavour, Mode};
 use crate::parse::ast::{
     Attribute, Case, Declarator, Item, ItemKind, Member, Operation, Parameter, ScopedName,
 };
+use crate::parse::{Parsed, Parser, Reported};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::lexer::Kind;
-use crate::model::{Flavour, Mode};
-use crate::parse::{Parsed, Parser, Reported};
 use crate::text::words::{self, Word};
 
 /// What kind of body a definition stands in.

@@ -1,12 +1,13 @@
 //! Recursive descent: type expressions and constant expressions.
 
-use crate::parse::ast::{Binary, Expr, ExprKind, Literal, TypeKind, TypeSpec, Unary};
+use crate::limits::OPERATORS_MAX;
+use crate::model::Basic;
+use crate::parse::ast::{Expr, ExprKind, TypeKind, TypeSpec};
+use crate::parse::{Parsed, Parser};
 use crate::text::diagnostic::Diagnostic;
 use crate::text::lexer::Kind;
-use crate::limits::OPERATORS_MAX;
-use crate::text::literal::literal;
-use crate::model::Basic;
-use crate::parse::{Parsed, Parser};
+use crate::text::literal::{Literal, literal};
+use crate::text::operator::{Binary, Unary};
 use crate::text::words::{self, Word};
 
 impl Parser<'_> {

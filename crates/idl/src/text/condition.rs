@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::text::lexer::Kind;
 use crate::limits::NESTING_MAX;
+use crate::text::lexer::Kind;
 use crate::text::preprocess::Token;
 use crate::text::source::Sources;
 

@@ -1,7 +1,19 @@
 //! The values of literals (CORBA 3.3 part 1, clause 7.2.6).
 
-use crate::parse::ast::Literal;
 use crate::text::lexer::Kind;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Literal {
+    Boolean(bool),
+    Integer(u64),
+    Float(f64),
+    /// The digits as written, without the `d`.
+    Fixed(String),
+    Char(char),
+    WideChar(char),
+    String(String),
+    WideString(String),
+}
 
 /// The value of one literal token.
 ///

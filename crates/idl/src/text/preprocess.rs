@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use logos::Logos;
 
-use crate::text::condition::Condition;
-use crate::text::diagnostic::{Diagnostic, Reporter};
-use crate::text::lexer::Kind;
 use crate::limits::{
     CONDITION_DEPTH_MAX, FILE_SIZE_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, MACRO_DEPTH_MAX,
     SOURCE_SIZE_MAX, TOKENS_MAX,
 };
+use crate::text::condition::Condition;
+use crate::text::diagnostic::{Diagnostic, Reporter};
+use crate::text::lexer::Kind;
 use crate::text::source::{FileId, Sources, Span, decode};
 
 /// A token and its place; one that a macro put in has the place in the macro's definition.

@@ -1,9 +1,13 @@
 //! References of real-time servers as TAO makes them, formed by hand, and callers with a priority.
 
+use std::time::Duration;
+
 use deckwatch_orb::{
     Completion, ObjectRef, Orb, OrbBuilder, Policy, Priority, PriorityBand, PriorityBands,
     Protocol, Protocols, Scheduling, SetOverrideType, SystemException, SystemExceptionKind as Kind,
 };
+
+use deckwatch_os::schedule::{self, Class};
 
 use super::Over;
 use super::ior::{Ior, TAG_INTERNET_IOP, iiop_profile};
@@ -11,6 +15,23 @@ use super::lanes::{RT_CORBA_PRIORITY, RT_CORBA_PRIORITY_RANGE, TAG_POLICIES, TAO
 use super::message::{Asked, LOCATE_REPLY, LOCATE_REQUEST, NO_EXCEPTION, Received, message};
 use super::octets::{Cursor, Octets, Order};
 use super::wire::Peer;
+
+/// Whether this process may have real-time threads; a counted skip if it may not.
+pub(crate) fn may_be_real_time() -> bool {
+    limit_real_time();
+    let tried = std::thread::spawn(|| schedule::set_class(Class::Fifo(99)).is_ok());
+    let may = tried.join().expect("no panic");
+    if !may {
+        deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    }
+    may
+}
+
+/// From now on the kernel ends this process if a real-time thread computes for two seconds without blocking. All tests of a program set the
+/// same limit: only a privileged process may raise it again.
+pub(crate) fn limit_real_time() {
+    schedule::limit_real_time(Duration::from_secs(2)).expect("no lower limit");
+}
 
 /// A reference as a real-time server makes it.
 #[derive(Clone, Debug, Default)]

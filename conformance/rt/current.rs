@@ -1,8 +1,7 @@
 //! Priorities and their mappings by clause (RTCORBA 1.2: RTCORBA::Current, Priority, PriorityMapping).
 
-use std::time::Duration;
-
 use crate::common::rt::{at, fresh};
+use crate::common::rt::{limit_real_time, may_be_real_time};
 use deckwatch_orb::{
     Completion, Continuous, Direct, Linear, NativePriority, Orb, Priority, PriorityMapping,
     Scheduling, SystemException, SystemExceptionKind as Kind, minor, own_minor,
@@ -24,16 +23,6 @@ fn unmappable<T>() -> Result<T, SystemException> {
         minor::omg(2),
         Completion::No,
     ))
-}
-
-/// Whether this process may have real-time threads; one of them that does not block is then ended by the kernel.
-fn may_be_real_time() -> bool {
-    schedule::limit_real_time(Duration::from_millis(500)).expect("it was higher");
-    let may = fresh(|| schedule::set_class(Class::Fifo(99)).is_ok());
-    if !may {
-        deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
-    }
-    may
 }
 
 #[test]
@@ -92,7 +81,7 @@ fn setting_the_priority_gives_the_thread_its_native_one_at_once() {
 #[test]
 fn a_priority_that_the_host_does_not_permit_is_no_permission_and_leaves_the_thread_as_it_was() {
     let orb = orb(Scheduling::Fifo);
-    schedule::limit_real_time(Duration::from_millis(500)).expect("it was higher");
+    limit_real_time();
     fresh(|| {
         let set = orb.rt_current().set_the_priority(Priority::MAX);
         if set.is_ok() {

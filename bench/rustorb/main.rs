@@ -1,7 +1,9 @@
-//! The rustorb ends of `deckwatch bench`: `ends server PROCESSOR FIFO OBJECTS FILE` and `ends client PROCESSOR FIFO REFERENCE`, `-` for what is
-//! not wanted; a REFERENCE that begins with `@` is a file of them. What they say and are told stands in crates/probe/src/bench/end.rs.
+//! The rustorb ends of the laboratory: `ends server PROCESSOR FIFO OBJECTS FILE` and `ends client PROCESSOR FIFO
+//! REFERENCE`. `-` stands for an argument that is not used. A REFERENCE that begins with `@` is a file of references.
+//! The protocol is in crates/probe/src/laboratory/end.rs.
 //!
-//! Its IDL compiler needs a Python package that is not everywhere to be had: stubs and skeletons are written by hand, on the calls that it makes too.
+//! rustorb's IDL compiler needs a Python package that is not always available. So stubs and skeletons are written by
+//! hand, with the calls that it generates.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -136,7 +138,7 @@ impl Servant for Mirror {
     }
 }
 
-/// Threads made later inherit all of this.
+/// Threads that are started later inherit all of this.
 fn place(processor: &str, fifo: &str) {
     // SAFETY: plain calls on structures of the right size, which live as long as the calls.
     unsafe {
@@ -194,8 +196,8 @@ fn serve(objects: usize, file: &str) -> Outcome<()> {
     root.the_poa_manager().activate().map_err(said)?;
     greet(&references[0]);
     drop(references);
-    let _ended = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    // What the ORB's threads do at this moment is nobody's any more.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    // The ORB's threads are not stopped first.
     std::process::exit(0);
 }
 
@@ -305,7 +307,7 @@ impl<'l> Command<'l> {
                 let request = object.request("send_octets");
                 request.args(|out| Ok(out.write_octet_seq(&octets)?)).send_oneway().map_err(said)
             }),
-            kind => Err(format!("'{kind}' is nothing that this end can send")),
+            kind => Err(format!("'{kind}' is unknown to this end")),
         }
     }
 }
@@ -317,7 +319,7 @@ fn call(reference: &str) -> Outcome<()> {
         None => reference.to_owned(),
     };
     let texts: Vec<&str> = texts.lines().collect();
-    // By a step that shares no divisor with the count, each is met once before any is met again.
+    // A step without a common divisor with the count visits each object once before it repeats one.
     let step = [7_919, 104_729, 1_299_709].into_iter().find(|step| texts.len() % step != 0).unwrap_or(1);
     let mut all = Vec::new();
     for index in 0..texts.len() {

@@ -1,4 +1,4 @@
-//! Generates the interfaces that the bench and the experiments call from their IDL.
+//! Generates the interfaces of the bench and the experiments from their IDL.
 
 fn main() {
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../../idl/deckwatch");

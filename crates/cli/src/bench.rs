@@ -1,40 +1,30 @@
-//! `deckwatch bench`: what our own parts cost beside raw sockets and beside others.
+//! `deckwatch bench`: the cost of our own parts beside raw sockets and beside other ORBs.
 
-mod end;
-pub(crate) mod table;
-
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use anyhow::Context as _;
-use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
-use deckwatch_meter::result::save_whole;
-use deckwatch_os::signal;
-use deckwatch_probe::bench::{self, Bench, Case, Condition, Inserted, Kind, Operation, Settings};
-use deckwatch_report::{REPORT_FILE, RESULT_FILE, experiment_page};
-use deckwatch_scenario::run::ResultFolder;
+use clap::builder::RangedI64ValueParser;
+use deckwatch_probe::bench::{self, Case, Kind, Operation, Settings};
+use deckwatch_probe::laboratory::Condition;
 
-use crate::exit;
-use crate::mission_args::run_time;
-use crate::version::BUILD;
+use crate::laboratory::{Common, Usual};
 
 /// Measure what calls, messages, objects and priorities cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every run of a peer comes directly behind a run of what it is compared with; reported is the median of the ratios of \
-those pairs, and whether it is what is aimed at. Round trips are whole ones. omniORB, JacORB and rustorb are built by \
-their scripts at the first bench, from what is installed and from the package registries; one that cannot be built is \
-skipped and told. `pinned` binds both ends to one processor, so that nothing is measured of how an idle processor \
-wakes; targets hold there. Real-time classes need CAP_SYS_NICE, counters root. Ctrl-C ends a bench early and \
-keeps what was measured; its exit status is 130 then.
+Every run of a system comes directly after a run of its baseline. The result is the median of the ratios of those \
+pairs, and whether it meets the target. Times are whole round trips. The first bench builds omniORB, JacORB and rustorb \
+by their scripts, from installed packages and the package registries. An ORB that cannot be built is skipped, with the \
+reason. `pinned` binds both ends to one processor, so that the wake-up of an idle processor is not measured; targets \
+are judged there. Real-time classes need CAP_SYS_NICE, counters need root. Ctrl-C ends a bench early and keeps what was \
+measured; the exit status is then 130.
 
 Examples:
   deckwatch bench all
   deckwatch bench call --octets 64 --structs 65536 --rounds 25
   deckwatch bench call --conditions pinned,two-cores,default --json
-  deckwatch bench counters --insert lock")]
+  deckwatch bench counters --insert lock
+  deckwatch bench call --quick --output results/call --report call.html")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -43,28 +33,36 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Everything below, as one table
+    #[command(after_help = "Example:\n  deckwatch bench all --quick")]
     All(AllArgs),
-    /// Two-way calls behind each other
+    /// Two-way calls without pause
+    #[command(
+        after_help = "Example:\n  deckwatch bench call --octets 64 --structs 65536 --rounds 25"
+    )]
     Call(CallArgs),
     /// One call every 10 ms
-    Rate(Common),
+    #[command(after_help = "Example:\n  deckwatch bench rate --condition default")]
+    Rate(Plain),
     /// One-way messages, and sequences of structs beside octets
-    Stream(Common),
-    /// One active object beside many
+    #[command(after_help = "Example:\n  deckwatch bench stream --without jacorb,rustorb")]
+    Stream(Plain),
+    /// Calls to one of many active objects
+    #[command(after_help = "Example:\n  deckwatch bench objects --objects 10000")]
     Objects(AllArgs),
-    /// A client of high priority beside others of low priority that never pause
+    /// A client of high priority beside clients of low priority that never pause
+    #[command(after_help = "Example:\n  deckwatch bench priority --low-clients 10")]
     Priority(AllArgs),
     /// Heap allocations, mutex locks and system calls of a request at the server
-    Counters(Common),
+    #[command(after_help = "Example:\n  deckwatch bench counters --insert lock")]
+    Counters(Plain),
     /// Memory of an idle server, and of one with many connections
+    #[command(after_help = "Example:\n  deckwatch bench memory --connections 100 --json")]
     Memory(AllArgs),
-    #[command(hide = true)]
-    End(end::Args),
 }
 
 #[derive(clap::Args)]
-struct Common {
-    /// Where the two ends run [default: pinned; of `call`: pinned,spinning; of `all`: every one]
+struct Plain {
+    /// Processors and scheduling class of both ends [default: pinned; of `call`: pinned,spinning; of `all`: every one]
     #[arg(
         long,
         visible_alias = "condition",
@@ -73,24 +71,8 @@ struct Common {
         value_name = "WHERE"
     )]
     conditions: Vec<Where>,
-    /// Pairs of runs for each peer and case
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    rounds: u16,
-    /// How long one run takes; calls that are rare take three times as long, at most 850 ms
-    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = run_time)]
-    run_time: Duration,
-    /// Leave these ORBs out
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(bench::PEERS))]
-    without: Vec<String>,
-    /// Let our servant do one thing more in each request, to see that it shows: `allocation`, `lock`, `call` or a time to keep busy
-    #[arg(long, value_name = "WHAT", visible_alias = "servant-delay", value_parser = inserted)]
-    insert: Option<Inserted>,
-    /// Write the result to this folder, which must be new or empty [default: results/bench-KIND-TIME]
-    #[arg(long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
-    /// Print the result document, which is JSON, instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(clap::Args)]
@@ -102,36 +84,26 @@ struct CallArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size())]
     structs: Vec<u32>,
     #[command(flatten)]
-    common: Common,
+    plain: Plain,
 }
 
 #[derive(clap::Args)]
 struct AllArgs {
-    /// Objects that are active where they are many
+    /// Number of active objects
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     objects: u32,
-    /// Clients of low priority
+    /// Number of clients of low priority
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     low_clients: u16,
-    /// Connections of a server that has many
+    /// Number of connections
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     connections: u16,
     #[command(flatten)]
-    common: Common,
+    plain: Plain,
 }
 
 fn size() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=8 << 20)
-}
-
-fn inserted(words: &str) -> Result<Inserted, String> {
-    if let Some(named) = Inserted::of_words(words) {
-        return Ok(named);
-    }
-    let delay = run_time(words);
-    delay
-        .map(Inserted::Delay)
-        .map_err(|error| format!("Write `allocation`, `lock`, `call` or a time. {error}"))
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -140,9 +112,9 @@ enum Where {
     Pinned,
     /// Each end on a processor of its own, SCHED_FIFO
     TwoCores,
-    /// Wherever the kernel puts them, time sharing
+    /// On the processors that the kernel chooses, time sharing
     Default,
-    /// Each end on a processor of its own, time sharing, looking for messages instead of sleeping
+    /// Each end on a processor of its own, time sharing, spinning
     Spinning,
 }
 
@@ -158,98 +130,59 @@ impl From<Where> for Condition {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let of = |kinds: &[Kind], common: &Common| settings(kinds, common);
     let with = |kinds: &[Kind], args: &AllArgs| -> anyhow::Result<Settings> {
         Ok(Settings {
             objects: args.objects as usize,
             low_clients: args.low_clients.into(),
             connections: args.connections.into(),
-            ..of(kinds, &args.common)?
+            ..settings(kinds, &args.plain)?
         })
     };
-    let (settings, common) = match args.action {
-        Action::All(args) => (with(&Kind::ALL, &args)?, args.common),
+    let (settings, plain) = match args.action {
+        Action::All(args) => (with(&Kind::ALL, &args)?, args.plain),
         Action::Call(args) => {
             let calls = calls(&args.octets, &args.structs);
-            let settings = of(&[Kind::Call], &args.common)?;
-            (Settings { calls, ..settings }, args.common)
+            let settings = settings(&[Kind::Call], &args.plain)?;
+            (Settings { calls, ..settings }, args.plain)
         }
-        Action::Rate(common) => (of(&[Kind::Rate], &common)?, common),
-        Action::Stream(common) => (of(&[Kind::Stream], &common)?, common),
-        Action::Objects(args) => (with(&[Kind::Objects], &args)?, args.common),
-        Action::Priority(args) => (with(&[Kind::Priority], &args)?, args.common),
-        Action::Counters(common) => (of(&[Kind::Counters], &common)?, common),
-        Action::Memory(args) => (with(&[Kind::Memory], &args)?, args.common),
-        Action::End(args) => {
-            bench::run_end(&args.plan())?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        Action::Rate(plain) => (settings(&[Kind::Rate], &plain)?, plain),
+        Action::Stream(plain) => (settings(&[Kind::Stream], &plain)?, plain),
+        Action::Objects(args) => (with(&[Kind::Objects], &args)?, args.plain),
+        Action::Priority(args) => (with(&[Kind::Priority], &args)?, args.plain),
+        Action::Counters(plain) => (settings(&[Kind::Counters], &plain)?, plain),
+        Action::Memory(args) => (with(&[Kind::Memory], &args)?, args.plain),
     };
-    measure(&settings, &common)
+    let name = match settings.kinds[..] {
+        [kind] => format!("bench-{}", kind.word()),
+        _ => "bench-all".to_owned(),
+    };
+    let common = &plain.common;
+    common.carry_out(&name, |tell, keep| bench::run(&settings, tell, keep))
 }
 
-fn settings(kinds: &[Kind], common: &Common) -> anyhow::Result<Settings> {
-    let commit = BUILD
-        .commit
-        .map_or(String::new(), |commit| format!(" ({commit})"));
-    let conditions = match common.conditions[..] {
+/// Rare calls take three times the run time, at most 850 ms.
+const USUAL: Usual = Usual {
+    rounds: 9,
+    run_time: Duration::from_millis(300),
+    quick_run_time: Duration::from_millis(50),
+};
+
+fn settings(kinds: &[Kind], plain: &Plain) -> anyhow::Result<Settings> {
+    let conditions = match plain.conditions[..] {
         [] if kinds.len() > 1 => Condition::ALL.to_vec(),
         [] if kinds == [Kind::Call] => vec![Condition::Pinned, Condition::Spinning],
         [] => vec![Condition::Pinned],
         ref chosen => chosen.iter().map(|place| (*place).into()).collect(),
     };
     Ok(Settings {
-        program: std::env::current_exe().context("The program's own path cannot be told.")?,
-        version: format!("{}{commit}", BUILD.version),
+        setup: plain.common.setup(&USUAL)?,
         kinds: kinds.to_vec(),
         calls: Kind::Call.cases(),
         conditions,
-        rounds: common.rounds.into(),
-        run_budget: common.run_time,
-        inserted: common.insert.unwrap_or_default(),
         objects: 1,
         low_clients: 1,
         connections: 1,
-        without: common.without.clone(),
     })
-}
-
-fn measure(settings: &Settings, common: &Common) -> anyhow::Result<ExitCode> {
-    signal::catch_ending().context("Signals cannot be caught.")?;
-    let name = match settings.kinds[..] {
-        [kind] => format!("bench-{}", kind.word()),
-        _ => "bench-all".to_owned(),
-    };
-    let folder = ResultFolder::make(common.output.as_deref(), &name, SystemTime::now())?;
-    let mut progress = table::Progress::new();
-    // What was found before a bench fails, or is killed, is not lost.
-    let path = folder.path().join(RESULT_FILE);
-    let mut keep = |found: &Bench| drop(save_whole(found, &path));
-    let found = bench::run(settings, &mut |at| progress.show(at), &mut keep);
-    drop(progress);
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => return exit::without_result(error),
-    };
-    // What cannot be written is shown all the same.
-    let written = save_whole(&found, &path).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| {
-        let report = folder.path().join(REPORT_FILE);
-        deckwatch_report::write_page(&report, &experiment_page(&found.as_experiment())?)?;
-        Ok(report)
-    });
-    let mut out = crate::output::stdout();
-    if common.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
-    } else {
-        table::print(&mut out, &found)?;
-        if let Ok(report) = &written {
-            writeln!(out, "\nReport: {}", report.display())?;
-        }
-    }
-    out.flush()?;
-    written?;
-    exit::of_measurement(&found.warnings, folder.path())
 }
 
 fn calls(octets: &[u32], structs: &[u32]) -> Vec<Case> {

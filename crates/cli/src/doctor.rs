@@ -1,4 +1,4 @@
-//! `deckwatch doctor`: is this machine fit for real time, and what to change.
+//! `deckwatch doctor`: whether this machine is fit for real time, and what to change.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::output::outln;
 
 /// Say whether this machine is fit for real time, and what to change.
 ///
-/// Reads what the kernel tells of itself and makes short trials; takes about two seconds and changes nothing.
+/// Reads the kernel's files and makes short trials. Takes about two seconds and changes nothing.
 #[derive(clap::Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct Args {
@@ -19,9 +19,10 @@ pub(crate) struct Args {
 }
 
 const NOTES: &str = "\
-`change` is what makes a verdict on this machine untrustworthy; `note` is what costs latency, or detail of the blame.
+`change` marks a fault that makes verdicts on this machine untrustworthy. `note` marks a fault that costs latency, or
+detail of the blame.
 
-Exit status: 0 nothing must be changed, 1 something must.
+Exit status: 0 nothing must be changed, 1 something must be changed.
 
 Examples:
   deckwatch doctor

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use deckwatch_meter::result::{VerdictKind, Warning};
-use deckwatch_probe::bench::{BROKEN_OFF, BenchError, ENDED_EARLY};
+use deckwatch_probe::laboratory::{BROKEN_OFF, ENDED_EARLY, LaboratoryError};
 
 use crate::output::errln;
 
@@ -68,9 +68,9 @@ pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Res
 ///
 /// # Errors
 /// Why, where it was not the user's wish.
-pub(crate) fn without_result(error: BenchError) -> anyhow::Result<ExitCode> {
+pub(crate) fn without_result(error: LaboratoryError) -> anyhow::Result<ExitCode> {
     match error {
-        BenchError::Interrupted(signal) => {
+        LaboratoryError::Interrupted(signal) => {
             errln!("{error}");
             Ok(ended_by(signal).into())
         }

@@ -1,40 +1,41 @@
-//! `deckwatch invert`: does a high-priority client wait for low-priority ones.
+//! `deckwatch invert`: whether a high-priority client waits for low-priority clients.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use deckwatch_probe::experiment::{Invert, invert};
 
-use crate::experiment::{Common, Usual, Where};
+use crate::laboratory::{ExperimentOptions, Usual, Where};
 use crate::mission_args::duration;
 
-/// Measure one high-priority client beside more and more low-priority ones: does it wait for them
+/// Measure one high-priority client beside a growing number of low-priority clients: does it wait for them?
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without, omniORB where it is installed, and raw TCP with a \
-thread for each connection, which shows what the operating system does. Every client is a process of its own. Priorities need CAP_SYS_NICE. \
-The slides' clients called 20 and 10 times a second; so many calls take long to support a percentile.
+The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without lanes, omniORB if it is \
+installed, and raw TCP with a thread for each connection, which shows the effect of the operating system. Every client \
+is a process of its own. Priorities need CAP_SYS_NICE. The slides' clients called 20 and 10 times a second; at these \
+rates a percentile needs long runs.
 
 Examples:
   deckwatch invert
   deckwatch invert --quick
   deckwatch invert --high-rate 20 --low-rate 10 --low-work 0us --run-time 60s
-  deckwatch invert --low-rate 0 --low-work 0us --low-clients 0,10,50")]
+  deckwatch invert --low-rate 0 --low-work 0us --low-clients 0,10,50 --output results/invert")]
 pub(crate) struct Args {
     /// Numbers of low-priority clients [default: 0,5,10,15,20,25,30,35,40,45,50]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(0..=200))]
     low_clients: Vec<u16>,
-    /// Calls a second of the high-priority client; 0: it never pauses
+    /// Calls per second of the high-priority client; at 0 it never pauses
     #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = rate)]
     high_rate: f64,
-    /// Calls a second of each low-priority client; 0: they never pause, and leave the real-time class
+    /// Calls per second of each low-priority client; at 0 they never pause, and are in the time-sharing class
     #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
     low_rate: f64,
     /// How long the server works for each call of a low-priority client
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = work)]
     low_work: Duration,
     #[command(flatten)]
-    common: Common,
+    options: ExperimentOptions,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -44,10 +45,10 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A call in a quarter of an hour: fewer are none in a run.
+/// One call in 1000 seconds: a run has none at lower rates.
 const RATE_MIN: f64 = 0.001;
 
-/// As a duration, or none at all.
+/// Parses a duration; 0 needs no unit.
 fn work(text: &str) -> anyhow::Result<Duration> {
     if text.trim_end_matches(char::is_alphabetic) == "0" {
         return Ok(Duration::ZERO);
@@ -60,28 +61,30 @@ fn work(text: &str) -> anyhow::Result<Duration> {
     Ok(work)
 }
 
-/// More is no longer a call but a stop.
+/// The longest work for one call.
 const WORK_MAX: Duration = Duration::from_millis(10);
 
 const USUAL: Usual = Usual {
-    condition: Where::TwoCores,
     rounds: 3,
     run_time: Duration::from_secs(4),
     quick_run_time: Duration::from_millis(400),
 };
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let low_clients: Vec<usize> = match (args.low_clients.as_slice(), args.common.is_quick()) {
-        ([], false) => (0..=50).step_by(5).collect(),
-        ([], true) => vec![0, 5],
-        (chosen, _) => chosen.iter().map(|count| usize::from(*count)).collect(),
-    };
+    let low_clients: Vec<usize> =
+        match (args.low_clients.as_slice(), args.options.common.is_quick()) {
+            ([], false) => (0..=50).step_by(5).collect(),
+            ([], true) => vec![0, 5],
+            (chosen, _) => chosen.iter().map(|count| usize::from(*count)).collect(),
+        };
     let asked = Invert {
-        staging: args.common.staging(&USUAL)?,
+        setup: args.options.common.setup(&USUAL)?,
+        condition: args.options.condition(Where::TwoCores),
         low_clients,
         high_rate_hz: args.high_rate,
         low_rate_hz: args.low_rate,
         low_work: args.low_work,
     };
-    args.common.carry_out("invert", |tell| invert(&asked, tell))
+    let common = &args.options.common;
+    common.carry_out("invert", |tell, _| invert(&asked, tell))
 }

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod exit;
-mod experiment;
+mod laboratory;
 mod live;
 mod mission_args;
 mod output;
@@ -21,11 +21,11 @@ mod channel;
 mod check;
 mod costs;
 mod doctor;
-mod experiment_end;
 mod idl;
 mod invert;
 mod invoke;
 mod ior;
+mod laboratory_end;
 mod marshal;
 mod names;
 mod part;
@@ -78,7 +78,7 @@ subcommands! {
     Check => check,
     Costs => costs,
     Doctor => doctor,
-    ExperimentEnd => experiment_end,
+    LaboratoryEnd => laboratory_end,
     Idl => idl,
     Invert => invert,
     Invoke => invoke,

@@ -1,17 +1,19 @@
-//! `deckwatch marshal`: what marshalling costs, type by type.
+//! `deckwatch marshal`: the cost of marshalling, type by type.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use deckwatch_probe::experiment::{ElementKind, Marshal, marshal};
+use deckwatch_probe::experiment::{Marshal, marshal};
+use deckwatch_probe::laboratory::ElementKind;
 
-use crate::experiment::{Common, Usual, Where};
+use crate::laboratory::{ExperimentOptions, Usual, Where};
 
 /// Measure what marshalling costs: a sequence of char against one of ComplexStruct, and every basic type, over sizes
 #[derive(clap::Args)]
 #[command(after_help = "\
-The experiment of figures 7 to 9 of the submarine paper, beside raw TCP of as many octets and omniORB where it is installed. \
-Latency is a round trip with the sequence in both ways; throughput is a stream of one-ways, timed until the last is served.
+The experiment of figures 7 to 9 of the submarine paper, beside raw TCP with as many octets, and omniORB if it is \
+installed. Latency is a round trip with the sequence both ways. Throughput is a stream of one-ways, timed until the \
+server has served the last.
 
 Examples:
   deckwatch marshal
@@ -19,17 +21,18 @@ Examples:
   deckwatch marshal --types char,struct --size-max 1048576 --rounds 9
   deckwatch marshal --condition two-cores --json")]
 pub(crate) struct Args {
-    /// Types of the elements: octet, char, wchar, boolean, short, ushort, long, ulong, longlong, ulonglong, float, double, string, enum, any, struct [default: all]
+    /// Element types: octet, char, wchar, boolean, short, ushort, long, ulong, longlong, ulonglong, float,
+    /// double, string, enum, any, struct [default: all]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = kind)]
     types: Vec<Chosen>,
-    /// Payloads are the powers of two up to so many octets
+    /// Largest payload in octets [default: 65536]; payloads are the powers of two up to it
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..=8 << 20))]
     size_max: Option<u32>,
     #[command(flatten)]
-    common: Common,
+    options: ExperimentOptions,
 }
 
-/// What a word of `--types` stands for.
+/// A value of `--types`.
 #[derive(Clone, Copy)]
 enum Chosen {
     All,
@@ -48,14 +51,13 @@ fn kind(word: &str) -> Result<Chosen, String> {
 }
 
 const USUAL: Usual = Usual {
-    condition: Where::Pinned,
     rounds: 3,
     run_time: Duration::from_millis(30),
     quick_run_time: Duration::from_millis(10),
 };
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let is_quick = args.common.is_quick();
+    let is_quick = args.options.common.is_quick();
     let size_max = args.size_max.unwrap_or(64 << 10) as usize;
     let step = if is_quick { 8 } else { 1 };
     let sizes = (0..=size_max.ilog2()).step_by(step).map(|power| 1 << power);
@@ -76,10 +78,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let asked = Marshal {
-        staging: args.common.staging(&USUAL)?,
+        setup: args.options.common.setup(&USUAL)?,
+        condition: args.options.condition(Where::Pinned),
         kinds,
         sizes: sizes.collect(),
     };
-    args.common
-        .carry_out("marshal", |tell| marshal(&asked, tell))
+    let common = &args.options.common;
+    common.carry_out("marshal", |tell, _| marshal(&asked, tell))
 }

@@ -1,4 +1,5 @@
-//! `deckwatch bench`: what is put into the servant shows, in its times and in its counts, and a bench that is ended early keeps what it has.
+//! `deckwatch bench`: work inserted into the servant shows in times and counts, and a bench that ends early keeps its
+//! results.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -28,23 +29,26 @@ fn printed(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     for skip in document["skipped"].as_array().expect("a list") {
         let word = |key: &str| skip[key].as_str().unwrap_or_default().to_owned();
-        // The test's own wish is no lack of this machine.
+        // The test itself has left it out.
         if word("reason") == "left out as asked" {
             continue;
         }
-        deckwatch_testkit::skip(&word("peer"), &word("reason"));
+        deckwatch_testkit::skip(&word("what"), &word("reason"));
     }
     document
 }
 
 fn ours(document: &Value) -> &Value {
-    let peers = document["parts"][0]["cases"][0]["peers"]
-        .as_array()
-        .expect("a list");
-    peers
+    let measurements = document["measurements"].as_array().expect("a list");
+    measurements
         .iter()
-        .find(|peer| peer["peer"] == "deckwatch")
+        .find(|one| one["system"] == "deckwatch")
         .expect("our own ORB is always there")
+}
+
+fn pairs(document: &Value) -> usize {
+    let ratios = ours(document)["runs"]["p50_ratio"].as_array();
+    ratios.expect("a list").len()
 }
 
 #[test]
@@ -56,11 +60,12 @@ fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
     );
     let document = document(&command.output().expect("it runs"));
     let ours = ours(&document);
-    let p50_ns = ours["p50_ns"].as_f64().expect("a number");
+    let value = |name: &str| ours["values"][name].as_f64().expect("a number");
+    let p50_ns = value("p50_ns");
     assert!(p50_ns >= DELAY_NS, "{p50_ns}");
-    // What raw TCP took is beside the delay, not in it.
-    let raw_ns = ours["baseline_p50_ns"].as_f64().expect("a number");
-    let ratio = ours["p50_ratio"]["median"].as_f64().expect("a number");
+    // Raw TCP has no servant and no delay.
+    let raw_ns = value("beside_p50_ns");
+    let ratio = value("p50_ratio");
     assert!(ratio > 1.0 && raw_ns < p50_ns, "{ratio}, {raw_ns}");
     let warned = document["warnings"].as_array().expect("a list");
     assert!(
@@ -70,7 +75,29 @@ fn a_delay_in_the_servant_shows_in_the_round_trips_and_in_no_other() {
     );
     let written = std::fs::read(folder.join("result.json")).expect("the result is kept");
     let written: Value = serde_json::from_slice(&written).expect("JSON");
-    assert_eq!(written["parts"], document["parts"]);
+    assert_eq!(written["measurements"], document["measurements"]);
+    assert_eq!(written["standings"], document["standings"]);
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn the_report_is_written_where_it_is_asked_for_and_made_again_from_the_result() {
+    let more = ["--quick", "--without", "omniorb", "--report"];
+    let (mut command, folder) = bench("bench-report", &more);
+    let report = folder.with_extension("html");
+    let output = command.arg(&report).output().expect("it runs");
+    document(&output);
+    assert!(!folder.join("report.html").exists());
+    let first = std::fs::read_to_string(&report).expect("a report");
+    let again = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
+        .arg("report")
+        .arg(&folder)
+        .args(["-o".as_ref(), report.as_os_str()])
+        .status();
+    assert!(again.expect("it runs").success());
+    let second = std::fs::read_to_string(&report).expect("a report");
+    assert!(first == second);
+    std::fs::remove_file(&report).expect("removed");
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
@@ -88,7 +115,7 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
     );
     assert!(complaints.contains(&told), "{complaints}");
     let document = printed(&output);
-    let pairs = ours(&document)["pairs"].as_array().expect("a list").len();
+    let pairs = pairs(&document);
     assert!((1..10_000).contains(&pairs), "{pairs}");
     let warned = document["warnings"].as_array().expect("a list");
     assert!(
@@ -101,7 +128,7 @@ fn a_bench_ended_early_keeps_what_it_has_and_says_so() {
 
 #[test]
 fn an_end_of_a_rest_is_not_waited_for_and_nothing_is_left_of_a_bench_that_measured_nothing() {
-    // The first rest, of half an hour, comes behind the first run.
+    // The first rest takes half an hour and comes after the first run.
     let more = ["--condition", "pinned", "--run-time", "3600s"];
     let folder = folder("bench-rest");
     let mut command = Command::new(env!("CARGO_BIN_EXE_deckwatch"));
@@ -129,7 +156,7 @@ fn a_bench_whose_end_is_killed_keeps_what_it_has_and_says_so() {
 fn killed(end: &str) {
     let (mut command, folder) = bench(&format!("bench-killed-{end}"), &["--rounds", "10000"]);
     let measuring = Measuring::until_round_2(&mut command);
-    measuring.kill_end(&["bench", "end", end]);
+    measuring.kill_end(&["laboratory-end", end]);
     let output = measuring.output();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaints}");
@@ -151,7 +178,7 @@ fn killed(end: &str) {
     assert!(folder.join("report.html").exists());
     let kept = std::fs::read(folder.join("result.json")).expect("the result is kept");
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
-    assert!(!ours(&kept)["pairs"].as_array().expect("a list").is_empty());
+    assert!(pairs(&kept) > 0);
     let warned = kept["warnings"].as_array().expect("a list");
     let broken_off = warned.iter().find(|it| it["kind"] == "broken-off");
     let text = broken_off.expect("a warning")["text"].to_string();
@@ -163,7 +190,7 @@ fn killed(end: &str) {
     assert!(reported.expect("it runs").success());
     let page = std::fs::read_to_string(folder.join("report.html")).expect("a report");
     for said in [
-        "The bench could not go on",
+        "The measurement could not go on",
         "two-way 64 B, p50 over raw TCP",
         "class=\"chart plot\"",
     ] {
@@ -172,7 +199,7 @@ fn killed(end: &str) {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Counts of a request at our server with something put into its servant.
+/// Counts of a request at our server with work inserted into its servant.
 fn counted(insert: &[&str]) -> Option<Value> {
     let folder = folder(&format!("bench-counters{}", insert.concat()));
     let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
@@ -187,12 +214,12 @@ fn counted(insert: &[&str]) -> Option<Value> {
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     std::fs::remove_dir_all(&folder).expect("removed");
     let skipped = document["skipped"].as_array().expect("a list");
-    if let Some(skip) = skipped.iter().find(|skip| skip["peer"] == "deckwatch") {
+    if let Some(skip) = skipped.iter().find(|skip| skip["what"] == "deckwatch") {
         let reason = skip["reason"].as_str().unwrap_or_default();
         deckwatch_testkit::skip("perf events", reason);
         return None;
     }
-    Some(document["parts"][0]["counts"][0].clone())
+    Some(ours(&document)["values"].clone())
 }
 
 #[test]
@@ -202,7 +229,7 @@ fn an_allocation_a_lock_and_a_call_put_into_the_servant_are_counted_once_a_reque
     };
     let number = |counts: &Value, key: &str| counts[key].as_f64().expect("counted");
     const KEYS: [&str; 3] = ["allocations", "mutex_locks", "system_calls"];
-    // What the server does by the clock, and threads that come and go, fall on a few requests of the thousands.
+    // Periodic work of the server, and threads that come and go, fall on a few of the thousands of requests.
     const SLACK: f64 = 0.1;
     assert!(number(&plain, "allocations") < SLACK, "{plain}");
     for (what, key) in ["allocation", "lock", "call"].into_iter().zip(KEYS) {

@@ -65,9 +65,10 @@ fn value(measurement: &Measurement, name: &str) -> f64 {
 
 #[test]
 fn each_command_says_what_it_measures_and_how() {
-    for name in ["invert", "costs", "invoke", "marshal"] {
+    for name in ["bench call", "invert", "costs", "invoke", "marshal"] {
         let output = Command::new(env!("CARGO_BIN_EXE_deckwatch"))
-            .args([name, "--help"])
+            .args(name.split(' '))
+            .arg("--help")
             .output()
             .expect("it runs");
         assert!(output.status.success());
@@ -172,7 +173,7 @@ fn work_for_low_priority_clients_shows_with_them_and_a_delay_with_everybody() {
 fn locks_put_into_the_servant_are_counted() {
     const LOCKS: f64 = 7.0;
     let counted = |test, locks| {
-        let arguments = ["--servant-locks", locks, "--rates", "200"];
+        let arguments = ["--insert", locks, "--rates", "200"];
         let document = run("costs", test, &arguments);
         let left = of(&document, "deckwatch")
             .find(|one| one.values.contains_key("factoring_left_share"))
@@ -181,7 +182,7 @@ fn locks_put_into_the_servant_are_counted() {
         let server = of(&document, "deckwatch").find(|one| one.case.ends_with("at the server"));
         server.and_then(|one| one.values.get("locks_per_request").copied())
     };
-    let (without, with) = (counted("costs-0", "0"), counted("costs-7", "7"));
+    let (without, with) = (counted("costs-0", "lock:0"), counted("costs-7", "lock:7"));
     let Some((without, with)) = without.zip(with) else {
         return deckwatch_testkit::skip("perf events", "locks cannot be counted here");
     };
@@ -220,7 +221,7 @@ fn killed(end: &str) {
     let more = ["--rounds", "1000", "--types", "char", "--size-max", "1"];
     let (mut command, folder) = experiment("marshal", &format!("marshal-killed-{end}"), &more);
     let measuring = Measuring::until_round_2(&mut command);
-    measuring.kill_end(&["experiment-end", end]);
+    measuring.kill_end(&["laboratory-end", &format!("orb-{end}")]);
     let output = measuring.output();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaints}");

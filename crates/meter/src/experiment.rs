@@ -1,6 +1,10 @@
-//! What an experiment found: every measurement with its whole histogram, and the figures drawn of them. `result.json` in the experiment's folder.
+//! The result of a bench or an experiment: every measurement with its whole histogram, and the figures drawn from them.
+//! `result.json` in the result folder.
 //!
-//! A figure is kept as the numbers on its axes, so that a report is drawn years later by a program that knows nothing of what was measured.
+//! A figure is kept as the numbers on its axes. A program that knows nothing of the experiment can still draw the
+//! report.
+
+mod standing;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,57 +15,80 @@ use serde::{Deserialize, Serialize};
 use crate::result::{Provenance, ResultError, Warning, load_versioned, save_whole};
 use crate::statistics::percentiles;
 
-/// The version of this document's shape; readers accept this one and all before it.
-pub const EXPERIMENT_SCHEMA_VERSION: u32 = 1;
+pub use standing::{PeerRatio, Ratio, Standing};
 
-/// A whole experiment.
+/// The version of this document's shape. Readers accept this version and all earlier ones.
+pub const EXPERIMENT_SCHEMA_VERSION: u32 = 2;
+
+/// A whole bench or experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentDocument {
     /// Version of the document's shape, [`EXPERIMENT_SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// `invert`, `costs`, `invoke` or `marshal`.
+    /// `invert`, `costs`, `invoke`, `marshal`, or `bench` and its kind.
     pub experiment: String,
-    /// What it is about, in a line.
+    /// The subject, in one line.
     pub title: String,
-    /// The paper, its section and figures.
+    /// The paper, its section and figures; of a bench, the method.
     pub source: String,
-    /// When, where, with what.
+    /// Time, machine and program.
     pub provenance: Provenance,
     /// Processors and scheduling classes of both ends, in words.
     pub condition: String,
-    /// What was asked for, by name, in words.
+    /// Parameters of the experiment, by name, in words.
     pub parameters: BTreeMap<String, String>,
-    /// All that was measured, in the order of the systems and their cases.
+    /// Performance targets and the results against them; only a bench has targets.
+    #[serde(default)]
+    pub standings: Vec<Standing>,
+    /// All measurements, in the order of the systems and their cases.
     pub measurements: Vec<Measurement>,
-    /// The paper's figures, from these measurements.
+    /// The figures, drawn from these measurements.
     pub figures: Vec<Figure>,
-    /// Systems and parts that are not here, and why.
+    /// Systems and parts that are missing, and why.
     pub skipped: Vec<Skip>,
-    /// What the experiment says about its own numbers.
+    /// Known limits of the compared systems, in words.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Reasons to doubt these numbers.
     pub warnings: Vec<Warning>,
 }
 
 /// One system in one case. Names of values end with their unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// Which ORB, or raw TCP.
+    /// An ORB, or raw TCP.
     pub system: String,
-    /// What was done, in words.
+    /// The operation measured, in words.
     pub case: String,
-    /// What was varied: `servants`, `payload_octets`, `low_clients`, ...
+    /// The kind of bench and its condition. Empty in an experiment, which has one condition.
+    #[serde(default)]
+    pub group: String,
+    /// The varied parameters: `servants`, `payload_octets`, `low_clients`, ...
     pub factors: BTreeMap<String, f64>,
-    /// What was found: `p50_ns`, `jitter_ns`, `throughput_bit_s`, `locks_per_request`, ... A percentile that the sample does not support is not here.
+    /// The results: `p50_ns`, `jitter_ns`, `throughput_bit_s`, `locks_per_request`, ... A percentile that the sample
+    /// does not support is missing.
     pub values: BTreeMap<String, f64>,
-    /// Calls measured.
+    /// The values that were found once in each run, in the order of the rounds. `values` has their medians.
+    #[serde(default)]
+    pub runs: BTreeMap<String, Vec<f64>>,
+    /// Number of calls or messages measured.
     pub samples: u64,
-    /// All of them: up to so many nanoseconds, so many of them; exact to three digits.
+    /// All samples: upper bound in nanoseconds, number of samples; exact to three digits.
     pub histogram: Vec<(u64, u64)>,
+}
+
+impl Measurement {
+    /// Median and quartiles of a value over the runs. Returns `None` if no run has it.
+    #[must_use]
+    pub fn ratio(&self, value: &str) -> Option<Ratio> {
+        Ratio::of(self.runs.get(value)?.clone())
+    }
 }
 
 /// A figure as numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The figure of the paper that it repeats.
     pub source: String,
@@ -73,7 +100,7 @@ pub struct Figure {
     pub y: AxisNote,
     /// The lines, or the groups of bars.
     pub curves: Vec<Curve>,
-    /// What a reader must know, in sentences.
+    /// Notes for the reader, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -81,22 +108,22 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureKind {
-    /// By lines, over a numeric axis.
+    /// Lines over a numeric axis.
     Lines,
-    /// Not at all: a bar a point, over the axis's words.
+    /// One bar for each point, over the words of the axis.
     Bars,
 }
 
-/// What an axis carries.
+/// The label and scale of an axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AxisNote {
-    /// In words, with the unit.
+    /// The quantity, in words.
     pub label: String,
     /// `ns`, `share`, `octets`, `bit/s` or empty for a plain number.
     pub unit: String,
-    /// Steps are factors, not differences.
+    /// The scale is logarithmic.
     pub is_logarithmic: bool,
-    /// The words at 0, 1, 2, ... where the axis of bars has words.
+    /// The words at 0, 1, 2, ...; only the horizontal axis of bars has words.
     pub words: Vec<String>,
 }
 
@@ -116,9 +143,9 @@ impl AxisNote {
 /// One line of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
-    /// Its name in the figure.
+    /// Its name in the key of the figure.
     pub label: String,
-    /// By rising `x`.
+    /// In ascending order of `x`.
     pub points: Vec<Point>,
 }
 
@@ -131,12 +158,12 @@ pub struct Point {
     pub y: f64,
 }
 
-/// Something that is not here.
+/// A system or part that was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skip {
-    /// Which.
+    /// Its name.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -149,15 +176,16 @@ impl ExperimentDocument {
         load_versioned(path, EXPERIMENT_SCHEMA_VERSION)
     }
 
-    /// Writes the document: first beside its place, then moved there, so that no reader ever finds half of one.
+    /// Writes the document to a temporary file and renames it, so that no reader sees half of it.
     ///
     /// # Errors
-    /// [`ResultError`] where it cannot be written.
+    /// [`ResultError`]: the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
         save_whole(self, path)
     }
 
-    /// A curve over one factor: of all measurements that `wanted` accepts and that have both, in order of the factor.
+    /// A curve of `value` over `factor`, in order of the factor. Measurements that `wanted` refuses, or that lack one
+    /// of the two, are left out.
     #[must_use]
     pub fn curve(
         measurements: &[Measurement],
@@ -183,7 +211,8 @@ impl ExperimentDocument {
     }
 }
 
-/// The times of a measurement by name: mean, jitter (the standard deviation, as the papers have it), percentiles that the sample supports, extremes.
+/// Statistics of times, by name: mean, jitter (the standard deviation, as in the papers), extremes, and the percentiles
+/// that the sample supports.
 #[must_use]
 pub fn time_values(times_ns: &[i64]) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
@@ -205,7 +234,7 @@ pub fn time_values(times_ns: &[i64]) -> BTreeMap<String, f64> {
     values
 }
 
-/// The JSON Schema of an experiment's document, as it is published in `docs/schema`.
+/// The JSON Schema of [`ExperimentDocument`], as published in `docs/schema`.
 #[must_use]
 pub fn experiment_json_schema() -> String {
     let schema = schemars::schema_for!(ExperimentDocument);
@@ -237,6 +266,8 @@ mod tests {
         let measurement = |clients: f64, value: Option<f64>| Measurement {
             system: "one".to_owned(),
             case: "high".to_owned(),
+            group: String::new(),
+            runs: BTreeMap::new(),
             factors: BTreeMap::from([("low_clients".to_owned(), clients)]),
             values: value
                 .map(|value| ("p50_ns".to_owned(), value))
@@ -263,15 +294,15 @@ mod tests {
     #[test]
     fn the_published_schema_is_current() {
         let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/experiment-1.json");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/experiment-2.json");
         if std::env::var_os("DECKWATCH_WRITE_SCHEMA").is_some() {
             std::fs::write(&path, experiment_json_schema()).expect("written");
         }
-        let published = std::fs::read_to_string(&path).expect("docs/schema/experiment-1.json");
+        let published = std::fs::read_to_string(&path).expect("docs/schema/experiment-2.json");
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
         assert!(
             value(&published) == value(&experiment_json_schema()),
-            "run this test once with DECKWATCH_WRITE_SCHEMA=1 and commit docs/schema/experiment-1.json"
+            "run this test once with DECKWATCH_WRITE_SCHEMA=1 and commit docs/schema/experiment-2.json"
         );
     }
 }

@@ -1,9 +1,9 @@
-//! What a process does for each request: system calls, waits for locks and conditions, heap allocations, mutexes taken.
+//! Counters of a process: system calls, waits for locks and conditions, heap allocations, mutexes taken.
 //!
-//! Counted from outside by the kernel's tracepoints and probes ([`deckwatch_os::perf`]), so that any program can be counted as it is, running.
-//! Allocations are calls of the C library's allocator by anyone in the process, itself included; mutexes those of the C library's threads. Locks
-//! that a program brings itself are not seen: ours are counted by [`deckwatch_sync::locks_taken`]; of others' (Rust's own, a JVM's) only the
-//! waits are.
+//! The kernel's tracepoints and probes ([`deckwatch_os::perf`]) count from outside, so that any running program can be
+//! counted as it is. Allocations are calls of the C library's allocator by any code in the process, the library
+//! included. Mutexes are those of the C library's threads. Other locks are not seen: [`deckwatch_sync::locks_taken`]
+//! counts ours; of others' (Rust's own, a JVM's) only the waits are seen.
 
 mod symbols;
 
@@ -16,22 +16,22 @@ use serde::Serialize;
 
 use crate::limits::{COUNTED_THREADS_MAX, KERNEL_FILE_LEN_MAX};
 
-/// What is counted.
+/// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// System calls.
     SystemCalls,
-    /// System calls that wait for a lock or a condition: of locks, the contended ones.
+    /// System calls that wait for a contended lock or a condition.
     FutexWaits,
     /// Calls of malloc and its relatives.
     Allocations,
-    /// Calls that take a mutex or a lock for readers and writers of the C library's threads.
+    /// Calls that take a mutex or a read-write lock of the C library's threads.
     MutexLocks,
 }
 
 impl Counted {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [
         Self::SystemCalls,
         Self::FutexWaits,
@@ -74,37 +74,37 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Why something cannot be counted.
+/// Why events cannot be counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CannotCount {
-    /// The kernel says no.
+    /// The kernel refuses.
     #[error("The kernel does not count {what} here: {source}.")]
     Refused {
-        /// What.
+        /// The kind of event.
         what: Counted,
-        /// Its reason.
+        /// The kernel's reason.
         source: std::io::Error,
     },
-    /// The process uses no C library that can be found.
+    /// The process has no known C library mapped.
     #[error("The process has no C library whose functions could be counted.")]
     NoLibrary,
-    /// A file of the kernel's, or the library, cannot be read.
+    /// One of the kernel's files, or the library, cannot be read.
     #[error("{path}: {source}.")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: std::io::Error,
     },
-    /// The process has more threads than are counted.
+    /// The process has more threads than can be counted.
     #[error("The process has more than {COUNTED_THREADS_MAX} threads.")]
     TooManyThreads,
 }
 
-/// Counts of one process, of its threads as they are when it begins and those that they start.
+/// Counts events of one process: of its present threads and of those that they start.
 ///
-/// A thread that is being started at the very beginning may be missed or counted twice: begin while the process is idle.
+/// A thread that starts at the same time may be missed or counted twice: begin while the process is idle.
 #[derive(Debug)]
 pub struct Watch {
     counts: BTreeMap<Counted, Vec<EventCount>>,
@@ -112,7 +112,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to count `wanted` of the process `process`. What cannot be counted here is [missing](Self::missing).
+    /// Starts counting `wanted` in the process `process`. Kinds that cannot be counted here are
+    /// [missing](Self::missing).
     #[must_use]
     pub fn begin(process: u32, wanted: &[Counted]) -> Self {
         let mut watch = Self {
@@ -128,7 +129,7 @@ impl Watch {
         watch
     }
 
-    /// What has been counted until now.
+    /// The counts until now.
     #[must_use]
     pub fn read(&self) -> Counts {
         let sum = |(what, counts): (&Counted, &Vec<EventCount>)| {
@@ -138,25 +139,25 @@ impl Watch {
         Counts(self.counts.iter().filter_map(sum).collect())
     }
 
-    /// What is not counted, and why.
+    /// The kinds that are not counted, and why.
     #[must_use]
     pub const fn missing(&self) -> &BTreeMap<Counted, CannotCount> {
         &self.missing
     }
 }
 
-/// What was counted.
+/// Counts by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts(BTreeMap<Counted, u64>);
 
 impl Counts {
-    /// One of them; none where it was not counted.
+    /// The count of one kind. Returns `None` if it was not counted.
     #[must_use]
     pub fn of(&self, what: Counted) -> Option<u64> {
         self.0.get(&what).copied()
     }
 
-    /// What was counted between `earlier` and these.
+    /// The differences from `earlier` counts.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let grown = |(what, count): (&Counted, &u64)| {
@@ -200,7 +201,7 @@ fn count_each(
     Ok(counts)
 }
 
-/// ESRCH: it has ended meanwhile.
+/// ESRCH: the thread has ended meanwhile.
 const NO_SUCH_THREAD: i32 = 3;
 
 fn file(path: &Path) -> impl FnOnce(std::io::Error) -> CannotCount {
@@ -221,12 +222,12 @@ fn threads(process: u32) -> Result<Vec<u32>, CannotCount> {
     Ok(threads)
 }
 
-/// Where the functions of the process's C library begin, those that it has.
+/// The process's C library, and the file offsets of those of `functions` that it has.
 fn entries(process: u32, functions: &[&str]) -> Result<(PathBuf, Vec<u64>), CannotCount> {
     let library = library(process)?;
     let octets = std::fs::read(&library).map_err(file(&library))?;
     let mut offsets = symbols::function_offsets(&octets, functions);
-    // Several names may stand for one function.
+    // A function may have several names.
     offsets.sort_unstable();
     offsets.dedup();
     if offsets.is_empty() {
@@ -235,7 +236,7 @@ fn entries(process: u32, functions: &[&str]) -> Result<(PathBuf, Vec<u64>), Cann
     Ok((library, offsets))
 }
 
-/// The C library that the process has mapped.
+/// The path of the C library that the process has mapped.
 fn library(process: u32) -> Result<PathBuf, CannotCount> {
     use std::io::Read as _;
     let path = PathBuf::from(format!("/proc/{process}/maps"));

@@ -1,8 +1,9 @@
-//! The doctor: is this machine fit for real time, and what should be changed.
+//! The doctor: whether this machine is fit for real time, and what to change.
 //!
-//! It reads what the kernel tells of itself ([`Root`], which tests replace by a folder) and makes a few short trials ([`Trials`]); then each
-//! finding is a function of the two. `Change` is kept for what makes a verdict on real-time behaviour untrustworthy: the machine, not the
-//! system under test, would decide it. What merely costs latency, or takes a layer from the blame, is a `Note`.
+//! It reads the kernel's files ([`Root`], which tests replace by a folder) and makes a few short trials ([`Trials`]).
+//! Each finding is a function of the two. `Change` marks a fault that makes real-time verdicts untrustworthy, because
+//! the machine would decide them, not the system under test. `Note` marks a fault that costs latency, or a layer of the
+//! blame.
 
 mod kernel;
 mod memory;
@@ -18,20 +19,20 @@ pub use trial::{Trials, WakeUps};
 /// All findings about a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// Whether verdicts on this machine can be trusted: nothing must be changed.
+    /// Verdicts on this machine can be trusted: nothing must be changed.
     pub fit: bool,
-    /// In order of rooms: kernel, processors, memory, network.
+    /// In this order: kernel, processors, memory, network.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Examines this machine; takes about a second and a half.
+    /// Examines this machine. Takes about 1.5 seconds.
     #[must_use]
     pub fn of_this_machine() -> Self {
         Self::of(&Root::machine(), &Trials::make())
     }
 
-    /// What follows from files and trials.
+    /// The findings from files and trials.
     #[must_use]
     pub fn of(root: &Root, trials: &Trials) -> Self {
         let rooms = [
@@ -50,28 +51,28 @@ impl Diagnosis {
     }
 }
 
-/// One thing found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at, in a few words; stable.
+    /// The examined property, in a few words. The words do not change between versions.
     pub name: &'static str,
-    /// What was found, with its unit.
+    /// Its value, with the unit.
     pub value: String,
-    /// What that means.
+    /// The judgement on the value.
     pub judgement: Judgement,
-    /// Why it matters, in a sentence.
+    /// Why it matters, in one sentence.
     pub why: &'static str,
-    /// What to do, as a command where there is one; None where nothing need be done.
+    /// What to do, as a command if there is one. `None` if nothing needs to be done.
     pub advice: Option<String>,
 }
 
-/// What a finding means, from best to worst.
+/// Judgement on a finding, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judgement {
-    /// As it should be.
+    /// Good.
     Ok,
-    /// Costs latency or detail; verdicts stay true.
+    /// Costs latency or detail. Verdicts stay true.
     Note,
     /// Makes verdicts untrustworthy.
     Change,
@@ -88,7 +89,7 @@ impl Finding {
         }
     }
 
-    /// The finding with this judgement and advice where `applies`, and unless it is already judged as bad or worse.
+    /// Sets judgement and advice if `applies`, unless the finding has an equal or worse judgement already.
     fn or(self, judgement: Judgement, applies: bool, advice: impl Into<String>) -> Self {
         if !applies || self.judgement >= judgement {
             return self;

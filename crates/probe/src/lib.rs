@@ -1,4 +1,4 @@
-//! The instruments: is this machine fit for real time, what does a call cost, and what does a process do for it.
+//! The instruments: whether a machine is fit for real time, the cost of a call, and the counters of a process.
 
 #![forbid(unsafe_code)]
 
@@ -6,4 +6,5 @@ pub mod bench;
 pub mod counters;
 pub mod doctor;
 pub mod experiment;
+pub mod laboratory;
 pub mod limits;

@@ -55,11 +55,22 @@ pub enum ReportError {
     },
     /// The document is of an experiment or a bench, not of a run.
     #[error(
-        "{path}: is of an experiment or a bench, which are not laid beside others; name its folder alone"
+        "{path}: is of an experiment or a bench, which cannot be compared with other folders; name its folder alone"
     )]
     NoRun {
         /// The file.
         path: PathBuf,
+    },
+    /// The document is of a bench before version 2 of the experiments' schema.
+    #[error(
+        "{path}: is of a bench in the old schema bench-{version}, which this deckwatch no longer reads; use the deckwatch that wrote it, or \
+         measure again"
+    )]
+    OldBench {
+        /// The file.
+        path: PathBuf,
+        /// The version of the old schema.
+        version: u64,
     },
     /// The document was written by a later program.
     #[error(

@@ -134,9 +134,15 @@ fn name_of(folder: &Path) -> String {
 
 fn document(path: &Path) -> Result<ResultDocument, ReportError> {
     let text = read(path)?;
-    if is_experiment(&text) || is_bench(&text) {
+    if is_experiment(&text) {
         return Err(ReportError::NoRun {
             path: path.to_path_buf(),
+        });
+    }
+    if let Some(version) = old_bench(&text) {
+        return Err(ReportError::OldBench {
+            path: path.to_path_buf(),
+            version,
         });
     }
     parse(path, &text, SCHEMA_VERSION)
@@ -196,14 +202,16 @@ pub(crate) fn is_experiment(text: &[u8]) -> bool {
     serde_json::from_slice::<Named>(text).is_ok()
 }
 
-/// Whether the document is one of a bench.
-fn is_bench(text: &[u8]) -> bool {
+/// The version of the schema that benches had before they shared the experiments'. Returns `None` for other documents.
+fn old_bench(text: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct OldBench {
         #[serde(rename = "bench")]
         _kind: String,
+        schema_version: u64,
     }
-    serde_json::from_slice::<Named>(text).is_ok()
+    let bench: Option<OldBench> = serde_json::from_slice(text).ok();
+    bench.map(|bench| bench.schema_version)
 }
 
 #[derive(serde::Deserialize)]

@@ -152,3 +152,15 @@ fn an_experiments_folder_needs_no_samples_and_a_later_version_is_named() {
     document.save(&path).expect("written");
     assert!(refused(&folder).contains("schema version 99"));
 }
+
+#[test]
+fn a_bench_of_the_old_schema_is_named_with_its_version() {
+    let folder = empty_folder("old-bench");
+    let old = r#"{"schema_version": 2, "bench": "call", "parts": []}"#;
+    fs::write(folder.join(RESULT_FILE), old).expect("written");
+    let text = refused(&folder);
+    assert!(
+        text.contains("bench-2") && text.contains("measure again"),
+        "{text}"
+    );
+}

@@ -1,409 +1,370 @@
-//! The rounds of one kind in one condition: every peer once a round and case, each directly behind a run of its baseline.
+//! The rounds of one kind in one condition: every system once in each round and case, directly after a run of its
+//! baseline.
 
 use std::path::PathBuf;
-
-use deckwatch_os::signal;
+use std::time::Duration;
 
 use super::case::{Beside, Case};
-use super::condition::{Condition, HIGH_PRIORITY, Places};
-use super::document::{BaselineCheck, CaseResult, Kept, PeerResult, Ratio, RunSummary, Skip};
-use super::end::Role;
-use super::error::BenchError;
-use super::kind::Kind;
-use super::peer::{Peer, Plan, Program, RunLimits, Shape};
-use super::process::rest;
-use super::run::{Progress, Settings};
-use super::sockperf::{self, Sockperf};
-use super::variant::Variant;
-use crate::limits::{BENCH_ROUNDS_MAX, BENCH_SAMPLES_MAX};
+use super::kind::{self, Kind};
+use super::part::{About, Part};
+use super::run::Settings;
+use super::sockperf::{PingPong, Sockperf};
+use crate::laboratory::condition::{FIFO_PRIORITY, HIGH_PRIORITY, Places};
+use crate::laboratory::foreign;
+use crate::laboratory::process::{RunLimits, RunResult};
+use crate::laboratory::program::{Program, Shape};
+use crate::laboratory::samples::{Pairs, RunSummary, Samples};
+use crate::laboratory::session::{Session, Turn, TurnCase};
+use crate::laboratory::system::{Plan, System};
+use crate::laboratory::{LaboratoryError, OURS, RAW, Role, Variant};
+use crate::limits::BENCH_ROUNDS_MAX;
 
-/// What runs against each other.
+/// The systems of one kind and what their runs have measured.
 pub(super) struct Contest<'s> {
-    pub(super) kind: Kind,
-    pub(super) places: Places,
-    pub(super) cases: Vec<Case>,
-    pub(super) rounds: usize,
-    pub(super) settings: &'s Settings,
-    raw: Peer,
-    contestants: Vec<Contestant>,
-    /// What each has come to: by case, then by contestant.
-    kept: Vec<Vec<Kept>>,
-    /// All ends got the class that was asked for.
-    pub(super) is_placed: bool,
-    pub(super) skipped: Vec<Skip>,
-    files: Scratch,
+    kind: Kind,
+    places: &'s Places,
+    cases: Vec<Case>,
+    raw: System,
+    contenders: Vec<Contender>,
+    /// The runs, by case, then by contender.
+    pairs: Vec<Vec<Pairs>>,
+    /// Removed with the contest.
+    _files: ScratchFiles,
 }
 
-struct Contestant {
-    name: &'static str,
-    peer: Peer,
-    /// The same with one object alone.
-    alone: Option<Peer>,
-    /// It has failed at something and is left out from then on.
-    is_out: bool,
+struct Contender {
+    system: System,
+    /// The same system with one object, if it is the baseline.
+    alone: Option<System>,
 }
 
-/// What a contest is about.
-pub(super) struct Subject {
+/// The parameters of a contest.
+pub(super) struct Subject<'s> {
     pub(super) kind: Kind,
-    pub(super) places: Places,
-    pub(super) cases: Vec<Case>,
     pub(super) variant: Variant,
-    pub(super) rounds: usize,
+    pub(super) cases: Vec<Case>,
+    pub(super) places: &'s Places,
+    pub(super) settings: &'s Settings,
 }
 
 impl<'s> Contest<'s> {
-    /// Starts everyone.
+    /// Starts all systems. A foreign system that cannot be started is skipped.
     pub(super) fn start(
-        settings: &'s Settings,
-        subject: Subject,
+        session: &mut Session<'_>,
+        subject: Subject<'s>,
         programs: &[(&'static str, Program)],
-    ) -> Result<Self, BenchError> {
-        let own = Program::Own {
-            path: settings.program.clone(),
-            inserted: settings.inserted,
-        };
+    ) -> Result<Self, LaboratoryError> {
+        let own = session.own();
         let shape = Shape {
             variant: subject.variant,
             ..Shape::default()
         };
-        let mut contest = Self {
-            kind: subject.kind,
-            raw: start(&subject, settings, "raw TCP", (&own, &own), &shape)?,
-            places: subject.places.clone(),
-            rounds: subject.rounds.min(BENCH_ROUNDS_MAX),
-            settings,
-            contestants: Vec::new(),
-            kept: Vec::new(),
-            is_placed: true,
-            skipped: Vec::new(),
-            files: Scratch(Vec::new()),
-            cases: subject.cases.clone(),
-        };
-        // Ours is alone where only we can be asked for what is measured.
+        let raw = start(session, &subject, RAW, (&own, &own), shape)?;
+        let mut files = ScratchFiles(Vec::new());
+        let mut contenders = Vec::new();
+        // The other variants exist in our ORB only.
         let foreign = match subject.variant {
             Variant::Plain => programs,
             _ => &[],
         };
-        let all = std::iter::once(("deckwatch", own.clone())).chain(foreign.iter().cloned());
+        let all = std::iter::once((OURS, own.clone())).chain(foreign.iter().cloned());
         for (name, program) in all {
-            match contest.contestant(&subject, name, &program, &own) {
-                Ok(contestant) => contest.contestants.push(contestant),
-                Err(error) if name == "deckwatch" => return Err(error),
-                Err(error) => contest.skip(name, error.to_string()),
+            match contender(session, &subject, (name, &program, &own), &mut files) {
+                Ok(contender) => contenders.push(contender),
+                Err(error) if name == OURS => return Err(error),
+                Err(error) => session.skip(name, &format!("{}: {error}", subject.kind.word())),
             }
         }
-        let peers = || {
-            contest
-                .contestants
-                .iter()
-                .flat_map(|it| [Some(&it.peer), it.alone.as_ref()])
-        };
-        contest.is_placed = contest.raw.is_placed && peers().flatten().all(|peer| peer.is_placed);
-        let row = || {
-            contest
-                .contestants
-                .iter()
-                .map(|_| Kept::default())
-                .collect()
-        };
-        contest.kept = contest.cases.iter().map(|_| row()).collect();
-        Ok(contest)
-    }
-
-    fn contestant(
-        &mut self,
-        subject: &Subject,
-        name: &'static str,
-        program: &Program,
-        own: &Program,
-    ) -> Result<Contestant, BenchError> {
-        // Beside a load, every server is called by our client: it is the servers that are compared.
-        let client = if subject.kind == Kind::Priority {
-            own
-        } else {
-            program
-        };
-        let shape = Shape {
-            variant: subject.variant,
-            ..Shape::default()
-        };
-        let alone = |shape: &Shape| start(subject, self.settings, name, (program, client), shape);
-        if subject.kind != Kind::Objects {
-            return Ok(Contestant {
-                name,
-                peer: alone(&shape)?,
-                alone: None,
-                is_out: false,
-            });
-        }
-        let one = alone(&shape)?;
-        let references = self.files.file(name);
-        let shape = Shape {
-            objects: self.settings.objects,
-            references: Some(references),
-            ..shape
-        };
-        Ok(Contestant {
-            name,
-            peer: start(subject, self.settings, name, (program, client), &shape)?,
-            alone: Some(one),
-            is_out: false,
+        let row = || contenders.iter().map(|_| Pairs::default()).collect();
+        Ok(Self {
+            kind: subject.kind,
+            places: subject.places,
+            pairs: subject.cases.iter().map(|_| row()).collect(),
+            cases: subject.cases,
+            raw,
+            contenders,
+            _files: files,
         })
     }
 
-    fn skip(&mut self, peer: &str, reason: String) {
-        let reason = format!("{}: {reason}", self.kind.word());
-        self.skipped.push(Skip {
-            peer: peer.to_owned(),
-            reason,
-        });
-    }
-
-    fn limits(&self) -> RunLimits {
+    fn limits(&self, session: &Session<'_>) -> RunLimits {
+        let limits = session.limits();
         let budget = match self.kind {
-            // Long enough for calls that are rare, and below what the kernel stalls.
-            Kind::Rate | Kind::Priority => REAL_TIME_RUN.min(self.settings.run_budget * 3),
-            _ => self.settings.run_budget,
+            // Rare calls need longer runs, which stay below the kernel's limit for real-time threads.
+            Kind::Rate | Kind::Priority => REAL_TIME_RUN.min(limits.budget * 3),
+            _ => limits.budget,
         };
-        RunLimits {
-            count: RUN_COUNT_MAX.min(BENCH_SAMPLES_MAX),
-            budget,
-        }
+        RunLimits { budget, ..limits }
     }
 
-    /// All rounds; false where the user wants to end.
-    pub(super) fn run(&mut self, tell: &mut dyn FnMut(&Progress)) -> Result<bool, BenchError> {
+    /// Runs all rounds; round 0 is a warm-up. Returns false if they have ended early.
+    pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<bool, LaboratoryError> {
         let sizes = self.sizes()?;
-        for round in 0..=self.rounds {
-            for (index, sizes) in sizes.iter().enumerate() {
-                for turn in 0..self.contestants.len() {
-                    if signal::ending().is_some() {
-                        return Ok(false);
-                    }
-                    // Each peer is first in its turn.
-                    let who = (turn + round) % self.contestants.len();
-                    if self.contestants[who].is_out {
-                        continue;
-                    }
-                    tell(&self.progress(round, index, who));
-                    match self.turn(index, who, *sizes, round == 0) {
-                        Ok(true) => {}
-                        Ok(false) => return Ok(false),
-                        Err(error) if self.contestants[who].name == "deckwatch" => {
-                            return Err(error);
-                        }
-                        Err(error) => {
-                            self.contestants[who].is_out = true;
-                            let case = self.cases[index];
-                            let words = format!("{} {}: {error}", case.kind.word(), case.size);
-                            self.skip(self.contestants[who].name, words);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    fn progress(&self, round: usize, case: usize, who: usize) -> Progress {
-        let (case, name) = (self.cases[case], self.contestants[who].name);
-        Progress {
-            round,
-            rounds: self.rounds,
-            now: format!(
-                "{}: {} {} over {name}",
+        let systems = self.contenders.iter().map(|it| it.system.name).collect();
+        let systems: Vec<&'static str> = systems;
+        let case = |case: &Case| TurnCase {
+            name: format!(
+                "{}: {} {}: ",
                 self.kind.word(),
-                case.kind.word(),
+                case.operation.word(),
                 case.size
             ),
-        }
+            systems: systems.clone(),
+        };
+        let cases: Vec<TurnCase> = self.cases.iter().map(case).collect();
+        let rounds = session.setup.rounds.min(BENCH_ROUNDS_MAX);
+        Ok(
+            session.take_turns(0..=rounds, &cases, &mut |session, turn| {
+                let case = self.cases[turn.case];
+                let name = self.contenders[turn.system].system.name;
+                let now = format!("{} {} over {name}", case.operation.word(), case.size);
+                session.show(turn.round, format!("{}: {now}", self.kind.word()));
+                self.turn(turn, sizes[turn.case], self.limits(session))
+            }),
+        )
     }
 
-    fn sizes(&self) -> Result<Vec<(usize, usize)>, BenchError> {
-        let reference = &self.contestants[0].peer.reference;
+    fn sizes(&self) -> Result<Vec<(usize, usize)>, LaboratoryError> {
+        let reference = &self.contenders[0].system.reference;
         let sizes = self.cases.iter().map(|case| case.message_sizes(reference));
         sizes.collect()
     }
 
-    /// A pair of a peer, or as many as it needs to rehearse; false where the user wants to end.
+    /// One pair, or several in the warm-up round. Returns false if the user wants to end.
     fn turn(
         &mut self,
-        index: usize,
-        who: usize,
+        turn: Turn,
         sizes: (usize, usize),
-        is_rehearsal: bool,
-    ) -> Result<bool, BenchError> {
-        // What compiles itself as it runs has not done so yet, whichever half of a pair it is.
-        let times = match self.contestants[who].name {
-            "jacorb" if is_rehearsal => REHEARSALS,
+        limits: RunLimits,
+    ) -> Result<bool, LaboratoryError> {
+        let is_warm_up = turn.round == 0;
+        // A just-in-time compiler has not compiled either run of the pair yet.
+        let times = match self.contenders[turn.system].system.name {
+            foreign::JACORB if is_warm_up => JIT_WARM_UPS,
             _ => 1,
         };
         for _ in 0..times {
-            if !self.pair(index, who, sizes, is_rehearsal)? {
+            let Some((called, baseline)) = self.pair(turn, sizes, limits)? else {
                 return Ok(false);
+            };
+            if !is_warm_up && !self.pairs[turn.case][turn.system].add(&called, &baseline) {
+                return Err(LaboratoryError::EndFailed {
+                    what: self.contenders[turn.system].system.name.to_owned(),
+                    reason: format!("too few round trips within {:?}", limits.budget),
+                });
             }
         }
         Ok(true)
     }
 
-    /// A run of the baseline, and directly behind it one of a peer; false where the user wants to end. A rehearsal is not kept.
+    /// A run of the baseline, and directly after it one of the system. Returns `None` if the user wants to end.
     fn pair(
         &mut self,
-        index: usize,
-        who: usize,
+        turn: Turn,
         sizes: (usize, usize),
-        is_rehearsal: bool,
-    ) -> Result<bool, BenchError> {
-        let (case, limits) = (self.cases[index], self.limits());
-        let contestant = &mut self.contestants[who];
-        let pause = || pause(self.places.condition, limits);
+        limits: RunLimits,
+    ) -> Result<Option<(RunResult, RunResult)>, LaboratoryError> {
+        let case = self.cases[turn.case];
+        let contender = &mut self.contenders[turn.system];
         let baseline = match case.beside {
-            Beside::RawTcp => self.raw.exchange(case, sizes, limits)?,
-            Beside::Octets => contestant.peer.call(case.as_octets(), limits)?,
-            Beside::OneObject => match &mut contestant.alone {
-                Some(alone) => alone.call(case, limits)?,
+            Beside::RawTcp => send_raw(&mut self.raw, case, sizes, limits)?,
+            Beside::Octets => call(&mut contender.system, case.as_octets(), limits)?,
+            Beside::OneObject => match &mut contender.alone {
+                Some(alone) => call(alone, case, limits)?,
                 None => None,
             },
         };
-        pause();
+        self.places.rest(limits.budget);
         let Some(baseline) = baseline else {
-            return Ok(false);
-        };
-        let called = contestant.peer.call(case, limits)?;
-        pause();
-        let Some(called) = called else {
-            return Ok(false);
-        };
-        if is_rehearsal || self.kept[index][who].keep(&called, &baseline) {
-            return Ok(true);
-        }
-        Err(BenchError::EndFailed {
-            what: contestant.name.to_owned(),
-            reason: format!("too few round trips within {:?}", limits.budget),
-        })
-    }
-
-    /// What has been found.
-    pub(super) fn results(&self) -> Result<Vec<CaseResult>, BenchError> {
-        let sizes = self.sizes()?;
-        let result = |((case, sizes), kept): ((&Case, &(usize, usize)), &Vec<Kept>)| CaseResult {
-            case: *case,
-            count: case.count(),
-            request_octets: sizes.0,
-            reply_octets: sizes.1,
-            peers: (self.contestants.iter().zip(kept))
-                .filter_map(|(contestant, kept)| PeerResult::of(contestant.name, kept))
-                .collect(),
-        };
-        let all = self.cases.iter().zip(&sizes).zip(&self.kept);
-        Ok(all.map(result).collect())
-    }
-
-    /// The baseline beside sockperf's, in pairs too. What was measured stands without it.
-    pub(super) fn check_baseline(
-        &mut self,
-        tell: &mut dyn FnMut(&Progress),
-    ) -> Option<BaselineCheck> {
-        let checked = self.beside_sockperf(tell);
-        checked.unwrap_or_else(|error| {
-            self.skip("sockperf", error.to_string());
-            None
-        })
-    }
-
-    fn beside_sockperf(
-        &mut self,
-        tell: &mut dyn FnMut(&Progress),
-    ) -> Result<Option<BaselineCheck>, BenchError> {
-        if sockperf::find("sockperf").is_none() {
-            self.skip("sockperf", "sockperf not installed".to_owned());
             return Ok(None);
+        };
+        let called = call(&mut contender.system, case, limits)?;
+        self.places.rest(limits.budget);
+        Ok(called.map(|called| (called, baseline)))
+    }
+
+    /// Adds the measurements to `part`.
+    pub(super) fn results(&self, part: &mut Part) -> Result<(), LaboratoryError> {
+        for ((case, sizes), row) in self.cases.iter().zip(self.sizes()?).zip(&self.pairs) {
+            let factors = [
+                ("payload_octets", case.size as f64),
+                ("request_octets", sizes.0 as f64),
+                ("reply_octets", sizes.1 as f64),
+            ];
+            for (contender, pairs) in self.contenders.iter().zip(row) {
+                let name = contender.system.name;
+                let (system, words) = match case.beside {
+                    Beside::RawTcp => (RAW, case.operation.word().to_owned()),
+                    Beside::Octets => (name, case.as_octets().words()),
+                    Beside::OneObject => (name, format!("{}, one object", case.operation.word())),
+                };
+                let own = pairs.system.measurement(name, &case.words(), &factors);
+                let words = format!("{words}, directly before {name}");
+                let beside = pairs.baseline.measurement(system, &words, &factors);
+                for (about, measurement) in [(About::Case(*case), own), (About::Baseline, beside)] {
+                    if let Some(measurement) = measurement {
+                        part.add(about, measurement);
+                    }
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Adds pairs of the baseline and sockperf to `part`. Their failure is noted and ends nothing else.
+    pub(super) fn check_baseline(&mut self, session: &mut Session<'_>, part: &mut Part) {
+        if foreign::find("sockperf").is_none() {
+            session.skip("sockperf", "call: sockperf not installed");
+            return;
+        }
+        let mut samples = Samples::default();
+        let checked = self.compare_with_sockperf(session, &mut samples);
+        match checked {
+            Ok(octets) => {
+                let factors = [("payload_octets", octets as f64)];
+                if let Some(found) = samples.measurement(RAW, "beside sockperf", &factors) {
+                    part.add(About::BaselineCheck, found);
+                }
+            }
+            Err(error) => session.skip("sockperf", &format!("call: {error}")),
+        }
+    }
+
+    fn compare_with_sockperf(
+        &mut self,
+        session: &mut Session<'_>,
+        samples: &mut Samples,
+    ) -> Result<usize, LaboratoryError> {
         let sizes = self.sizes()?;
         let smallest = sizes.iter().map(|(request, _)| *request).min();
         let octets = smallest.unwrap_or(SOCKPERF_SIZE_MIN).max(SOCKPERF_SIZE_MIN);
-        let second = Sockperf::start((self.places.server, self.places.client))?;
-        let (case, limits) = (super::kind::SMALL, self.limits());
-        let mut pairs = Vec::new();
-        for _ in 0..CHECK_ROUNDS.min(self.rounds) {
-            tell(&Progress {
-                round: self.rounds,
-                rounds: self.rounds,
-                now: "the baseline beside sockperf".to_owned(),
-            });
-            let Some(ours) = self.raw.exchange(case, (octets, octets), limits)? else {
+        let sockperf = Sockperf::start((self.places.server, self.places.client))?;
+        let limits = self.limits(session);
+        let rounds = session.setup.rounds;
+        for _ in 0..CHECK_ROUNDS.min(rounds) {
+            session.show(rounds, "the baseline beside sockperf".to_owned());
+            let Some(ours) = send_raw(&mut self.raw, kind::SMALL, (octets, octets), limits)? else {
                 break;
             };
-            pause(self.places.condition, limits);
-            let theirs = second.run(octets)?;
-            pause(self.places.condition, limits);
-            if let Some(ours) = RunSummary::of(&ours) {
-                pairs.push((ours, theirs));
+            self.places.rest(limits.budget);
+            let PingPong { p50_ns, p99_ns, .. } = sockperf.run(octets)?;
+            self.places.rest(limits.budget);
+            let Some(summary) = RunSummary::of(&ours) else {
+                continue;
+            };
+            samples.add_run(&ours, &summary);
+            samples.add_value("sockperf_p50_ns", p50_ns);
+            let ratios = [
+                ("p50_ratio", summary.p50_ns.map(|ns| ns / p50_ns)),
+                ("p99_ratio", summary.p99_ns.map(|ns| ns / p99_ns)),
+            ];
+            for (name, ratio) in ratios {
+                if let Some(ratio) = ratio {
+                    samples.add_value(name, ratio);
+                }
             }
         }
-        let middle = |of: &dyn Fn(&(RunSummary, sockperf::Said)) -> Option<f64>| {
-            Ratio::of(pairs.iter().filter_map(of).collect())
-        };
-        let check = || {
-            Some(BaselineCheck {
-                octets,
-                raw_p50_ns: middle(&|pair| pair.0.p50_ns)?.median,
-                sockperf_p50_ns: middle(&|pair| Some(pair.1.p50_ns))?.median,
-                p50_ratio: middle(&|pair| Some(pair.0.p50_ns? / pair.1.p50_ns))?,
-                p99_ratio: middle(&|pair| Some(pair.0.p99_ns? / pair.1.p99_ns)),
-            })
-        };
-        Ok(check())
+        Ok(octets)
     }
 }
 
+/// One run of calls. Returns `None` if the user wants to end.
+pub(super) fn call(
+    system: &mut System,
+    case: Case,
+    limits: RunLimits,
+) -> Result<Option<RunResult>, LaboratoryError> {
+    let period_ns = case.period_ns.unwrap_or(0);
+    system.run(case.operation.word(), (case.count(), 0), period_ns, limits)
+}
+
+/// The same over raw TCP, with messages of `sizes` octets there and back.
+fn send_raw(
+    raw: &mut System,
+    case: Case,
+    sizes: (usize, usize),
+    limits: RunLimits,
+) -> Result<Option<RunResult>, LaboratoryError> {
+    let kind = if case.is_stream() {
+        "raw-stream"
+    } else {
+        "raw"
+    };
+    raw.run(kind, sizes, case.period_ns.unwrap_or(0), limits)
+}
+
+fn contender(
+    session: &mut Session<'_>,
+    subject: &Subject<'_>,
+    (name, program, own): (&'static str, &Program, &Program),
+    files: &mut ScratchFiles,
+) -> Result<Contender, LaboratoryError> {
+    // Beside a load, our client calls every server: the servers are compared.
+    let client = if subject.kind == Kind::Priority {
+        own
+    } else {
+        program
+    };
+    let shape = Shape {
+        variant: subject.variant,
+        ..Shape::default()
+    };
+    let programs = (program, client);
+    let system = start(session, subject, name, programs, shape.clone())?;
+    if subject.kind != Kind::Objects {
+        return Ok(Contender {
+            system,
+            alone: None,
+        });
+    }
+    let shape = Shape {
+        objects: subject.settings.objects,
+        references: Some(files.file(name)),
+        ..shape
+    };
+    Ok(Contender {
+        alone: Some(system),
+        system: start(session, subject, name, programs, shape)?,
+    })
+}
+
 fn start(
-    subject: &Subject,
-    settings: &Settings,
+    session: &mut Session<'_>,
+    subject: &Subject<'_>,
     name: &'static str,
     (server, client): (&Program, &Program),
-    shape: &Shape,
-) -> Result<Peer, BenchError> {
-    let places = &subject.places;
-    let roles = match name {
-        "raw TCP" => (Role::RawServer, Role::RawClient, Role::RawLoad),
-        _ => (Role::OrbServer, Role::OrbClient, Role::OrbLoad),
+    shape: Shape,
+) -> Result<System, LaboratoryError> {
+    let places = subject.places;
+    let ((server_role, client_role), load_role) = match name {
+        RAW => (Role::RAW, Role::RawLoad),
+        _ => (Role::ORB, Role::OrbLoad),
     };
-    let (place, load) = match subject.kind {
-        Kind::Priority => (
-            places.client.at(HIGH_PRIORITY),
-            Some((client, roles.2, places.client)),
-        ),
-        _ => (places.client, None),
+    let is_priority = subject.kind == Kind::Priority;
+    let place = if is_priority {
+        places.client.at(HIGH_PRIORITY)
+    } else {
+        places.client
     };
-    Peer::start(&Plan {
+    // Foreign servers have no lanes.
+    let has_lanes = is_priority && server.is_own && name != RAW;
+    session.start(&Plan {
         name,
-        server: (server, roles.0, places.server),
-        client: (client, roles.1, place),
-        load,
+        server: (server, server_role, places.server),
+        client: (client, client_role, place),
+        load: is_priority.then_some((client, load_role, places.client)),
         shape: Shape {
-            clients: settings.low_clients,
-            // Of ours alone: a foreign server knows no lanes, and is called as one.
-            lanes: subject.kind == Kind::Priority
-                && matches!(server, Program::Own { .. })
-                && name != "raw TCP",
-            ..shape.clone()
+            clients: subject.settings.low_clients,
+            lanes: has_lanes.then_some((HIGH_PRIORITY, FIFO_PRIORITY)),
+            ..shape
         },
     })
 }
 
-/// The kernel stalls real-time threads that take nearly all of a processor: they rest between runs.
-fn pause(condition: Condition, limits: RunLimits) {
-    if matches!(condition, Condition::Pinned | Condition::TwoCores) {
-        rest(limits.budget / 2);
-    }
-}
+/// Files that are removed with the contest.
+struct ScratchFiles(Vec<PathBuf>);
 
-/// Files that go when the contest is over.
-struct Scratch(Vec<PathBuf>);
-
-impl Scratch {
+impl ScratchFiles {
     fn file(&mut self, name: &str) -> PathBuf {
         let name = format!("deckwatch-bench-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -412,24 +373,22 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFiles {
     fn drop(&mut self) {
         for path in &self.0 {
-            let _never_written = std::fs::remove_file(path);
+            // The server may have failed before it wrote the file.
+            let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Round trips of one run: with the budget's end, whichever is first.
-const RUN_COUNT_MAX: usize = 100_000;
+/// Longer runs of real-time threads that never sleep are throttled by the kernel once a second.
+pub(super) const REAL_TIME_RUN: Duration = Duration::from_millis(850);
 
-/// A longer run of real-time threads that leave nothing is stalled once a second.
-pub(super) const REAL_TIME_RUN: std::time::Duration = std::time::Duration::from_millis(850);
+/// Pairs that warm up a just-in-time compiler.
+const JIT_WARM_UPS: usize = 8;
 
-/// Pairs of what compiles itself while it runs, before any is kept.
-const REHEARSALS: usize = 8;
-
-/// Pairs of the check with sockperf, each of which takes more than a second.
+/// Pairs with sockperf, each of which takes more than a second.
 const CHECK_ROUNDS: usize = 3;
 
 /// The smallest message that sockperf sends.

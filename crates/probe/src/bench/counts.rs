@@ -1,137 +1,139 @@
-//! What a server does for one request: counted at runs of two lengths, so that what belongs to a run and not to a request falls out.
+//! What a server does for one request. Two runs of different length are counted and subtracted, so that the share of a
+//! run that belongs to no request cancels out.
 
-use super::condition::Places;
-use super::document::{CountResult, Skip};
-use super::end::Role;
-use super::error::BenchError;
+use super::contest::call;
 use super::kind::SMALL;
-use super::peer::{Peer, Plan, Program, RunLimits, Shape};
-use super::run::{Progress, Settings};
-use super::variant::Variant;
+use super::part::{About, Part};
 use crate::counters::{Counted, Counts, Watch};
+use crate::laboratory::condition::Places;
+use crate::laboratory::foreign::{JACORB, RUSTORB};
+use crate::laboratory::process::RunLimits;
+use crate::laboratory::program::{Program, Shape};
+use crate::laboratory::samples::Samples;
+use crate::laboratory::session::Session;
+use crate::laboratory::system::{Plan, System};
+use crate::laboratory::{LaboratoryError, OURS, Role, Variant};
 use crate::limits::END_PATIENCE;
 
-/// Counts of every peer, ours in both ways of serving.
+/// Names of the counts, in tables and in the document.
+pub(super) const COUNTS: [(&str, &str); 4] = [
+    ("allocations", "allocations"),
+    ("mutex locks", "mutex_locks"),
+    ("waits", "waits"),
+    ("system calls", "system_calls"),
+];
+
+/// Counts every server, ours in both ways of serving, and adds the results to `part`.
 pub(super) fn count(
-    settings: &Settings,
+    session: &mut Session<'_>,
     places: &Places,
     programs: &[(&'static str, Program)],
-    skipped: &mut Vec<Skip>,
-    tell: &mut dyn FnMut(&Progress),
-) -> Result<Vec<CountResult>, BenchError> {
-    let own = Program::Own {
-        path: settings.program.clone(),
-        inserted: settings.inserted,
-    };
-    let ours =
-        [Variant::Plain, Variant::SharedPoller].map(|variant| ("deckwatch", own.clone(), variant));
+    part: &mut Part,
+) -> Result<(), LaboratoryError> {
+    let own = session.own();
+    let ours = [Variant::Plain, Variant::SharedPoller].map(|variant| (OURS, own.clone(), variant));
     let foreign = programs
         .iter()
         .map(|(name, program)| (*name, program.clone(), Variant::Plain));
-    let all: Vec<_> = ours.into_iter().chain(foreign).collect();
-    let mut results = Vec::new();
-    for (round, (name, program, variant)) in all.iter().enumerate() {
-        tell(&Progress {
-            round: round + 1,
-            rounds: all.len(),
-            now: format!("counters: {name}"),
-        });
-        match count_one((*name, program), *variant, places, skipped) {
-            Ok(Some(result)) => results.push(result),
-            Ok(None) => break,
-            Err(error) if *name == "deckwatch" => return Err(error),
-            Err(error) => skipped.push(Skip {
-                peer: (*name).to_owned(),
-                reason: format!("counters: {error}"),
-            }),
+    let all = ours.into_iter().chain(foreign);
+    for (round, (name, program, variant)) in all.enumerate() {
+        session.show(round + 1, format!("counters: {name}"));
+        let mut samples = Samples::default();
+        match count_one(session, (name, &program), variant, places, &mut samples) {
+            Ok(true) => {
+                let case = format!("a request{}", variant.words());
+                let factors = [("requests", (LONG - SHORT) as f64)];
+                let found = samples.measurement(name, &case, &factors);
+                if let Some(found) = found {
+                    part.add(About::Counts(variant), found);
+                }
+            }
+            Ok(false) => break,
+            Err(error) if name == OURS => return Err(error),
+            Err(error) => session.skip(name, &format!("counters: {error}")),
         }
     }
-    Ok(results)
+    Ok(())
 }
 
+/// Counts one server. Returns false if the user wants to end.
 fn count_one(
+    session: &mut Session<'_>,
     (name, program): (&'static str, &Program),
     variant: Variant,
     places: &Places,
-    skipped: &mut Vec<Skip>,
-) -> Result<Option<CountResult>, BenchError> {
-    let mut peer = Peer::start(&Plan {
-        name,
-        server: (program, Role::OrbServer, places.server),
-        client: (program, Role::OrbClient, places.client),
-        load: None,
-        shape: Shape {
-            variant,
-            ..Shape::default()
-        },
-    })?;
-    let run = |peer: &mut Peer, count: usize| {
+    samples: &mut Samples,
+) -> Result<bool, LaboratoryError> {
+    let shape = Shape {
+        variant,
+        ..Shape::default()
+    };
+    let both = (places.server, places.client);
+    let mut system = session.start(&Plan::pair(name, program, Role::ORB, both, shape))?;
+    let run = |system: &mut System, count: usize| {
         let limits = RunLimits {
             count,
             budget: END_PATIENCE,
         };
-        peer.call(SMALL, limits)
+        call(system, SMALL, limits)
     };
-    // What is made for the first requests alone is made before.
-    let rehearsal = if name == "jacorb" { LONG * 4 } else { LONG };
-    if run(&mut peer, rehearsal)?.is_none() {
-        return Ok(None);
+    // What only the first requests do is not counted.
+    let warm_up = if name == JACORB { LONG * 4 } else { LONG };
+    if run(&mut system, warm_up)?.is_none() {
+        return Ok(false);
     }
-    // A probe costs the counted process time: all kinds of event at once are still far below the budget.
-    let watch = Watch::begin(peer.server.process(), &Counted::ALL);
+    // A probe slows the counted process down. With all events at once a run is still far below its budget.
+    let watch = Watch::begin(system.server.process(), &Counted::ALL);
     for error in watch.missing().values() {
-        skipped.push(Skip {
-            peer: name.to_owned(),
-            reason: format!("counters: {error}"),
-        });
+        session.skip(name, &format!("counters: {error}"));
     }
-    let is_own = matches!(program, Program::Own { .. });
-    let read = |peer: &mut Peer| -> Result<(Counts, u64), BenchError> {
-        let locks = if is_own { own_locks(peer)? } else { 0 };
-        Ok((watch.read(), locks))
+    let read = |system: &mut System| -> Result<Option<(Counts, u64)>, LaboratoryError> {
+        let locks = if program.is_own {
+            system.server.own_locks()?
+        } else {
+            Some(0)
+        };
+        Ok(locks.map(|locks| (watch.read(), locks)))
     };
-    let mut readings = vec![read(&mut peer)?];
+    let mut readings = Vec::new();
+    readings.extend(read(&mut system)?);
     for count in [SHORT, LONG] {
-        if run(&mut peer, count)?.is_none() {
-            return Ok(None);
+        if run(&mut system, count)?.is_none() {
+            return Ok(false);
         }
-        readings.push(read(&mut peer)?);
+        readings.extend(read(&mut system)?);
     }
-    let requests = (LONG - SHORT) as f64;
-    let grown = |index: usize, what| readings[index + 1].0.since(&readings[index].0).of(what);
-    let a_request = |what: Counted| {
-        let (short, long) = (grown(0, what)?, grown(1, what)?);
-        Some((long as f64 - short as f64) / requests)
+    let [before, short, long] = &readings[..] else {
+        return Ok(false);
     };
-    let locks = |index: usize| (readings[index + 1].1 - readings[index].1) as f64;
-    let own_locks = (locks(1) - locks(0)) / requests;
-    let seen = |value: Option<f64>| value.map(|value| value.max(0.0));
-    let library_locks = a_request(Counted::MutexLocks);
-    Ok(Some(CountResult {
-        peer: name.to_owned(),
-        variant,
-        requests: (LONG - SHORT) as u64,
-        allocations: seen(a_request(Counted::Allocations)).filter(|_| name != "jacorb"),
-        mutex_locks: match name {
-            "jacorb" | "rustorb" => None,
-            _ => seen(library_locks.map(|locks| locks + own_locks)),
-        },
-        waits: seen(a_request(Counted::FutexWaits)),
-        system_calls: seen(a_request(Counted::SystemCalls)),
-    }))
+    add_counts(name, [before, short, long], samples);
+    Ok(true)
 }
 
-/// How many locks our server has taken since it was first asked.
-fn own_locks(peer: &mut Peer) -> Result<u64, BenchError> {
-    peer.server.tell("locks\n")?;
-    let said = peer.server.hear_line(END_PATIENCE)?;
-    let said = said.unwrap_or_default();
-    let count = said
-        .strip_prefix("locks ")
-        .and_then(|count| count.parse().ok());
-    count.ok_or_else(|| peer.server.failed(&said))
+/// Adds the counts of one request, from readings before the runs and after each of them.
+fn add_counts(name: &str, [before, short, long]: [&(Counts, u64); 3], samples: &mut Samples) {
+    let requests = (LONG - SHORT) as f64;
+    let per_request = |what: Counted| {
+        let of_short = short.0.since(&before.0).of(what)?;
+        let of_long = long.0.since(&short.0).of(what)?;
+        Some((of_long as f64 - of_short as f64) / requests)
+    };
+    let own_locks = ((long.1 - short.1) as f64 - (short.1 - before.1) as f64) / requests;
+    let library_locks = per_request(Counted::MutexLocks);
+    let counts = [
+        per_request(Counted::Allocations).filter(|_| name != JACORB),
+        (library_locks.map(|locks| locks + own_locks))
+            .filter(|_| ![JACORB, RUSTORB].contains(&name)),
+        per_request(Counted::FutexWaits),
+        per_request(Counted::SystemCalls),
+    ];
+    for ((_, key), count) in COUNTS.iter().zip(counts) {
+        if let Some(count) = count {
+            samples.add_value(key, count.max(0.0));
+        }
+    }
 }
 
-/// Calls of the two runs.
+/// Number of calls in the two runs.
 const SHORT: usize = 1_000;
 const LONG: usize = 5_000;

@@ -1,25 +1,20 @@
-//! The kinds of bench: what each measures.
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+//! The kinds of bench and their cases.
 
 use super::case::{Beside, Case, Operation};
-use super::condition::Condition;
-use super::variant::Variant;
+use crate::laboratory::{Condition, Variant};
 
 /// One kind of bench.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Two-way calls behind each other.
+    /// Two-way calls without pause.
     Call,
     /// Two-way calls at a mission's rate.
     Rate,
     /// One-way messages, and sequences of structs beside octets.
     Stream,
-    /// One active object beside many.
+    /// Calls to one of many active objects.
     Objects,
-    /// A client of high priority beside others that never pause.
+    /// A client of high priority beside clients of low priority that never pause.
     Priority,
     /// Allocations, locks and system calls of a request.
     Counters,
@@ -28,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every one, in the order of the table.
+    /// All kinds, in the order of the table.
     pub const ALL: [Self; 7] = [
         Self::Call,
         Self::Rate,
@@ -53,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// What is run unless other sizes are asked for.
+    /// The default cases.
     #[must_use]
     pub fn cases(self) -> Vec<Case> {
         match self {
@@ -70,12 +65,12 @@ impl Kind {
         }
     }
 
-    /// Counts and memory are the same everywhere.
-    pub(super) const fn is_the_same_everywhere(self) -> bool {
+    /// Counts and memory do not depend on the condition.
+    pub(super) const fn is_independent_of_condition(self) -> bool {
         matches!(self, Self::Counters | Self::Memory)
     }
 
-    /// How our ends wait, and over what they talk, in that condition; none: it is not measured there.
+    /// The variants of our ends that are measured in `condition`.
     pub(super) const fn variants(self, condition: Condition) -> &'static [Variant] {
         match (self, condition) {
             (Self::Call, Condition::Spinning) => {
@@ -91,15 +86,16 @@ impl Kind {
     }
 }
 
-/// The smallest call that is looked at.
+/// The smallest call of the targets.
 pub(super) const SMALL: Case = Case::new(Operation::Octets, 64);
 pub(super) const LARGE_STREAM: Case = Case::new(Operation::StreamOctets, 65_536);
 pub(super) const SMALL_STREAM: Case = Case::new(Operation::StreamOctets, 64);
 pub(super) const STRUCTS: Case = Case::new(Operation::SinkStructs, 65_536).beside(Beside::Octets);
 pub(super) const PLAIN: Case = Case::new(Operation::SinkPlain, 65_536).beside(Beside::Octets);
 
-/// The rate that missions use: ten milliseconds from one call to the next.
+/// The period of a mission's calls: ten milliseconds.
 pub(super) const RATE_PERIOD_NS: u64 = 10_000_000;
 
-/// Calls of the high-priority client: as rare as leaves the others most of the time, and enough in one run for a p99.
+/// The period of the high-priority client. It leaves most of the time to the others, and one run has enough calls for a
+/// p99.
 pub(super) const PRIORITY_PERIOD_NS: u64 = 800_000;

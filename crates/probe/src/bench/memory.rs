@@ -1,4 +1,4 @@
-//! Memory of a server: idle, and with connections that each have had a call answered.
+//! Memory of a server: idle, and with connections on which one call has been answered.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,120 +8,111 @@ use deckwatch_giop::ior::IiopProfile;
 use deckwatch_giop::{Format, Ior, RequestHeader, Response, Target};
 use deckwatch_os::process::raise_open_files;
 
-use super::condition::Places;
-use super::document::{MemoryResult, Skip};
-use super::end::Role;
-use super::error::BenchError;
-use super::peer::{End, Place, Program, Shape};
-use super::run::{Progress, Settings};
+use super::part::{About, Part};
+use crate::laboratory::condition::Places;
+use crate::laboratory::process::End;
+use crate::laboratory::program::{Place, Program, Shape};
+use crate::laboratory::samples::Samples;
+use crate::laboratory::session::Session;
+use crate::laboratory::{LaboratoryError, OURS, Role};
 
-/// Memory of every peer's server.
+/// Measures every server with and without `connections`, and adds the results to `part`.
 pub(super) fn measure(
-    settings: &Settings,
+    session: &mut Session<'_>,
     places: &Places,
+    connections: usize,
     programs: &[(&'static str, Program)],
-    skipped: &mut Vec<Skip>,
-    tell: &mut dyn FnMut(&Progress),
-) -> Result<Vec<MemoryResult>, BenchError> {
-    let needed = settings.connections as u64 + FILES_BESIDE;
+    part: &mut Part,
+) -> Result<(), LaboratoryError> {
+    let needed = connections as u64 + OTHER_FILES;
     if let Some(limit) = raise_open_files().filter(|limit| *limit < needed) {
-        return Err(BenchError::TooManyConnections {
-            connections: settings.connections,
-            limit,
-        });
+        return Err(LaboratoryError::TooManyConnections { connections, limit });
     }
-    let own = Program::Own {
-        path: settings.program.clone(),
-        inserted: settings.inserted,
-    };
-    let all: Vec<_> = std::iter::once(("deckwatch", own))
-        .chain(programs.iter().cloned())
-        .collect();
-    let mut results = Vec::new();
-    for (round, (name, program)) in all.iter().enumerate() {
-        tell(&Progress {
-            round: round + 1,
-            rounds: all.len(),
-            now: format!("memory: {name}"),
-        });
-        match measure_one(name, program, places.server, settings.connections) {
-            Ok(both) => results.extend(both),
-            Err(error) if *name == "deckwatch" => return Err(error),
-            Err(error) => skipped.push(Skip {
-                peer: (*name).to_owned(),
-                reason: format!("memory: {error}"),
-            }),
+    let own = session.own();
+    let all = std::iter::once((OURS, own)).chain(programs.iter().cloned());
+    for (round, (name, program)) in all.enumerate() {
+        session.show(round + 1, format!("memory: {name}"));
+        match measure_one(name, &program, places.server, connections) {
+            Ok(both) => {
+                for (connections, octets) in both {
+                    let mut samples = Samples::default();
+                    samples.add_value("resident_octets", octets.0 as f64);
+                    samples.add_value("anonymous_octets", octets.1 as f64);
+                    let factors = [("connections", connections as f64)];
+                    let found = samples.measurement(name, "a server", &factors);
+                    if let Some(found) = found {
+                        part.add(About::Memory(connections), found);
+                    }
+                }
+            }
+            Err(error) if name == OURS => return Err(error),
+            Err(error) => session.skip(name, &format!("memory: {error}")),
         }
     }
-    Ok(results)
+    Ok(())
 }
+
+/// A number of connections, and the resident and the anonymous octets of a server that has them.
+type Memory = (usize, (u64, u64));
 
 fn measure_one(
     name: &str,
     program: &Program,
     place: Place,
     connections: usize,
-) -> Result<[MemoryResult; 2], BenchError> {
+) -> Result<[Memory; 2], LaboratoryError> {
     let command = program.command(Role::OrbServer, place, None, &Shape::default());
     let mut server = End::start(format!("The server of {name}"), command)?;
     let (_, reference) = server.greeting()?;
     let process = server.process();
-    let result = |connections: usize| -> Result<MemoryResult, BenchError> {
-        let (resident_octets, anonymous_octets) = resident(process)?;
-        Ok(MemoryResult {
-            peer: name.to_owned(),
-            connections,
-            resident_octets,
-            anonymous_octets,
-        })
-    };
-    let idle = result(0)?;
-    let failed = |reason: String| BenchError::EndFailed {
+    let idle = resident(process)?;
+    let failed = |reason: String| LaboratoryError::EndFailed {
         what: format!("A connection to the server of {name}"),
         reason,
     };
-    let called = Called::by(&reference)?;
+    let caller = Caller::of(&reference)?;
     let mut open = Vec::new();
     for _ in 0..connections {
-        let connection = called.connection();
+        let connection = caller.connect();
         let connection = connection.map_err(|error| failed(error.to_string()));
-        open.push(server.or_its_end(connection)?);
+        open.push(server.blame_exit(connection)?);
     }
-    let full = result(connections)?;
+    let full = resident(process)?;
     drop(open);
-    Ok([idle, full])
+    Ok([(0, idle), (connections, full)])
 }
 
-/// Resident octets of a process, and those that no file stands behind.
-fn resident(process: u32) -> Result<(u64, u64), BenchError> {
+/// Resident octets of a process, and the anonymous ones among them, which are mapped to no file.
+fn resident(process: u32) -> Result<(u64, u64), LaboratoryError> {
     let path = std::path::PathBuf::from(format!("/proc/{process}/status"));
     let status = std::fs::read_to_string(&path);
-    let status = status.map_err(|source| BenchError::File { path, source })?;
+    let status = status.map_err(|source| LaboratoryError::File { path, source })?;
     let kibibytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().nth(1));
         number.and_then(|number| number.parse::<u64>().ok())
     };
     let octets = |name: &str| {
-        // A process that has ended has none of its own any more.
-        let kibibytes = kibibytes(name).ok_or_else(|| BenchError::EndFailed {
+        // A process that has ended has no memory in its status.
+        let kibibytes = kibibytes(name).ok_or_else(|| LaboratoryError::EndFailed {
             what: format!("The server, process {process}"),
-            reason: format!("its status does not say {name}"),
+            reason: format!("its status has no {name}"),
         })?;
         Ok(kibibytes * 1_024)
     };
     Ok((octets("VmRSS")?, octets("RssAnon")?))
 }
 
-/// A request without arguments, as octets.
-struct Called {
+/// Sends a request without arguments, as octets.
+struct Caller {
     address: (String, u16),
     request: Vec<u8>,
 }
 
-impl Called {
-    fn by(reference: &str) -> Result<Self, BenchError> {
-        let unusable = |reason: &dyn std::fmt::Display| BenchError::Reference(reason.to_string());
+impl Caller {
+    fn of(reference: &str) -> Result<Self, LaboratoryError> {
+        let unusable =
+            |reason: &dyn std::fmt::Display| LaboratoryError::Reference(reason.to_string());
         let ior: Ior = reference.parse().map_err(|error| unusable(&error))?;
         let profile: Option<IiopProfile> = ior.iiop_profiles().flatten().next();
         let profile = profile.ok_or_else(|| unusable(&"it has no IIOP profile"))?;
@@ -143,8 +134,8 @@ impl Called {
         })
     }
 
-    /// A connection that has had one call answered.
-    fn connection(&self) -> std::io::Result<TcpStream> {
+    /// Opens a connection and waits for the reply to one call.
+    fn connect(&self) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect((self.address.0.as_str(), self.address.1))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&self.request)?;
@@ -163,11 +154,11 @@ impl Called {
     }
 }
 
-/// Files that a process of the bench has open besides its connections.
-const FILES_BESIDE: u64 = 20;
+/// Open files of a process in addition to its connections.
+const OTHER_FILES: u64 = 20;
 
-/// How long an answer may take.
+/// The longest wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Octets of an answer that has nothing to say.
+/// The largest reply without a result.
 const REPLY_SIZE_MAX: usize = 4_096;

@@ -1,45 +1,37 @@
-//! A second instrument for the baseline: sockperf's TCP ping-pong of the same size. It prints half round trips unless asked for whole ones; it is.
+//! A second instrument for the baseline: sockperf's TCP ping-pong of the same size. The option `--full-rtt` makes it
+//! print whole round trips instead of half ones.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::error::BenchError;
-use super::peer::Place;
+use crate::laboratory::LaboratoryError;
+use crate::laboratory::program::Place;
 
-/// Where a program is on PATH.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-}
-
-/// A sockperf server, ended when dropped.
+/// A sockperf server; it is killed when dropped.
 pub(super) struct Sockperf {
     server: Child,
     port: u16,
     client: Place,
 }
 
-/// What one run of it says, of round trips.
+/// The result of one run, of whole round trips.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct PingPong {
     pub(super) count: u64,
     pub(super) p50_ns: f64,
     pub(super) p99_ns: f64,
 }
 
 impl Sockperf {
-    /// Starts its server.
-    pub(super) fn start(places: (Place, Place)) -> Result<Self, BenchError> {
-        let cannot = |source| BenchError::CannotStart {
+    /// Starts the server.
+    pub(super) fn start(places: (Place, Place)) -> Result<Self, LaboratoryError> {
+        let cannot = |source| LaboratoryError::CannotStart {
             what: "sockperf's server".to_owned(),
             source,
         };
-        // It takes no port 0: one that was free a moment ago is given to it.
+        // It does not accept port 0, so it gets one that was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .map_err(cannot)?
@@ -61,17 +53,17 @@ impl Sockperf {
         Ok(started)
     }
 
-    fn await_listening(&mut self) -> Result<(), BenchError> {
+    fn await_listening(&mut self) -> Result<(), LaboratoryError> {
         let until = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             if let Ok(Some(status)) = self.server.try_wait() {
-                return Err(BenchError::EndFailed {
+                return Err(LaboratoryError::EndFailed {
                     what: "sockperf's server".to_owned(),
                     reason: format!("it has ended ({status})"),
                 });
             }
             if Instant::now() > until {
-                return Err(BenchError::Silent {
+                return Err(LaboratoryError::Silent {
                     what: "sockperf's server".to_owned(),
                     patience: PATIENCE,
                 });
@@ -81,8 +73,8 @@ impl Sockperf {
         Ok(())
     }
 
-    /// One run with messages of `size` octets both ways; a second, which is its shortest.
-    pub(super) fn run(&self, size: usize) -> Result<Said, BenchError> {
+    /// One run with messages of `size` octets both ways. It takes one second, the shortest that sockperf accepts.
+    pub(super) fn run(&self, size: usize) -> Result<PingPong, LaboratoryError> {
         let output = placed(self.client)
             .args(["sockperf", "ping-pong", "--tcp", "--full-rtt", "-t", "1"])
             .args(["-i", "127.0.0.1", "-p"])
@@ -91,12 +83,12 @@ impl Sockperf {
             .arg(size.to_string())
             .stdin(Stdio::null())
             .output()
-            .map_err(|source| BenchError::CannotStart {
+            .map_err(|source| LaboratoryError::CannotStart {
                 what: "sockperf".to_owned(),
                 source,
             })?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        parse(&said).ok_or_else(|| BenchError::EndFailed {
+        let output_text = String::from_utf8_lossy(&output.stdout);
+        parse(&output_text).ok_or_else(|| LaboratoryError::EndFailed {
             what: "sockperf".to_owned(),
             reason: format!(
                 "it has ended ({}) without its percentiles: {}",
@@ -107,17 +99,19 @@ impl Sockperf {
     }
 }
 
-/// How long its server may take to listen.
+/// The longest time until the server listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Drop for Sockperf {
     fn drop(&mut self) {
-        let _ended_already = self.server.kill();
-        let _reaped = self.server.wait();
+        // It may have ended already.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
     }
 }
 
-/// A command whose first argument is the program, in its place: by the tools of util-linux, which replace themselves by it.
+/// A command that starts the program of its first argument in `place`, by the tools of util-linux. They exec the
+/// program.
 fn placed(place: Place) -> Command {
     let mut words: Vec<String> = Vec::new();
     if let Some(fifo) = place.fifo {
@@ -136,25 +130,25 @@ fn placed(place: Place) -> Command {
         }
         None => Command::new("env"),
     };
-    // A group of its own: Ctrl-C is for the bench.
+    // In a process group of its own, so that Ctrl-C reaches this program alone.
     command.process_group(0);
     command
 }
 
-/// Takes the percentiles out of what it prints; nothing where they are not of whole round trips.
-fn parse(said: &str) -> Option<Said> {
-    if !said.contains("Round trip is") {
+/// Reads the percentiles from its output. Returns `None` if they are not of whole round trips.
+fn parse(text: &str) -> Option<PingPong> {
+    if !text.contains("Round trip is") {
         return None;
     }
     let number_after = |mark: &str| {
-        let rest = &said[said.rfind(mark)? + mark.len()..];
+        let rest = &text[text.rfind(mark)? + mark.len()..];
         rest.trim_start_matches([' ', '='])
             .split_whitespace()
             .next()?
             .parse::<f64>()
             .ok()
     };
-    Some(Said {
+    Some(PingPong {
         count: number_after("Total ")? as u64,
         p50_ns: number_after("percentile 50.000")? * 1e3,
         p99_ns: number_after("percentile 99.000")? * 1e3,
@@ -165,7 +159,7 @@ fn parse(said: &str) -> Option<Said> {
 mod tests {
     use super::*;
 
-    const SAID: &str = "sockperf: [Total Run] RunTime=1.001 sec; SentMessages=133092\n\
+    const OUTPUT: &str = "sockperf: [Total Run] RunTime=1.001 sec; SentMessages=133092\n\
         sockperf: Summary: Round trip is 6.940 usec\n\
         sockperf: Total 78914 observations; each percentile contains 789.14 observations\n\
         sockperf: ---> percentile 99.000 =    9.972\n\
@@ -173,11 +167,11 @@ mod tests {
 
     #[test]
     fn whole_round_trips_are_read_and_halves_refused() {
-        let said = parse(SAID).expect("whole round trips");
+        let run = parse(OUTPUT).expect("whole round trips");
         assert_eq!(
-            (said.count, said.p50_ns, said.p99_ns),
+            (run.count, run.p50_ns, run.p99_ns),
             (78_914, 6_305.0, 9_972.0)
         );
-        assert_eq!(parse(&SAID.replace("Round trip is", "Latency is")), None);
+        assert_eq!(parse(&OUTPUT.replace("Round trip is", "Latency is")), None);
     }
 }

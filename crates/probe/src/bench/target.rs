@@ -1,25 +1,29 @@
-//! What is aimed at, and how we stand: the table.
+//! Performance targets and our results against them.
 
-use super::case::{Case, Operation};
-use super::document::{CountResult, MemoryResult, Part, PeerRatio, PeerResult, Ratio, Standing};
-use super::kind::{self, Kind};
-use super::variant::Variant;
+mod table;
 
-/// What of a case's result is looked at.
+use deckwatch_meter::experiment::{Measurement, PeerRatio, Ratio, Standing};
+
+use super::case::Case;
+use super::kind::Kind;
+use super::part::Part;
+use crate::laboratory::{OMNIORB, OURS, Variant};
+
+/// The statistic of a measurement that a target is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Statistic {
     P50,
     P99,
-    /// What is carried in a time.
+    /// Messages in a time.
     Rate,
 }
 
-/// What it is compared with.
+/// The reference of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
-    /// What its runs were paired with.
+    /// The baseline run of each pair.
     Baseline,
-    /// The same of that peer, round by round.
+    /// The same ratio of that system, round by round.
     Peer(&'static str),
 }
 
@@ -29,7 +33,7 @@ enum Bound {
     AtLeast(f64),
 }
 
-/// One thing that is aimed at.
+/// One target.
 struct Target {
     measure: &'static str,
     kind: Kind,
@@ -40,181 +44,13 @@ struct Target {
     bound: Bound,
 }
 
-const fn target(
-    measure: &'static str,
-    kind: Kind,
-    case: Case,
-    statistic: Statistic,
-    bound: Bound,
-) -> Target {
-    Target {
-        measure,
-        kind,
-        case,
-        variant: Variant::Plain,
-        statistic,
-        over: Over::Baseline,
-        bound,
-    }
-}
-
-const OMNIORB: &str = "omniorb";
-
-const TARGETS: [Target; 17] = {
-    use Bound::{AtLeast, AtMost};
-    use Kind::{Call, Objects, Priority, Rate, Stream};
-    use Statistic::{P50, P99};
-    const RATED: Case = kind::SMALL.every(kind::RATE_PERIOD_NS);
-    const URGENT: Case = kind::SMALL.every(kind::PRIORITY_PERIOD_NS);
-    const MANY: Case = kind::SMALL.beside(super::case::Beside::OneObject);
-    [
-        target(
-            "two-way 64 B, p50 over raw TCP",
-            Call,
-            kind::SMALL,
-            P50,
-            AtMost(1.06),
-        ),
-        target(
-            "two-way 64 B, p99 over raw TCP",
-            Call,
-            kind::SMALL,
-            P99,
-            AtMost(1.15),
-        ),
-        Target {
-            over: Over::Peer(OMNIORB),
-            ..target(
-                "two-way 64 B, p50 over omniORB's",
-                Call,
-                kind::SMALL,
-                P50,
-                AtMost(1.0),
-            )
-        },
-        Target {
-            variant: Variant::SharedPoller,
-            ..target(
-                "two-way 64 B through a shared poller, p50 over raw TCP",
-                Call,
-                kind::SMALL,
-                P50,
-                AtMost(1.12),
-            )
-        },
-        Target {
-            variant: Variant::SharedMemory,
-            ..target(
-                "two-way 64 B through shared memory, p50 over raw TCP",
-                Call,
-                kind::SMALL,
-                P50,
-                AtMost(0.6),
-            )
-        },
-        Target {
-            variant: Variant::Spinning,
-            ..target(
-                "two-way 64 B on a spinning lane, p50 over spinning raw TCP",
-                Call,
-                kind::SMALL,
-                P50,
-                AtMost(1.10),
-            )
-        },
-        Target {
-            variant: Variant::SpinningSharedMemory,
-            ..target(
-                "two-way 64 B through shared memory, spinning, p50 over spinning raw TCP",
-                Call,
-                kind::SMALL,
-                P50,
-                AtMost(0.15),
-            )
-        },
-        target(
-            "two-way 8 KiB octets, p50 over raw TCP",
-            Call,
-            Case::new(Operation::Octets, 8_192),
-            P50,
-            AtMost(1.10),
-        ),
-        target(
-            "two-way 64 KiB ComplexStruct both ways, p50 over raw TCP",
-            Call,
-            Case::new(Operation::Structs, 65_536),
-            P50,
-            AtMost(2.5),
-        ),
-        target(
-            "one call every 10 ms, p50 over raw TCP",
-            Rate,
-            RATED,
-            P50,
-            AtMost(1.15),
-        ),
-        target(
-            "one-way 64 KiB octets, rate over raw TCP",
-            Stream,
-            kind::LARGE_STREAM,
-            Statistic::Rate,
-            AtLeast(0.95),
-        ),
-        target(
-            "sink of ComplexStruct, rate over octets",
-            Stream,
-            kind::STRUCTS,
-            Statistic::Rate,
-            AtLeast(0.60),
-        ),
-        target(
-            "sink of a struct laid out as its CDR, rate over octets",
-            Stream,
-            kind::PLAIN,
-            Statistic::Rate,
-            AtLeast(0.95),
-        ),
-        Target {
-            over: Over::Peer(OMNIORB),
-            ..target(
-                "one-way 64 B, messages a second over omniORB's",
-                Stream,
-                kind::SMALL_STREAM,
-                Statistic::Rate,
-                AtLeast(1.5),
-            )
-        },
-        target(
-            "many objects active, p50 over one",
-            Objects,
-            MANY,
-            P50,
-            AtMost(1.03),
-        ),
-        target(
-            "high priority beside many low, p50 over raw TCP",
-            Priority,
-            URGENT,
-            P50,
-            AtMost(1.2),
-        ),
-        target(
-            "high priority beside many low, p99 over raw TCP",
-            Priority,
-            URGENT,
-            P99,
-            AtMost(1.2),
-        ),
-    ]
-};
-
-/// The table of what these parts found.
+/// The results of `parts` against the targets.
 pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
     let of_part = |part: &Part| -> Vec<Standing> {
         match part.kind {
-            Kind::Counters => counted(part),
-            Kind::Memory => remembered(part),
-            kind => TARGETS
+            Kind::Counters => of_counts(part),
+            Kind::Memory => of_memory(part),
+            kind => table::TARGETS
                 .iter()
                 .filter(|target| target.kind == kind && target.variant == part.variant)
                 .filter_map(|target| target.standing(part))
@@ -225,64 +61,63 @@ pub(super) fn standings(parts: &[Part]) -> Vec<Standing> {
 }
 
 impl Target {
-    /// None where the part has nothing of it.
+    /// Returns `None` if the part does not measure this target.
     fn standing(&self, part: &Part) -> Option<Standing> {
-        let case = part.cases.iter().find(|found| found.case == self.case)?;
-        let of = |name: &str| case.peers.iter().find(|peer| peer.peer == name);
+        let all: Vec<&Measurement> = part
+            .cases()
+            .filter_map(|(case, found)| (case == self.case).then_some(found))
+            .collect();
+        if !part.has_case(self.case) {
+            return None;
+        }
+        let of = |name: &str| all.iter().copied().find(|found| found.system == name);
         let other = match self.over {
             Over::Baseline => None,
             Over::Peer(name) => Some(of(name)),
         };
-        let ratio = |peer: &PeerResult| match other {
-            None => self.statistic.of(peer),
-            Some(other) => self.statistic.round_by_round(peer, other?),
+        let ratio = |found: &Measurement| match other {
+            None => found.ratio(self.statistic.value()),
+            Some(other) => self.statistic.round_by_round(found, other?),
         };
         let ours = of(OURS).and_then(ratio);
-        let others = case.peers.iter().filter(|peer| {
-            peer.peer != OURS && other.flatten().is_none_or(|other| other.peer != peer.peer)
+        let others = all.iter().copied().filter(|found| {
+            let is_other = other.flatten().is_some_and(|it| it.system == found.system);
+            found.system != OURS && !is_other
         });
-        let peer_ratio = |peer: &PeerResult| {
-            Some(PeerRatio {
-                peer: peer.peer.clone(),
-                ratio: ratio(peer)?,
-            })
-        };
         let is_met = ours.map(|ours| self.bound.holds(ours.median));
         Some(Standing {
             measure: self.measure.to_owned(),
             condition: part.condition.clone(),
             ours,
             target: self.bound.words(),
-            peers: others.filter_map(peer_ratio).collect(),
+            peers: others.filter_map(|it| peer(it, ratio(it))).collect(),
             is_met: is_met.filter(|_| part.is_judged),
         })
     }
 }
 
-const OURS: &str = "deckwatch";
+fn peer(found: &Measurement, ratio: Option<Ratio>) -> Option<PeerRatio> {
+    Some(PeerRatio {
+        peer: found.system.clone(),
+        ratio: ratio?,
+    })
+}
 
 impl Statistic {
-    fn of(self, peer: &PeerResult) -> Option<Ratio> {
+    /// The name of its ratio to the baseline.
+    const fn value(self) -> &'static str {
         match self {
-            Self::P50 => peer.p50_ratio,
-            Self::P99 => peer.p99_ratio,
-            Self::Rate => Some(peer.rate_ratio),
+            Self::P50 => "p50_ratio",
+            Self::P99 => "p99_ratio",
+            Self::Rate => "rate_ratio",
         }
     }
 
-    /// The peer's ratios over those of another in the same rounds.
-    fn round_by_round(self, peer: &PeerResult, other: &PeerResult) -> Option<Ratio> {
-        let of = |pair: &super::document::Pair| match self {
-            Self::P50 => pair.p50(),
-            Self::P99 => pair.p99(),
-            Self::Rate => pair.rate(),
-        };
-        let pairs = peer.pairs.iter().zip(&other.pairs);
-        Ratio::of(
-            pairs
-                .filter_map(|(one, two)| Some(of(one)? / of(two)?))
-                .collect(),
-        )
+    /// The ratios of one system over those of another in the same rounds.
+    fn round_by_round(self, found: &Measurement, other: &Measurement) -> Option<Ratio> {
+        let runs = |of: &Measurement| of.runs.get(self.value()).cloned();
+        let pairs = runs(found)?.into_iter().zip(runs(other)?);
+        Ratio::of(pairs.map(|(one, two)| one / two).collect())
     }
 }
 
@@ -302,114 +137,94 @@ impl Bound {
     }
 }
 
-/// Counts of a request, of all peers; ours in both ways of serving.
-fn counted(part: &Part) -> Vec<Standing> {
-    type Of = fn(&CountResult) -> Option<f64>;
-    let rows: [(&str, Variant, Of, f64); 5] = [
+/// Counts of a request, of all systems; of ours in both ways of serving.
+fn of_counts(part: &Part) -> Vec<Standing> {
+    const ROWS: [(&str, Variant, &str, f64); 5] = [
         (
             "heap allocations a request at the server",
             Variant::Plain,
-            |counts| counts.allocations,
+            "allocations",
             0.0,
         ),
         (
             "mutex locks a request at the server",
             Variant::Plain,
-            |counts| counts.mutex_locks,
+            "mutex_locks",
             0.0,
         ),
         (
             "waits for locks and conditions a request at the server",
             Variant::Plain,
-            |counts| counts.waits,
+            "waits",
             0.0,
         ),
         (
             "system calls a request, its connection with its thread",
             Variant::Plain,
-            |counts| counts.system_calls,
+            "system_calls",
             2.0,
         ),
         (
             "system calls a request through a shared poller",
             Variant::SharedPoller,
-            |counts| counts.system_calls,
+            "system_calls",
             3.0,
         ),
     ];
-    let row = |(measure, variant, of, bound): (&str, Variant, Of, f64)| {
-        let found = |name: &str| {
-            let mut all = part.counts.iter();
-            let is_it = |it: &&CountResult| it.peer == name && it.variant == variant;
-            all.find(is_it).and_then(of).map(Ratio::exactly)
-        };
-        let others = part
-            .counts
-            .iter()
-            .filter(|it| it.peer != OURS && variant == Variant::Plain);
-        let peers = others.filter_map(|it| {
-            Some(PeerRatio {
-                peer: it.peer.clone(),
-                ratio: Ratio::exactly(of(it)?),
-            })
-        });
-        let ours = found(OURS);
+    let row = |(measure, variant, key, bound): (&str, Variant, &str, f64)| {
+        let of = |found: &Measurement| found.values.get(key).copied().map(Ratio::exactly);
+        let all = || (part.counts()).filter_map(|(it, found)| (it == variant).then_some(found));
+        let ours = all().find(|it| it.system == OURS).and_then(of);
+        let others = all().filter(|it| it.system != OURS);
         Standing {
             measure: measure.to_owned(),
             condition: part.condition.clone(),
             ours,
             target: format!("at most {bound:.0}"),
-            peers: peers.collect(),
+            peers: others.filter_map(|it| peer(it, of(it))).collect(),
             is_met: ours.map(|ours| ours.median <= bound + COUNT_SLACK),
         }
     };
-    rows.into_iter().map(row).collect()
+    ROWS.into_iter().map(row).collect()
 }
 
-/// What a server does by the clock falls on some requests: less than one in a hundred.
+/// What a server does periodically falls on some requests: less than one in a hundred.
 const COUNT_SLACK: f64 = 0.01;
 
-/// Resident memory, of all peers, in MB.
-fn remembered(part: &Part) -> Vec<Standing> {
-    let mut counts: Vec<usize> = part.memory.iter().map(|it| it.connections).collect();
-    counts.sort_unstable();
-    counts.dedup();
+/// Resident memory of all systems, in MB.
+fn of_memory(part: &Part) -> Vec<Standing> {
     let row = |connections: usize| {
-        let all = || {
-            part.memory
-                .iter()
-                .filter(|it| it.connections == connections)
+        let all = || (part.memory()).filter_map(|(it, found)| (it == connections).then_some(found));
+        let of = |it: &Measurement| {
+            let octets = it.values.get("resident_octets");
+            octets.map(|octets| Ratio::exactly(octets / 1e6))
         };
-        let of = |it: &MemoryResult| Ratio::exactly(it.resident_octets as f64 / 1e6);
-        let named = |name: &str| all().find(|it| it.peer == name).map(of);
+        let named = |name: &str| all().find(|it| it.system == name).and_then(of);
         let (ours, omniorb) = (named(OURS), named(OMNIORB));
-        let others = all().filter(|it| it.peer != OURS);
-        let what = match connections {
-            0 => "idle server".to_owned(),
-            count => format!("server with {count} connections"),
+        let others = all().filter(|it| it.system != OURS);
+        let measure = match connections {
+            0 => "memory of an idle server, MB resident".to_owned(),
+            count => format!("memory of a server with {count} connections, MB resident"),
         };
         Standing {
-            measure: format!("memory of an {what}, MB resident").replace("an server", "a server"),
+            measure,
             condition: part.condition.clone(),
             ours,
             target: "below omniORB's".to_owned(),
-            peers: others
-                .map(|it| PeerRatio {
-                    peer: it.peer.clone(),
-                    ratio: of(it),
-                })
-                .collect(),
+            peers: others.filter_map(|it| peer(it, of(it))).collect(),
             is_met: ours.zip(omniorb).map(|(ours, it)| ours.median < it.median),
         }
     };
-    counts.into_iter().map(row).collect()
+    part.connections().into_iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{CaseResult, Kept};
-    use super::super::process::Ran;
+    use super::super::kind;
+    use super::super::part::About;
     use super::*;
+    use crate::laboratory::process::RunResult;
+    use crate::laboratory::samples::{Pairs, Samples};
 
     fn part(kind: Kind) -> Part {
         Part {
@@ -418,31 +233,33 @@ mod tests {
             is_judged: true,
             variant: Variant::Plain,
             cases: Vec::new(),
-            counts: Vec::new(),
-            memory: Vec::new(),
-            baseline_check: None,
+            rows: Vec::new(),
         }
     }
 
     fn streams(peers: &[(&str, u64)]) -> Part {
-        let of = |(name, count): &(&str, u64)| {
-            let mut kept = Kept::default();
-            let ran = |count| Ran::Sum {
+        let mut part = part(Kind::Stream);
+        part.cases.push(kind::SMALL_STREAM);
+        for (name, count) in peers {
+            let mut pairs = Pairs::default();
+            let ran = |count| RunResult::Sum {
                 count,
                 elapsed_ns: 1_000,
             };
-            assert!(kept.keep(&ran(*count), &ran(100)));
-            PeerResult::of(name, &kept).expect("a pair")
-        };
-        let mut part = part(Kind::Stream);
-        part.cases.push(CaseResult {
-            case: kind::SMALL_STREAM,
-            count: 64,
-            request_octets: 156,
-            reply_octets: 0,
-            peers: peers.iter().map(of).collect(),
-        });
+            assert!(pairs.add(&ran(*count), &ran(100)));
+            let found = pairs.system.measurement(name, "stream-octets", &[]);
+            let about = About::Case(kind::SMALL_STREAM);
+            part.add(about, found.expect("a pair"));
+        }
         part
+    }
+
+    fn measured(values: &[(&str, f64)], system: &str) -> Measurement {
+        let mut samples = Samples::default();
+        for (name, value) in values {
+            samples.add_value(name, *value);
+        }
+        samples.measurement(system, "here", &[]).expect("values")
     }
 
     #[test]
@@ -471,25 +288,21 @@ mod tests {
     #[test]
     fn memory_is_met_below_the_other_s_and_counts_at_most_at_their_bound() {
         let mut memory = part(Kind::Memory);
-        memory.memory = [(OURS, 5), (OMNIORB, 6)]
-            .map(|(peer, size)| MemoryResult {
-                peer: peer.to_owned(),
-                connections: 0,
-                resident_octets: size << 20,
-                anonymous_octets: 0,
-            })
-            .to_vec();
+        for (system, size) in [(OURS, 5), (OMNIORB, 6)] {
+            let octets = f64::from(size << 20);
+            memory.add(
+                About::Memory(0),
+                measured(&[("resident_octets", octets)], system),
+            );
+        }
         assert_eq!(standings(&[memory])[0].is_met, Some(true));
         let mut counters = part(Kind::Counters);
-        counters.counts.push(CountResult {
-            peer: OURS.to_owned(),
-            variant: Variant::Plain,
-            requests: 1,
-            allocations: Some(0.0),
-            mutex_locks: Some(2.0),
-            waits: None,
-            system_calls: Some(2.001),
-        });
+        let counts = [
+            ("allocations", 0.0),
+            ("mutex_locks", 2.0),
+            ("system_calls", 2.001),
+        ];
+        counters.add(About::Counts(Variant::Plain), measured(&counts, OURS));
         let met: Vec<_> = standings(&[counters]).iter().map(|it| it.is_met).collect();
         assert_eq!(met, [Some(true), Some(false), None, Some(true), None]);
     }

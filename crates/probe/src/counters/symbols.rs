@@ -1,6 +1,6 @@
-//! Where functions begin in a shared library: the dynamic symbols of a 64-bit little-endian ELF file.
+//! Entry points of functions in a shared library: the dynamic symbols of a 64-bit little-endian ELF file.
 
-/// Offsets in the file of those of `names` that it defines. A file that is none, or is damaged, defines nothing.
+/// File offsets of the functions in `names` that the file defines. Returns nothing for a damaged or different file.
 pub(super) fn function_offsets(file: &[u8], names: &[&str]) -> Vec<u64> {
     offsets(file, names).unwrap_or_default()
 }
@@ -40,7 +40,7 @@ fn offsets(file: &[u8], names: &[&str]) -> Option<Vec<u64>> {
     Some(found)
 }
 
-/// Where in the file that stands what is loaded at `address`.
+/// The file offset of what is loaded at `address`.
 fn offset_of(file: &[u8], address: u64) -> Option<u64> {
     const LOADED: u32 = 1;
     const SEGMENT_SIZE: u64 = 56;
@@ -56,7 +56,7 @@ fn offset_of(file: &[u8], address: u64) -> Option<u64> {
     })
 }
 
-/// What stands `offset` behind `at`.
+/// The number at `at` plus `offset`.
 fn array<const N: usize>(file: &[u8], at: u64, offset: u64) -> Option<&[u8; N]> {
     let at = at.checked_add(offset)?;
     file.get(usize::try_from(at).ok()?..)?.first_chunk()

@@ -1,4 +1,4 @@
-//! The kernel: how it preempts, its timers, its clock, and what it lets real-time threads do.
+//! The kernel: preemption, timers, clock, and limits of real-time threads.
 
 use std::time::Duration;
 
@@ -149,12 +149,12 @@ fn throttling(root: &Root) -> Option<Finding> {
         value,
     )
     .note_if(runtime_us >= 0, advice)
-    // Below half, a mission's own threads can reach it.
+    // A mission's own threads can reach a limit below one half.
     .change_if((0..period_us / 2).contains(&runtime_us), advice);
     Some(finding)
 }
 
-/// `cpu.max` of this process's control group and all above it (cgroup v2).
+/// `cpu.max` of this process's control group and its ancestors (cgroup v2).
 fn quota(root: &Root, trials: &Trials) -> Option<Finding> {
     let groups = root.read("proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -173,9 +173,9 @@ fn quota(root: &Root, trials: &Trials) -> Option<Finding> {
     Some(finding.change_if(limited.is_some() || stopped, advice))
 }
 
-/// Above this the tail deserves a look.
+/// Above this lateness the tail is noted.
 const WAKE_UP_MAX_NOTED_NS: i64 = 1_000_000;
-/// Above this every second message of a millisecond's schedule is late by the machine's fault.
+/// Above this lateness the machine delays every second message of a schedule of 1 ms.
 const WAKE_UP_MEDIAN_REFUSED_NS: i64 = 500_000;
 
 fn in_words(wake_ups: &WakeUps) -> String {

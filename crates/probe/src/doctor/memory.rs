@@ -1,4 +1,4 @@
-//! Memory: whether it stays where a real-time thread needs it.
+//! Memory: whether pages of a real-time thread stay resident.
 
 use deckwatch_os::namespace::Capability;
 

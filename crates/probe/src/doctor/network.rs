@@ -1,4 +1,4 @@
-//! The network: buffers, stamps, taps, and the means to emulate one.
+//! The network: buffers, time stamps, taps, and permission to emulate a network.
 
 use deckwatch_os::namespace::Capability;
 

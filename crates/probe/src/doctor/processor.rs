@@ -1,4 +1,4 @@
-//! The processors: their speed, their sleep, and who else has them.
+//! The processors: frequency, idle states, and other users.
 
 use super::{Finding, Root, Trials};
 use crate::limits::{IDLE_STATES_MAX, PROCESSORS_MAX};
@@ -21,7 +21,7 @@ pub(super) fn findings(root: &Root, trials: &Trials) -> Vec<Finding> {
 
 const PROCESSORS: &str = "sys/devices/system/cpu";
 
-/// None where the kernel does not set the frequency (most virtual machines).
+/// Returns `None` if the kernel does not set the frequency, as in most virtual machines.
 fn governor(root: &Root) -> Option<Finding> {
     let governor = root.read(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))?;
     let steady = governor == "performance";
@@ -33,7 +33,7 @@ fn governor(root: &Root) -> Option<Finding> {
     Some(finding.change_if(!steady, "sudo cpupower frequency-set -g performance"))
 }
 
-/// None where the kernel has no idle driver.
+/// Returns `None` if the kernel has no idle driver.
 fn idle_states(root: &Root) -> Option<Finding> {
     const DEEP_EXIT_US: i64 = 20;
     let driver = root.read(&format!("{PROCESSORS}/cpuidle/current_driver"))?;
@@ -97,7 +97,7 @@ fn isolation(root: &Root) -> Finding {
     .note_if(count < 2, "Two processors let supplier and consumer run at once")
 }
 
-/// None where interrupts cannot be directed.
+/// Returns `None` if interrupts cannot be directed to processors.
 fn interrupts(root: &Root) -> Option<Finding> {
     let mask = root.read("proc/irq/default_smp_affinity")?;
     let isolated = root.read(&format!("{PROCESSORS}/isolated"));
@@ -131,7 +131,7 @@ fn processors_in_list(list: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Whether a processor is in a mask such as `ff,ffffffff`: hexadecimal, the highest first.
+/// Whether a processor is in a mask such as `ff,ffffffff`: hexadecimal, the highest word first.
 fn is_in_mask(mask: &str, processor: usize) -> bool {
     let digit = mask.chars().rev().filter(|c| *c != ',').nth(processor / 4);
     digit
@@ -175,7 +175,7 @@ fn stolen(trials: &Trials) -> Finding {
     .change_if(share > STOLEN_REFUSED, "Move to a host with processors of one's own")
 }
 
-/// None where the kernel does not tell.
+/// Returns `None` if the kernel has no such file.
 fn pressure(trials: &Trials) -> Option<Finding> {
     let seen = &trials.disturbance;
     let share = share(
@@ -199,11 +199,11 @@ fn pressure(trials: &Trials) -> Option<Finding> {
     )
 }
 
-/// Above one part in a hundred, one message in a hundred may be late for that alone.
+/// Above this share, one message in a hundred may be late because of stolen time alone.
 const STOLEN_REFUSED: f64 = 0.01;
-/// A desktop at rest stays below.
+/// An idle desktop stays below this pressure.
 const PRESSURE_NOTED: f64 = 0.05;
-/// Half of the time another program is in the way.
+/// At this pressure, another program has the processor for half of the time.
 const PRESSURE_REFUSED: f64 = 0.5;
 
 fn share(part: f64, whole: f64) -> f64 {

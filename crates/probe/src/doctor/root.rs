@@ -1,4 +1,4 @@
-//! The kernel's files, below `/` or below a folder that a test filled.
+//! The kernel's files, below `/` or below a folder of a test.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,14 +8,14 @@ use deckwatch_os::namespace::{Capability, effective_capabilities};
 
 use crate::limits::{CONTROL_GROUPS_MAX, KERNEL_FILE_LEN_MAX};
 
-/// Where the kernel's files are.
+/// The root of the kernel's files.
 #[derive(Clone, Debug)]
 pub struct Root {
     folder: PathBuf,
 }
 
 impl Root {
-    /// This machine's.
+    /// The root of this machine.
     #[must_use]
     pub fn machine() -> Self {
         Self::at(Path::new("/"))
@@ -29,7 +29,7 @@ impl Root {
         }
     }
 
-    /// A file's text without white space at its ends; None where it is not there or is empty.
+    /// The text of a file, trimmed. Returns `None` if the file is missing or empty.
     pub(super) fn read(&self, path: &str) -> Option<String> {
         let mut octets = Vec::new();
         let file = File::open(self.folder.join(path)).ok()?;
@@ -59,7 +59,7 @@ impl Root {
         Some(rest.split_once(')')?.0.to_owned())
     }
 
-    /// The folders of a control group and of all above it, from `path` as `/proc/self/cgroup` gives it.
+    /// The folders of a control group and of its ancestors, from the `path` in `/proc/self/cgroup`.
     pub(super) fn control_groups(&self, path: &str) -> impl Iterator<Item = String> {
         let own = path.trim_matches('/').to_owned();
         std::iter::successors(Some(own), |group| {
@@ -69,7 +69,7 @@ impl Root {
         .map(|group| format!("sys/fs/cgroup/{group}"))
     }
 
-    /// Whether this process has a capability in effect.
+    /// Whether this process has a capability in its effective set.
     pub(super) fn holds(&self, capability: Capability) -> bool {
         let set = self
             .read("proc/self/status")
@@ -78,7 +78,7 @@ impl Root {
         set.is_some_and(|set| capability.is_in(set))
     }
 
-    /// A soft limit of this process by its name in `/proc/self/limits`; `u64::MAX` where unlimited.
+    /// A soft limit of this process, by its name in `/proc/self/limits`; `u64::MAX` if unlimited.
     pub(super) fn limit(&self, name: &str) -> Option<u64> {
         let limits = self.read("proc/self/limits")?;
         let line = limits.lines().find_map(|line| line.strip_prefix(name))?;

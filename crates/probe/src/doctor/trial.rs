@@ -1,4 +1,4 @@
-//! Short trials: what the kernel does, where what it says of itself is not enough.
+//! Short trials of the kernel, for properties that its files do not show.
 
 use std::io;
 use std::net::UdpSocket;
@@ -14,38 +14,38 @@ use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed};
 
 use crate::limits::{STAMPED_DATAGRAMS_MAX, WAKE_UP_PERIOD_NS, WAKE_UPS};
 
-/// What was tried, and what came of it. Errors are sentences for the reader.
+/// Results of the trials. Errors are sentences for the reader.
 #[derive(Clone, Debug)]
 pub struct Trials {
-    /// The step of the kernel's timers, nanoseconds.
+    /// The resolution of the kernel's timers, in nanoseconds.
     pub timer_resolution_ns: i64,
-    /// How late an ordinary thread woke.
+    /// Lateness of a thread in the time-sharing class.
     pub time_sharing: WakeUps,
-    /// How late a thread of the lowest SCHED_FIFO priority woke, or why there could be none.
+    /// Lateness of a thread of the lowest SCHED_FIFO priority, or why the thread could not be started.
     pub real_time: Result<WakeUps, String>,
-    /// What else happened on the machine meanwhile.
+    /// Disturbance of the machine during the trials.
     pub disturbance: Disturbance,
-    /// Whether the kernel stamps datagrams in software.
+    /// The kernel stamps datagrams in software.
     pub stamps: Result<(), String>,
-    /// Whether packets of an interface can be tapped.
+    /// Packets of an interface can be tapped.
     pub tap: Result<(), String>,
-    /// Whether a host on a shaped network can be made.
+    /// A host on a shaped network can be created.
     pub emulation: Result<(), String>,
 }
 
-/// How late a thread woke that slept to absolute times, each a millisecond after the one before.
+/// Lateness of a thread that sleeps until absolute times, one millisecond apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUps {
-    /// How many.
+    /// Number of wake-ups.
     pub count: usize,
-    /// The middle one, nanoseconds after the time asked for.
+    /// The median, in nanoseconds after the due time.
     pub median_ns: i64,
-    /// The latest, nanoseconds after the time asked for.
+    /// The maximum, in nanoseconds after the due time.
     pub max_ns: i64,
 }
 
 impl Trials {
-    /// Makes them, here and now.
+    /// Runs the trials.
     #[must_use]
     pub fn make() -> Self {
         let before = Readings::take();
@@ -54,7 +54,7 @@ impl Trials {
         let disturbance = before.until(&Readings::take());
         Self {
             timer_resolution_ns: clock::timer_resolution_ns(),
-            // A class that every thread is in already is not refused.
+            // The time-sharing class is always permitted.
             time_sharing: time_sharing.unwrap_or_default(),
             real_time: real_time.map_err(|error| error.to_string()),
             disturbance,
@@ -66,7 +66,7 @@ impl Trials {
 }
 
 impl Default for WakeUps {
-    /// None measured.
+    /// Nothing measured.
     fn default() -> Self {
         Self {
             count: 0,
@@ -76,7 +76,7 @@ impl Default for WakeUps {
     }
 }
 
-/// It only sleeps, so that the lowest is enough, and it stands in nobody's way.
+/// The thread only sleeps, so the lowest priority is enough and delays no other thread.
 const LOWEST_REAL_TIME: u8 = 1;
 
 fn on_a_thread_of(class: Class) -> io::Result<WakeUps> {
@@ -107,7 +107,7 @@ fn wake_ups() -> WakeUps {
     }
 }
 
-/// Sends datagrams to itself over loopback until one comes back stamped.
+/// Sends datagrams over loopback until one arrives with a time stamp.
 fn stamps() -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(socket.local_addr()?)?;
@@ -128,7 +128,7 @@ fn stamps() -> io::Result<()> {
     ))
 }
 
-/// The kernel switches stamping on by patching itself, which takes some of these.
+/// The kernel patches itself to switch stamping on, which takes some of these intervals.
 const BETWEEN_DATAGRAMS: Duration = Duration::from_millis(1);
 
 fn open_tap() -> io::Result<()> {
@@ -139,7 +139,7 @@ fn open_tap() -> io::Result<()> {
     Tap::open(loopback, &PortFilter::new(&[ANY_PORT]), BUFFER_BYTES).map(drop)
 }
 
-/// A port for a filter that is never to match anything.
+/// A port for a filter that matches nothing.
 const ANY_PORT: u16 = 9;
 
 fn emulation() -> Result<(), String> {

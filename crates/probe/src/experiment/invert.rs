@@ -1,111 +1,113 @@
-//! Priority inversion: one high-priority client and more and more low-priority ones at one server (slides 10 to 16 of the TAO slides). With
-//! lanes the server has a thread for each priority; raw TCP, the same sockets and threads without an ORB, shows what the operating system does.
+//! Priority inversion: one high-priority client and a growing number of low-priority clients at one server (slides 10
+//! to 16 of the TAO slides). With lanes the server has a thread for each priority. Raw TCP, the same sockets and
+//! threads without an ORB, shows the effect of the operating system alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use deckwatch_cdr::{Write as _, Writer};
 use deckwatch_meter::experiment::{AxisNote, ExperimentDocument, Figure, FigureKind, Measurement};
 use deckwatch_meter::result::Warning;
 
-use super::end::EndRole;
-use super::stage::{Extra, Found, Kept, OMNIORB, OURS, RAW, Stage, Staging, greeted};
-use crate::bench::BenchError;
-use crate::bench::Progress;
-use crate::bench::case::message_sizes;
-use crate::bench::process::{End, Ran, RunLimits};
-use crate::bench::program::Place;
+use crate::laboratory::condition::Places;
+use crate::laboratory::payload::compute_sizes;
+use crate::laboratory::process::{End, RunResult};
+use crate::laboratory::program::{Place, Program, Shape};
+use crate::laboratory::samples::Samples;
+use crate::laboratory::session::{Found, Session, TurnCase};
+use crate::laboratory::system::{Plan, System};
+use crate::laboratory::{Condition, LaboratoryError, OMNIORB, OURS, Progress, RAW, Role, Setup};
 
-/// What `deckwatch invert` measures.
+/// The parameters of `deckwatch invert`.
 #[derive(Clone, Debug)]
 pub struct Invert {
-    /// What every experiment is told.
-    pub staging: Staging,
+    /// The parameters of every experiment.
+    pub setup: Setup,
+    /// Processors and scheduling class of both ends.
+    pub condition: Condition,
     /// Numbers of low-priority clients.
     pub low_clients: Vec<usize>,
-    /// Calls a second of the high-priority client; 0: it never pauses.
+    /// Calls per second of the high-priority client; at 0 it never pauses.
     pub high_rate_hz: f64,
-    /// Calls a second of each low-priority client; 0: they never pause.
+    /// Calls per second of each low-priority client; at 0 they never pause.
     pub low_rate_hz: f64,
     /// How long the server works for each low-priority call.
     pub low_work: Duration,
 }
 
-/// With lanes; the other names are everybody's.
+/// Our server with lanes; the other systems have their usual names.
 const LANES: &str = "deckwatch with lanes";
 
 /// Native priorities: above those of the kernel's interrupt threads, and below.
 const HIGH: u8 = 60;
 const LOW: u8 = 10;
 
-/// One system with all its clients.
-struct Contest {
-    name: &'static str,
-    reference: String,
-    /// Of the messages of raw TCP.
-    sizes: (usize, usize),
-    high: End,
-    low: Vec<End>,
-    server: End,
+/// One system, whose low-priority clients are its load.
+struct Contender {
+    system: System,
+    /// The program, role and shape of its clients.
+    client: (Program, Role, Shape),
 }
 
-/// Runs the experiment. A wish to end ends it early, with what was measured until then.
+/// Runs the experiment. If the user wants to end, it ends early with what was measured until then.
 ///
 /// # Errors
-/// [`BenchError`]; a foreign peer that is not installed is no error but skipped.
+/// [`LaboratoryError`]: nothing was measured. A foreign ORB that is not installed is skipped.
 pub fn invert(
     asked: &Invert,
     tell: &mut dyn FnMut(&Progress),
-) -> Result<ExperimentDocument, BenchError> {
-    let mut stage = Stage::new(&asked.staging, tell)?;
-    let mut contests = contests(&mut stage)?;
-    stage.expect(asked.low_clients.len() * contests.len());
-    let mut kept: Vec<Vec<[Kept; 3]>> = (asked.low_clients.iter())
-        .map(|_| contests.iter().map(|_| Default::default()).collect())
+) -> Result<ExperimentDocument, LaboratoryError> {
+    let mut session = Session::new(&asked.setup, tell);
+    let places = session.enter(asked.condition)?;
+    let mut contenders = contenders(&mut session, &places)?;
+    let names: Vec<&'static str> = contenders.iter().map(|it| it.system.name).collect();
+    let sizes = compute_sizes(&contenders[0].system.reference)?;
+    session.expect_runs(asked.low_clients.len() * contenders.len());
+    let mut samples: Vec<Vec<[Samples; 3]>> = (asked.low_clients.iter())
+        .map(|_| contenders.iter().map(|_| Default::default()).collect())
         .collect();
     let mut warnings = Vec::new();
-    'rounds: for round in 0..asked.staging.rounds {
-        stage.begin_round(round);
-        for (&count, kept) in asked.low_clients.iter().zip(&mut kept) {
-            for turn in 0..contests.len() {
-                let index = (turn + round) % contests.len();
-                let contest = &mut contests[index];
-                let (name, kept) = (contest.name, &mut kept[index]);
-                let measure = |stage: &mut Stage<'_>| {
-                    let measured = contest.measure(stage, asked, count, kept, &mut warnings);
-                    contest.server.or_its_end(measured)
-                };
-                if !stage.turn(name, measure) {
-                    break 'rounds;
-                }
-            }
+    let rounds = 1..=asked.setup.rounds;
+    let turns = TurnCase::alike(asked.low_clients.len(), &names);
+    session.take_turns(rounds, &turns, &mut |session, turn| {
+        let (contender, count) = (&mut contenders[turn.system], asked.low_clients[turn.case]);
+        let name = contender.system.name;
+        let now = format!("{count} low-priority clients at {name}");
+        if !session.begin_run(turn.round, &now) {
+            return Ok(false);
         }
-    }
+        let run = Run {
+            asked,
+            places: &places,
+            sizes,
+            count,
+        };
+        let samples = &mut samples[turn.case][turn.system];
+        let measured = run.measure(session, contender, samples, &mut warnings);
+        contender.system.server.blame_exit(measured)
+    });
     let mut measurements = Vec::new();
-    for (&count, kept) in asked.low_clients.iter().zip(&kept) {
-        for (contest, kept) in contests.iter().zip(kept) {
-            for (case, kept) in CASES.into_iter().zip(kept) {
+    for (&count, samples) in asked.low_clients.iter().zip(&samples) {
+        for (name, samples) in names.iter().zip(samples) {
+            for (case, samples) in CASES.into_iter().zip(samples) {
                 let factors = [("low_clients", count as f64)];
-                measurements.extend(kept.measurement(contest.name, case, &factors));
+                measurements.extend(samples.measurement(name, case, &factors));
             }
         }
     }
-    // All at once: each is waited for when it is dropped.
-    for contest in &mut contests {
-        contest.low.iter_mut().for_each(End::dismiss);
+    // All at once, because the drop of each waits for its exit.
+    for contender in &mut contenders {
+        contender.system.load.iter_mut().for_each(End::close_input);
     }
     let rate = |hz: f64| match hz {
         0.0 => "without pause".to_owned(),
         hz => format!("{hz} calls a second each"),
     };
-    let names: Vec<&str> = contests.iter().map(|contest| contest.name).collect();
     let figures = figures(&names, &measurements);
-    let condition = condition(&stage, asked);
-    stage.finish(Found {
-        experiment: "invert",
+    session.finish(Found {
+        experiment: "invert".to_owned(),
         title: "One high-priority client beside many of low priority",
         source: "Schmidt, Applying a Real-time CORBA ORB for Avionics Mission Computing, slides 10 to 16",
-        condition: Some(condition),
+        condition: condition(&places, asked),
         parameters: BTreeMap::from([
             ("high-priority client".to_owned(), rate(asked.high_rate_hz)),
             ("low-priority clients".to_owned(), rate(asked.low_rate_hz)),
@@ -117,6 +119,7 @@ pub fn invert(
         measurements,
         figures,
         warnings,
+        ..Found::default()
     })
 }
 
@@ -126,19 +129,19 @@ const CASES: [&str; 3] = [
     "low-priority clients",
 ];
 
-/// In words, where everything runs.
-fn condition(stage: &Stage<'_>, asked: &Invert) -> String {
+/// Processors and scheduling classes of all processes, in words.
+fn condition(places: &Places, asked: &Invert) -> String {
     let on = |place: Place| {
         place.processor.map_or_else(String::new, |processor| {
             format!(" on processor {processor}")
         })
     };
-    let low = match low_fifo(stage, asked) {
+    let low = match low_place(places, asked).fifo {
         Some(priority) => format!("SCHED_FIFO {priority}"),
         None => "SCHED_OTHER".to_owned(),
     };
-    let (server, client) = (on(stage.places.server), on(stage.places.client));
-    if stage.places.server.fifo.is_none() {
+    let (server, client) = (on(places.server), on(places.client));
+    if places.server.fifo.is_none() {
         return format!(
             "server{server}, clients{client}, each client a process; all SCHED_OTHER, so that priorities choose lanes only"
         );
@@ -149,167 +152,130 @@ fn condition(stage: &Stage<'_>, asked: &Invert) -> String {
     )
 }
 
-/// The class of the low-priority clients: real-time only where they pause, so that somebody else may run too.
-fn low_fifo(stage: &Stage<'_>, asked: &Invert) -> Option<u8> {
-    let fifo = stage.places.client.fifo;
-    fifo.filter(|_| asked.low_rate_hz > 0.0).map(|_| LOW)
-}
-
-/// A place at this priority, where the condition is real-time at all.
-fn at(place: Place, priority: u8) -> Place {
+/// The place of the low-priority clients. Clients that never pause are in the time-sharing class, so that other threads
+/// can still run.
+fn low_place(places: &Places, asked: &Invert) -> Place {
+    let fifo = places.client.fifo.filter(|_| asked.low_rate_hz > 0.0);
     Place {
-        fifo: place.fifo.map(|_| priority),
-        ..place
+        fifo: fifo.map(|_| LOW),
+        ..places.client
     }
 }
 
-fn contests(stage: &mut Stage<'_>) -> Result<Vec<Contest>, BenchError> {
-    let high = at(stage.places.client, HIGH);
-    let server = at(stage.places.server, HIGH);
-    let mut contests = Vec::new();
-    let mut begin =
-        |stage: &mut Stage<'_>, name, mut process: End, place| -> Result<(), BenchError> {
-            let (reference, placed) = greeted(&mut process, place)?;
-            stage.is_placed &= placed;
-            let high = stage.client(
-                if name == OMNIORB { OMNIORB } else { OURS },
-                high,
-                &reference,
-            )?;
-            contests.push(Contest {
-                name,
-                reference,
-                sizes: (0, 0),
-                high,
-                low: Vec::new(),
-                server: process,
-            });
-            Ok(())
-        };
-    let mut with_lanes = stage.server_command(server, Extra::default());
-    with_lanes.args(["--lanes", &format!("{HIGH},{LOW}")]);
-    let process = stage.start("The server of deckwatch with lanes", &mut with_lanes)?;
-    begin(stage, LANES, process, server)?;
-    let mut without = stage.server_command(server, Extra::default());
-    let process = stage.start("The server of deckwatch", &mut without)?;
-    begin(stage, OURS, process, server)?;
-    let process = stage.omniorb_server(server, Extra::default());
-    if let Some(process) = stage.or_skip(OMNIORB, process).flatten() {
-        let begun = begin(stage, OMNIORB, process, server);
-        let _noted = stage.or_skip(OMNIORB, begun);
+fn contenders(
+    session: &mut Session<'_>,
+    places: &Places,
+) -> Result<Vec<Contender>, LaboratoryError> {
+    let own = session.own();
+    let subjects = Shape {
+        subjects: true,
+        ..Shape::default()
+    };
+    let lanes = Shape {
+        lanes: Some((HIGH, LOW)),
+        ..subjects.clone()
+    };
+    let mut contenders = vec![
+        contender(session, places, LANES, &own, Role::ORB, lanes)?,
+        contender(session, places, OURS, &own, Role::ORB, subjects.clone())?,
+    ];
+    if let Some(omniorb) = session.omniorb() {
+        let started = contender(session, places, OMNIORB, &omniorb, Role::ORB, subjects);
+        contenders.extend(session.or_skip(OMNIORB, started));
     }
-    let write = |w: &mut Writer<'_>| 0_u64.write(w);
-    let sizes = message_sizes(&contests[0].reference, "compute", write, |_| Ok(()))?;
-    let mut command = stage.own(EndRole::RawServer, server);
-    let mut process = stage.start("The server of raw TCP", &mut command)?;
-    let (reference, placed) = greeted(&mut process, server)?;
-    stage.is_placed &= placed;
-    let high = raw_client(stage, high, &reference, sizes)?;
-    contests.push(Contest {
-        name: RAW,
-        reference,
-        sizes,
-        high,
-        low: Vec::new(),
-        server: process,
-    });
-    Ok(contests)
+    // The serving thread takes the priority that its client asks for, even if the client itself is not real-time.
+    let high = Shape {
+        serving_fifo: places.server.fifo.map(|_| HIGH),
+        ..Shape::default()
+    };
+    let mut raw = contender(session, places, RAW, &own, Role::RAW, high)?;
+    raw.client.2.serving_fifo = places.server.fifo.map(|_| LOW);
+    contenders.push(raw);
+    Ok(contenders)
 }
 
-fn raw_client(
-    stage: &mut Stage<'_>,
-    place: Place,
-    reference: &str,
-    (there, back): (usize, usize),
-) -> Result<End, BenchError> {
-    let mut command = stage.own(EndRole::RawClient, place);
-    command.args(["--reference", reference]);
-    command.args(["--sizes", &format!("{there},{back}")]);
-    // The serving thread has its priority from here, whether the client itself is real-time or not.
-    let priority = place.fifo.unwrap_or(LOW);
-    if stage.places.server.fifo.is_some() {
-        command.args(["--serving-fifo", &priority.to_string()]);
-    }
-    let mut client = stage.start("A client of raw TCP", &mut command)?;
-    let (_, placed) = greeted(&mut client, place)?;
-    stage.is_placed &= placed;
-    Ok(client)
+fn contender(
+    session: &mut Session<'_>,
+    places: &Places,
+    name: &'static str,
+    program: &Program,
+    roles: (Role, Role),
+    shape: Shape,
+) -> Result<Contender, LaboratoryError> {
+    let both = (places.server.at(HIGH), places.client.at(HIGH));
+    let plan = Plan::pair(name, program, roles, both, shape.clone());
+    Ok(Contender {
+        system: session.start(&plan)?,
+        client: (program.clone(), roles.1, shape),
+    })
 }
 
-impl Contest {
-    /// One run with so many low-priority clients; false where the user wants to end.
+/// One run with a number of low-priority clients.
+struct Run<'a> {
+    asked: &'a Invert,
+    places: &'a Places,
+    /// Of the messages of raw TCP.
+    sizes: (usize, usize),
+    count: usize,
+}
+
+impl Run<'_> {
+    /// Returns false if the user wants to end.
     fn measure(
-        &mut self,
-        stage: &mut Stage<'_>,
-        asked: &Invert,
-        count: usize,
-        kept: &mut [Kept; 3],
+        &self,
+        session: &mut Session<'_>,
+        contender: &mut Contender,
+        samples: &mut [Samples; 3],
         warnings: &mut Vec<Warning>,
-    ) -> Result<bool, BenchError> {
-        if !stage.begin_run(format!("{count} low-priority clients at {}", self.name)) {
-            return Ok(false);
+    ) -> Result<bool, LaboratoryError> {
+        let Contender { system, client } = contender;
+        while system.load.len() < self.count {
+            let (program, role, shape) = &*client;
+            let place = low_place(self.places, self.asked);
+            system.add_load((program, *role, place), shape)?;
         }
-        while self.low.len() < count {
-            let fifo = low_fifo(stage, asked);
-            let place = Place {
-                fifo,
-                ..stage.places.client
-            };
-            let client = match self.name {
-                RAW => raw_client(stage, place, &self.reference, self.sizes)?,
-                OMNIORB => stage.client(OMNIORB, place, &self.reference)?,
-                _ => stage.client(OURS, place, &self.reference)?,
-            };
-            self.low.push(client);
+        session.is_placed &= system.is_placed;
+        let limits = session.limits();
+        let (low_rate, high_rate) = (self.asked.low_rate_hz, self.asked.high_rate_hz);
+        let low = format!("compute/low/{}", self.asked.low_work.as_nanos());
+        let low_period = period_ns(low_rate);
+        for client in &mut system.load[..self.count] {
+            client.begin(&low, self.sizes, low_period, limits.longer())?;
         }
-        let limits = stage.limits();
-        // They go on for as long as the high-priority client is measured.
-        let longer = RunLimits {
-            budget: limits.budget + OVERLAP,
-            ..limits
-        };
-        let low_work = usize::try_from(asked.low_work.as_nanos()).unwrap_or(usize::MAX);
-        let low_period = period_ns(asked.low_rate_hz);
-        for client in &mut self.low[..count] {
-            client.begin("compute/low", (low_work, 0), low_period, longer)?;
-        }
-        let high_period = period_ns(asked.high_rate_hz);
-        self.high
-            .begin("compute/high", (0, 0), high_period, limits)?;
-        let Some(ran) = self.high.finish(limits)? else {
+        let high_period = period_ns(high_rate);
+        let high = &mut system.client;
+        high.begin("compute/high/0", self.sizes, high_period, limits)?;
+        let Some(ran) = high.finish(limits)? else {
             return Ok(false);
         };
-        let expected = asked.high_rate_hz * limits.budget.as_secs_f64();
+        let expected = high_rate * limits.budget.as_secs_f64();
         let (round_trips, from_due) = halves(&ran, high_period);
         if (round_trips.len() as f64) < expected * KEPT_SHARE {
             let kind = "schedule-not-kept".to_owned();
-            let about = format!("{}: beside {count} clients ", self.name);
+            let about = format!("{}: beside {} clients ", system.name, self.count);
             let text = format!(
                 "{about}the high-priority one made {} of {expected:.0} calls in a run.",
                 round_trips.len()
             );
-            // Once, whatever the rounds.
+            // Once, in whatever number of rounds.
             if !warnings.iter().any(|known| known.text.starts_with(&about)) {
                 warnings.push(Warning { kind, text });
             }
         }
-        kept[0].times(round_trips);
-        kept[1].times(from_due);
-        for client in &mut self.low[..count] {
-            let Some(ran) = client.finish(longer)? else {
+        samples[0].add_times(round_trips);
+        samples[1].add_times(from_due);
+        for client in &mut system.load[..self.count] {
+            let Some(ran) = client.finish(limits.longer())? else {
                 return Ok(false);
             };
-            kept[2].times(halves(&ran, low_period).0);
+            samples[2].add_times(halves(&ran, low_period).0);
         }
-        stage.rest();
+        self.places.rest(limits.budget);
         Ok(true)
     }
 }
 
-/// How much longer than the high-priority client the others go on.
-const OVERLAP: Duration = Duration::from_millis(50);
-
-/// A client that makes fewer of its calls than this has not kept its schedule.
+/// A client that makes less than this share of its calls has not kept its schedule.
 const KEPT_SHARE: f64 = 0.9;
 
 fn period_ns(rate_hz: f64) -> u64 {
@@ -320,12 +286,12 @@ fn period_ns(rate_hz: f64) -> u64 {
     }
 }
 
-/// The round trips, and the times from due to done where there is a schedule.
-fn halves(ran: &Ran, period_ns: u64) -> (&[u32], &[u32]) {
+/// The round trips, and the times from due to done if there is a schedule.
+fn halves(ran: &RunResult, period_ns: u64) -> (&[u32], &[u32]) {
     match ran {
-        Ran::RoundTrips(times_ns) if period_ns > 0 => times_ns.split_at(times_ns.len() / 2),
-        Ran::RoundTrips(times_ns) => (times_ns, &[]),
-        Ran::Sum { .. } => (&[], &[]),
+        RunResult::RoundTrips(times_ns) if period_ns > 0 => times_ns.split_at(times_ns.len() / 2),
+        RunResult::RoundTrips(times_ns) => (times_ns, &[]),
+        RunResult::Sum { .. } => (&[], &[]),
     }
 }
 

@@ -1,5 +1,6 @@
-//! How an operation is invoked: one way and two ways, by a stub and by a request made at run time, at subjects with generated and with dynamic
-//! skeletons; without parameters over the number of subjects, and over sizes (section 3.5.1.1 and 3.3.2.1 of the FFI report).
+//! The cost of invocations: one-way and two-way, static and dynamic, at servants with generated and with dynamic
+//! skeletons. They are measured without parameters over the number of servants, and over sizes (sections 3.5.1.1 and
+//! 3.3.2.1 of the FFI report).
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,26 @@ use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement,
 };
 
-use super::kind::ElementKind;
-use super::stage::{Extra, Found, Kept, Stage, Staging, System};
-use crate::bench::BenchError;
-use crate::bench::Progress;
+use crate::laboratory::program::Shape;
+use crate::laboratory::samples::Samples;
+use crate::laboratory::session::{Found, Session, TurnCase};
+use crate::laboratory::system::System;
+use crate::laboratory::{Condition, ElementKind, LaboratoryError, Progress, Setup};
 
-/// What `deckwatch invoke` measures.
+/// The parameters of `deckwatch invoke`.
 #[derive(Clone, Debug)]
 pub struct Invoke {
-    /// What every experiment is told.
-    pub staging: Staging,
-    /// Numbers of subjects that are active at the server.
+    /// The parameters of every experiment.
+    pub setup: Setup,
+    /// Processors and scheduling class of both ends.
+    pub condition: Condition,
+    /// Numbers of active servants.
     pub servants: Vec<usize>,
-    /// Octets of payload of octets and of ComplexStructs.
+    /// Payload sizes in octets, for sequences of octet and of ComplexStruct.
     pub sizes: Vec<usize>,
 }
 
-/// One manner of calling.
+/// One manner of calling, at one size and number of servants.
 #[derive(Clone, Copy, PartialEq)]
 struct Case {
     way: &'static str,
@@ -83,64 +87,65 @@ const WAYS: [&str; 2] = ["two-way", "one-way"];
 const INVOCATIONS: [&str; 2] = ["static", "dynamic"];
 const SERVANTS: [&str; 2] = ["static", "dynamic"];
 
-/// Runs the experiment. A wish to end ends it early, with what was measured until then.
+/// Runs the experiment. If the user wants to end, it ends early with what was measured until then.
 ///
 /// # Errors
-/// [`BenchError`]; a foreign peer that is not installed is no error but skipped.
+/// [`LaboratoryError`]: nothing was measured. A foreign ORB that is not installed is skipped.
 pub fn invoke(
     asked: &Invoke,
     tell: &mut dyn FnMut(&Progress),
-) -> Result<ExperimentDocument, BenchError> {
-    let mut stage = Stage::new(&asked.staging, tell)?;
-    let mut systems = vec![stage.ours(Extra::default())?];
-    systems.extend(stage.omniorb(Extra::default()));
+) -> Result<ExperimentDocument, LaboratoryError> {
+    let mut session = Session::new(&asked.setup, tell);
+    let places = session.enter(asked.condition)?;
+    let mut systems = session.subjects(&places, &Shape::default())?;
+    let names = System::names(&systems);
     let cases = cases(asked);
-    stage.expect(cases.len() * systems.len());
-    let mut kept: Vec<Vec<Kept>> = cases
-        .iter()
-        .map(|_| systems.iter().map(|_| Kept::default()).collect())
+    session.expect_runs(cases.len() * systems.len());
+    let mut samples: Vec<Vec<Samples>> = (cases.iter())
+        .map(|_| systems.iter().map(|_| Samples::default()).collect())
         .collect();
-    'rounds: for round in 0..asked.staging.rounds {
-        stage.begin_round(round);
-        for (case, kept) in cases.iter().zip(&mut kept) {
-            for turn in 0..systems.len() {
-                let index = (turn + round) % systems.len();
-                let (system, kept) = (&mut systems[index], &mut kept[index]);
-                let name = system.name;
-                let measure = |stage: &mut Stage<'_>| {
-                    let measured = measure(stage, system, *case, kept);
-                    system.server.or_its_end(measured)
-                };
-                if !stage.turn(name, measure) {
-                    break 'rounds;
-                }
-            }
+    let rounds = 1..=asked.setup.rounds;
+    let turns = TurnCase::alike(cases.len(), &names);
+    session.take_turns(rounds, &turns, &mut |session, turn| {
+        let (case, system) = (cases[turn.case], &mut systems[turn.system]);
+        let (words, count) = (case.words(), case.servants);
+        let now = format!("{words}, {count} active, over {}", system.name);
+        if !session.begin_run(turn.round, &now) {
+            return Ok(false);
         }
-    }
+        let limits = session.limits();
+        let sizes = (case.count(), case.servants);
+        let ran = system.client.run(&case.kind(), sizes, limits);
+        let Some(times_ns) = system.server.blame_exit(ran)? else {
+            return Ok(false);
+        };
+        samples[turn.case][turn.system].add_times(&times_ns);
+        places.rest(limits.budget);
+        Ok(true)
+    });
     let mut measurements = Vec::new();
-    for (case, kept) in cases.iter().zip(&kept) {
-        for (system, kept) in systems.iter().zip(kept) {
+    for (case, samples) in cases.iter().zip(&samples) {
+        for (name, samples) in names.iter().zip(samples) {
             let factors = [
                 ("servants", case.servants as f64),
                 ("payload_octets", case.payload() as f64),
             ];
-            measurements.extend(kept.measurement(system.name, &case.words(), &factors));
+            measurements.extend(samples.measurement(name, &case.words(), &factors));
         }
     }
-    let names: Vec<&str> = systems.iter().map(|system| system.name).collect();
     let figures = figures(&names, &measurements);
-    stage.finish(Found {
-        experiment: "invoke",
+    session.finish(Found {
+        experiment: "invoke".to_owned(),
         title: "One-way and two-way, static and dynamic invocation",
         source: "FFI/RAPPORT-2001/05922, sections 3.3.2.1 and 3.5.1.1",
-        condition: None,
+        condition: places.words(),
         parameters: BTreeMap::from([
             ("servants".to_owned(), format!("{:?}", asked.servants)),
             ("sizes".to_owned(), format!("{:?} octets", asked.sizes)),
         ]),
         measurements,
         figures,
-        warnings: Vec::new(),
+        ..Found::default()
     })
 }
 
@@ -154,7 +159,7 @@ fn cases(asked: &Invoke) -> Vec<Case> {
             }
         }
     }
-    // Subjects are activated anew where their number or kind changes: as seldom as may be.
+    // Servants are activated again when their number or kind changes: this order does that least often.
     for servant in SERVANTS {
         for &servants in &asked.servants {
             for &(way, invocation, _) in manners.iter().filter(|manner| manner.2 == servant) {
@@ -198,31 +203,6 @@ fn cases(asked: &Invoke) -> Vec<Case> {
     cases
 }
 
-fn measure(
-    stage: &mut Stage<'_>,
-    system: &mut System,
-    case: Case,
-    kept: &mut Kept,
-) -> Result<bool, BenchError> {
-    let now = format!(
-        "{}, {} active, over {}",
-        case.words(),
-        case.servants,
-        system.name
-    );
-    if !stage.begin_run(now) {
-        return Ok(false);
-    }
-    let limits = stage.limits();
-    let sizes = (case.count(), case.servants);
-    let Some(times_ns) = system.client.run(&case.kind(), sizes, limits)? else {
-        return Ok(false);
-    };
-    kept.times(&times_ns);
-    stage.rest();
-    Ok(true)
-}
-
 const LATENCY: (&str, &str) = ("p50_ns", "median");
 const JITTER: (&str, &str) = ("jitter_ns", "jitter (standard deviation)");
 
@@ -235,7 +215,7 @@ fn figures(systems: &[&str], measurements: &[Measurement]) -> Vec<Figure> {
     for way in WAYS {
         for (ending, spread) in [("each in its turn", "each"), ("one of them called", "one")] {
             for of in [LATENCY, JITTER] {
-                // The jitter of one called among many says nothing more.
+                // The jitter of one servant among many shows nothing new.
                 if of == JITTER && spread == "one" {
                     continue;
                 }
@@ -277,7 +257,7 @@ fn figures(systems: &[&str], measurements: &[Measurement]) -> Vec<Figure> {
     figures
 }
 
-/// A curve for each system, invocation and servant; those without points are left out.
+/// A curve for each system, invocation and servant. Curves without points are left out.
 fn manners(systems: &[&str], curve: impl Fn(&str, &str, &str) -> Curve) -> Vec<Curve> {
     let mut curves = Vec::new();
     for system in systems {

@@ -1,6 +1,6 @@
-//! What marshalling costs: a sequence of char against one of ComplexStruct, and every basic type, over sizes (figures 7 to 9 of the submarine
-//! paper). Latency is a round trip with the sequence in both ways (`inout`, as in figure 7); throughput is a stream of one-ways, timed until the
-//! server has served the last.
+//! The cost of marshalling: a sequence of char against one of ComplexStruct, and every basic type, over sizes (figures
+//! 7 to 9 of the submarine paper). Latency is a round trip with the sequence both ways (`inout`, as in figure 7).
+//! Throughput is a stream of one-ways, timed until the server has served the last.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,27 @@ use deckwatch_meter::experiment::{
     AxisNote, Curve, ExperimentDocument, Figure, FigureKind, Measurement, Point,
 };
 
-use super::kind::ElementKind;
-use super::stage::{Extra, Found, Kept, OURS, RAW, Stage, Staging, System};
-use crate::bench::case::message_sizes;
-use crate::bench::peer::{Peer, Plan};
-use crate::bench::process::Ran;
-use crate::bench::program::{Program, Shape};
-use crate::bench::{BenchError, Inserted, Progress, Role};
+use crate::laboratory::condition::Places;
+use crate::laboratory::payload::message_sizes;
+use crate::laboratory::process::RunResult;
+use crate::laboratory::program::Shape;
+use crate::laboratory::samples::Samples;
+use crate::laboratory::session::{Found, Session, TurnCase};
+use crate::laboratory::system::{Plan, System};
+use crate::laboratory::{
+    Condition, ElementKind, LaboratoryError, OURS, Progress, RAW, Role, Setup,
+};
 
-/// What `deckwatch marshal` measures.
+/// The parameters of `deckwatch marshal`.
 #[derive(Clone, Debug)]
 pub struct Marshal {
-    /// What every experiment is told.
-    pub staging: Staging,
-    /// The types.
+    /// The parameters of every experiment.
+    pub setup: Setup,
+    /// Processors and scheduling class of both ends.
+    pub condition: Condition,
+    /// The element types.
     pub kinds: Vec<ElementKind>,
-    /// Octets of payload.
+    /// Payload sizes in octets.
     pub sizes: Vec<usize>,
 }
 
@@ -40,76 +45,72 @@ impl Case {
     }
 }
 
-/// Runs the experiment. A wish to end ends it early, with what was measured until then.
+/// Runs the experiment. If the user wants to end, it ends early with what was measured until then.
 ///
 /// # Errors
-/// [`BenchError`]; a foreign peer that is not installed is no error but skipped.
+/// [`LaboratoryError`]: nothing was measured. A foreign ORB that is not installed is skipped.
 pub fn marshal(
     asked: &Marshal,
     tell: &mut dyn FnMut(&Progress),
-) -> Result<ExperimentDocument, BenchError> {
-    let mut stage = Stage::new(&asked.staging, tell)?;
-    let mut systems = vec![stage.ours(Extra::default())?];
-    systems.extend(stage.omniorb(Extra::default()));
-    let mut raw = raw(&mut stage)?;
+) -> Result<ExperimentDocument, LaboratoryError> {
+    let mut session = Session::new(&asked.setup, tell);
+    let places = session.enter(asked.condition)?;
+    let mut systems = session.subjects(&places, &Shape::default())?;
+    let own = session.own();
+    let both = (places.server, places.client);
+    let raw = session.start(&Plan::pair(RAW, &own, Role::RAW, both, Shape::default()))?;
+    systems.push(raw);
+    let names = System::names(&systems);
     let cases = cases(asked);
-    // Two kinds of runs, and raw TCP among the systems.
-    stage.expect(cases.len() * (systems.len() + 1) * 2);
-    let mut kept: Vec<Vec<Kept>> = cases
-        .iter()
-        .map(|_| (0..=systems.len()).map(|_| Kept::default()).collect())
+    let ours = systems[0].reference.clone();
+    let sizes: Result<Vec<[usize; 3]>, _> =
+        cases.iter().map(|case| wire_sizes(*case, &ours)).collect();
+    let sizes = sizes?;
+    // Two runs in each turn.
+    session.expect_runs(cases.len() * systems.len() * 2);
+    let mut samples: Vec<Vec<Samples>> = (cases.iter())
+        .map(|_| systems.iter().map(|_| Samples::default()).collect())
         .collect();
-    'rounds: for round in 0..asked.staging.rounds {
-        stage.begin_round(round);
-        for (case, kept) in cases.iter().zip(&mut kept) {
-            for turn in 0..=systems.len() {
-                let index = (turn + round) % (systems.len() + 1);
-                let kept = &mut kept[index];
-                let goes_on = match systems.get_mut(index) {
-                    Some(system) => stage.turn(system.name, |stage| {
-                        let measured = measure(stage, system, *case, kept);
-                        system.server.or_its_end(measured)
-                    }),
-                    None => stage.turn(RAW, |stage| {
-                        let sizes = wire_sizes(*case, &systems[0])?;
-                        measure_raw(stage, &mut raw, (*case, sizes), kept)
-                    }),
-                };
-                if !goes_on {
-                    break 'rounds;
-                }
-            }
-        }
-    }
+    let rounds = 1..=asked.setup.rounds;
+    let turns = TurnCase::alike(cases.len(), &names);
+    session.take_turns(rounds, &turns, &mut |session, turn| {
+        let run = Run {
+            round: turn.round,
+            case: cases[turn.case],
+            sizes: sizes[turn.case],
+            places: &places,
+        };
+        let system = &mut systems[turn.system];
+        run.measure(session, system, &mut samples[turn.case][turn.system])
+    });
     let mut measurements = Vec::new();
-    for (case, kept) in cases.iter().zip(&kept) {
-        let names = systems.iter().map(|system| system.name).chain([RAW]);
-        for (name, kept) in names.zip(kept) {
+    for (case, samples) in cases.iter().zip(&samples) {
+        for (name, samples) in names.iter().zip(samples) {
             let factors = [
                 ("payload_octets", case.payload() as f64),
                 ("elements", case.count as f64),
             ];
-            measurements.extend(kept.measurement(name, case.kind.word(), &factors));
+            measurements.extend(samples.measurement(name, case.kind.word(), &factors));
         }
     }
     let figures = figures(asked, &measurements);
     let kinds: Vec<&str> = asked.kinds.iter().map(|kind| kind.word()).collect();
-    stage.finish(Found {
-        experiment: "marshal",
+    session.finish(Found {
+        experiment: "marshal".to_owned(),
         title: "What marshalling costs, type by type",
         source: "Talbert and Weaver, Real-Time Event Channel Performance on a Submarine Communications Network, figures 7 to 9",
-        condition: None,
+        condition: places.words(),
         parameters: BTreeMap::from([
             ("types".to_owned(), kinds.join(", ")),
             ("sizes".to_owned(), format!("{:?} octets", asked.sizes)),
         ]),
         measurements,
         figures,
-        warnings: Vec::new(),
+        ..Found::default()
     })
 }
 
-/// Every type at every size, without those that come to as many elements as the one before.
+/// Every type at every size. Sizes with the same number of elements are one case.
 fn cases(asked: &Marshal) -> Vec<Case> {
     let mut cases = Vec::new();
     for &kind in &asked.kinds {
@@ -124,103 +125,78 @@ fn cases(asked: &Marshal) -> Vec<Case> {
     cases
 }
 
-/// Octets of our messages there and back, and of our one-way.
-fn wire_sizes(case: Case, ours: &System) -> Result<[usize; 3], BenchError> {
+/// Octets of our request, of our reply, and of our one-way.
+fn wire_sizes(case: Case, reference: &str) -> Result<[usize; 3], LaboratoryError> {
     let Case { kind, count } = case;
     let (process, stream) = kind.operations();
     let (there, back) = message_sizes(
-        &ours.reference,
+        reference,
         process,
         |w| kind.write(count, w),
         |w| kind.write(count, w),
     )?;
-    let (one_way, _) = message_sizes(
-        &ours.reference,
-        stream,
-        |w| kind.write(count, w),
-        |_| Ok(()),
-    )?;
+    let (one_way, _) = message_sizes(reference, stream, |w| kind.write(count, w), |_| Ok(()))?;
     Ok([there, back, one_way])
 }
 
-/// The round trips and the stream of one system in one case; false where the user wants to end.
-fn measure(
-    stage: &mut Stage<'_>,
-    system: &mut System,
+/// One turn: the round trips and the stream of one case.
+struct Run<'p> {
+    round: usize,
     case: Case,
-    kept: &mut Kept,
-) -> Result<bool, BenchError> {
-    let word = case.kind.word();
-    for (what, way) in [("process", "latency"), ("stream", "throughput")] {
-        let now = format!(
-            "{way} of {} octets of {word} over {}",
-            case.payload(),
-            system.name
-        );
-        if !stage.begin_run(now) {
-            return Ok(false);
-        }
-        let limits = stage.limits();
-        let client = &mut system.client;
-        client.begin(&format!("{what}/{word}"), (case.count, 0), 0, limits)?;
-        let Some(ran) = client.finish(limits)? else {
-            return Ok(false);
+    /// Of our messages there and back, and of our one-way. Raw TCP sends as many octets.
+    sizes: [usize; 3],
+    places: &'p Places,
+}
+
+impl Run<'_> {
+    /// Returns false if the user wants to end.
+    fn measure(
+        &self,
+        session: &mut Session<'_>,
+        system: &mut System,
+        samples: &mut Samples,
+    ) -> Result<bool, LaboratoryError> {
+        let Case { kind, count } = self.case;
+        let (word, [there, back, one_way]) = (kind.word(), self.sizes);
+        let is_raw = system.name == RAW;
+        let runs = if is_raw {
+            [
+                ("raw".to_owned(), (there, back)),
+                ("raw-stream".to_owned(), (one_way, 0)),
+            ]
+        } else {
+            ["process", "stream"].map(|what| (format!("{what}/{word}"), (count, 0)))
         };
-        keep(ran, case, kept);
-        stage.rest();
+        for ((kind, sizes), what) in runs.into_iter().zip(["latency", "throughput"]) {
+            let octets = self.case.payload();
+            let now = format!("{what} of {octets} octets of {word} over {}", system.name);
+            if !session.begin_run(self.round, &now) {
+                return Ok(false);
+            }
+            let limits = session.limits();
+            let Some(ran) = system.run(&kind, sizes, 0, limits)? else {
+                return Ok(false);
+            };
+            self.add(&ran, samples);
+            self.places.rest(limits.budget);
+        }
+        if is_raw {
+            samples.add_value("request_octets", there as f64);
+            samples.add_value("reply_octets", back as f64);
+        }
+        Ok(true)
     }
-    Ok(true)
-}
 
-fn keep(ran: Ran, case: Case, kept: &mut Kept) {
-    match ran {
-        Ran::RoundTrips(times_ns) => kept.times(&times_ns),
-        Ran::Sum { count, elapsed_ns } => {
-            let bits = 8.0 * case.payload() as f64 * count as f64;
-            kept.value("throughput_bit_s", bits * 1e9 / elapsed_ns.max(1) as f64);
+    fn add(&self, ran: &RunResult, samples: &mut Samples) {
+        match ran {
+            RunResult::RoundTrips(times_ns) => samples.add_times(times_ns),
+            RunResult::Sum { count, elapsed_ns } => {
+                let bits = 8.0 * self.case.payload() as f64 * *count as f64;
+                let rate = bits * 1e9 / (*elapsed_ns).max(1) as f64;
+                samples.add_value("throughput_bit_s", rate);
+            }
         }
     }
-}
-
-/// Raw TCP, the same as in `deckwatch bench`.
-fn raw(stage: &mut Stage<'_>) -> Result<Peer, BenchError> {
-    let own = Program::Own {
-        path: stage.staging.program.clone(),
-        inserted: Inserted::Nothing,
-    };
-    let peer = Peer::start(&Plan {
-        name: RAW,
-        server: (&own, Role::RawServer, stage.places.server),
-        client: (&own, Role::RawClient, stage.places.client),
-        load: None,
-        shape: Shape::default(),
-    })?;
-    stage.is_placed &= peer.is_placed;
-    Ok(peer)
-}
-
-/// The same of raw TCP, with as many octets as our messages have.
-fn measure_raw(
-    stage: &mut Stage<'_>,
-    raw: &mut Peer,
-    (case, [there, back, one_way]): (Case, [usize; 3]),
-    kept: &mut Kept,
-) -> Result<bool, BenchError> {
-    for (kind, sizes) in [("raw", (there, back)), ("raw-stream", (one_way, 0))] {
-        let word = case.kind.word();
-        let now = format!("{} octets of {word} over {RAW}", case.payload());
-        if !stage.begin_run(now) {
-            return Ok(false);
-        }
-        let Some(ran) = raw.run(kind, sizes, 0, stage.limits())? else {
-            return Ok(false);
-        };
-        keep(ran, case, kept);
-        stage.rest();
-    }
-    kept.value("request_octets", there as f64);
-    kept.value("reply_octets", back as f64);
-    Ok(true)
 }
 
 const LATENCY: Value = ("p50_ns", "round trip, median", "ns");
@@ -293,7 +269,7 @@ fn over_size(title: &str, source: &str, of: Value, curves: impl Iterator<Item = 
     }
 }
 
-/// Every type at the largest size, a bar a system.
+/// Every type at the largest size, with one bar for each system.
 fn bars(
     asked: &Marshal,
     measurements: &[Measurement],

@@ -1,6 +1,6 @@
 //! The page of an experiment: the paper's figures from our numbers, the numbers themselves, and where they come from.
 
-use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement};
+use deckwatch_meter::experiment::{ExperimentDocument, Figure, Measurement, Ratio, Standing};
 use deckwatch_meter::result::Provenance;
 use minijinja::Environment;
 use minijinja::value::Serde;
@@ -138,6 +138,12 @@ fn long(text: &str) -> String {
 fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
     let asked = document.parameters.iter();
     let asked = asked.map(|(key, value)| (name(key), long(value)));
+    let standings = document.standings.iter().map(|standing| {
+        let key = format!("{} · {}", standing.measure, standing.condition);
+        (name(&key), long(&against_target(standing)))
+    });
+    let notes = document.notes.join("; ");
+    let notes = (!notes.is_empty()).then(|| ("limits of the systems".to_owned(), long(&notes)));
     let provenance = &document.provenance;
     let own = [
         ("started (UTC)".to_owned(), name(&provenance.started_at)),
@@ -154,7 +160,24 @@ fn facts(document: &ExperimentDocument) -> Vec<(String, String)> {
             ),
         ),
     ];
-    asked.chain(own).collect()
+    standings.chain(asked).chain(notes).chain(own).collect()
+}
+
+/// Our result, the target and the results of other systems, in words.
+fn against_target(standing: &Standing) -> String {
+    let met = match standing.is_met {
+        Some(true) => "met",
+        Some(false) => "NOT met",
+        None => "not judged",
+    };
+    let ours = standing.ours.map_or("-".to_owned(), Ratio::words);
+    let peers = standing.peers.iter();
+    let peers = peers.map(|peer| format!("; {} {}", peer.peer, peer.ratio.words()));
+    format!(
+        "{ours}, {}: {met}{}",
+        standing.target,
+        peers.collect::<String>()
+    )
 }
 
 fn figure(figure: &Figure) -> FigureView {
@@ -216,7 +239,10 @@ fn table(system: &str, measurements: &[&Measurement]) -> Table {
         let asked = factors.iter().map(|key| cell(key, &one.factors));
         let found = values.iter().map(|key| cell(key, &one.values));
         Row {
-            case: name(&one.case),
+            case: name(&match one.group.as_str() {
+                "" => one.case.clone(),
+                group => format!("{group} · {}", one.case),
+            }),
             cells: asked
                 .chain([unit::count(one.samples)])
                 .chain(found)

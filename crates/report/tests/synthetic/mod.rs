@@ -404,6 +404,8 @@ pub(crate) fn experiment() -> ExperimentDocument {
                 Measurement {
                     system: system.to_owned(),
                     case: "two-way".to_owned(),
+                    group: String::new(),
+                    runs: BTreeMap::new(),
                     factors: BTreeMap::from([("payload_octets".to_owned(), size)]),
                     values: time_values(&times),
                     samples: 200,
@@ -441,6 +443,8 @@ pub(crate) fn experiment() -> ExperimentDocument {
         provenance: provenance("none"),
         condition: "both ends on processor 1".to_owned(),
         parameters: BTreeMap::from([("rounds".to_owned(), "3".to_owned())]),
+        standings: Vec::new(),
+        notes: Vec::new(),
         measurements,
         figures: vec![lines, bars],
         skipped: vec![Skip {

@@ -1,0 +1,78 @@
+//! One end of a bench or an experiment. Only those start it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use deckwatch_probe::laboratory::{EndPlan, Inserted, Role, Variant, run_end};
+
+/// One end of a bench or an experiment, which start it themselves
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Args {
+    #[arg(value_parser = role)]
+    role: Role,
+    #[arg(long)]
+    processor: Option<u32>,
+    #[arg(long)]
+    fifo: Option<u8>,
+    #[arg(long, value_parser = inserted)]
+    inserted: Option<Inserted>,
+    #[arg(long)]
+    reference: Option<String>,
+    #[arg(long, default_value_t = 1)]
+    objects: usize,
+    #[arg(long)]
+    references: Option<PathBuf>,
+    #[arg(long)]
+    subjects: bool,
+    #[arg(long, value_parser = variant)]
+    variant: Option<Variant>,
+    #[arg(long, value_parser = lanes)]
+    lanes: Option<(u8, u8)>,
+    #[arg(long, default_value_t = 1)]
+    clients: usize,
+    #[arg(long)]
+    factors: bool,
+    #[arg(long)]
+    serving_fifo: Option<u8>,
+}
+
+fn role(word: &str) -> Result<Role, String> {
+    let found = Role::ALL.iter().find(|role| role.word() == word);
+    found.copied().ok_or_else(|| "unknown role".to_owned())
+}
+
+fn variant(word: &str) -> Result<Variant, String> {
+    let found = Variant::ALL.iter().find(|variant| variant.word() == word);
+    found.copied().ok_or_else(|| "unknown variant".to_owned())
+}
+
+fn inserted(words: &str) -> Result<Inserted, String> {
+    Inserted::of_words(words).ok_or_else(|| "unknown work".to_owned())
+}
+
+/// Two priorities, `HIGH,LOW`.
+fn lanes(text: &str) -> Result<(u8, u8), String> {
+    let numbers = text.split_once(',');
+    let numbers = numbers.and_then(|(high, low)| Some((high.parse().ok()?, low.parse().ok()?)));
+    numbers.ok_or_else(|| "not two priorities".to_owned())
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    run_end(&EndPlan {
+        role: args.role,
+        processor: args.processor,
+        fifo: args.fifo,
+        inserted: args.inserted.unwrap_or_default(),
+        reference: args.reference,
+        objects: args.objects,
+        references: args.references,
+        subjects: args.subjects,
+        variant: args.variant.unwrap_or_default(),
+        lanes: args.lanes,
+        clients: args.clients,
+        factors: args.factors,
+        serving_fifo: args.serving_fifo,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,173 @@
+//! The table of targets.
+
+use super::{Bound, Over, Statistic, Target};
+use crate::bench::case::{Beside, Case, Operation};
+use crate::bench::kind::{self, Kind};
+use crate::laboratory::{OMNIORB, Variant};
+
+const fn target(
+    measure: &'static str,
+    kind: Kind,
+    case: Case,
+    statistic: Statistic,
+    bound: Bound,
+) -> Target {
+    Target {
+        measure,
+        kind,
+        case,
+        variant: Variant::Plain,
+        statistic,
+        over: Over::Baseline,
+        bound,
+    }
+}
+
+/// All targets of cases, in the order of the printed table.
+pub(super) const TARGETS: [Target; 17] = {
+    use Bound::{AtLeast, AtMost};
+    use Kind::{Call, Objects, Priority, Rate, Stream};
+    use Statistic::{P50, P99};
+    const RATED: Case = kind::SMALL.every(kind::RATE_PERIOD_NS);
+    const URGENT: Case = kind::SMALL.every(kind::PRIORITY_PERIOD_NS);
+    const MANY: Case = kind::SMALL.beside(Beside::OneObject);
+    [
+        target(
+            "two-way 64 B, p50 over raw TCP",
+            Call,
+            kind::SMALL,
+            P50,
+            AtMost(1.06),
+        ),
+        target(
+            "two-way 64 B, p99 over raw TCP",
+            Call,
+            kind::SMALL,
+            P99,
+            AtMost(1.15),
+        ),
+        Target {
+            over: Over::Peer(OMNIORB),
+            ..target(
+                "two-way 64 B, p50 over omniORB's",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(1.0),
+            )
+        },
+        Target {
+            variant: Variant::SharedPoller,
+            ..target(
+                "two-way 64 B through a shared poller, p50 over raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(1.12),
+            )
+        },
+        Target {
+            variant: Variant::SharedMemory,
+            ..target(
+                "two-way 64 B through shared memory, p50 over raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(0.6),
+            )
+        },
+        Target {
+            variant: Variant::Spinning,
+            ..target(
+                "two-way 64 B on a spinning lane, p50 over spinning raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(1.10),
+            )
+        },
+        Target {
+            variant: Variant::SpinningSharedMemory,
+            ..target(
+                "two-way 64 B through shared memory, spinning, p50 over spinning raw TCP",
+                Call,
+                kind::SMALL,
+                P50,
+                AtMost(0.15),
+            )
+        },
+        target(
+            "two-way 8 KiB octets, p50 over raw TCP",
+            Call,
+            Case::new(Operation::Octets, 8_192),
+            P50,
+            AtMost(1.10),
+        ),
+        target(
+            "two-way 64 KiB ComplexStruct both ways, p50 over raw TCP",
+            Call,
+            Case::new(Operation::Structs, 65_536),
+            P50,
+            AtMost(2.5),
+        ),
+        target(
+            "one call every 10 ms, p50 over raw TCP",
+            Rate,
+            RATED,
+            P50,
+            AtMost(1.15),
+        ),
+        target(
+            "one-way 64 KiB octets, rate over raw TCP",
+            Stream,
+            kind::LARGE_STREAM,
+            Statistic::Rate,
+            AtLeast(0.95),
+        ),
+        target(
+            "sink of ComplexStruct, rate over octets",
+            Stream,
+            kind::STRUCTS,
+            Statistic::Rate,
+            AtLeast(0.60),
+        ),
+        target(
+            "sink of a struct laid out as its CDR, rate over octets",
+            Stream,
+            kind::PLAIN,
+            Statistic::Rate,
+            AtLeast(0.95),
+        ),
+        Target {
+            over: Over::Peer(OMNIORB),
+            ..target(
+                "one-way 64 B, messages a second over omniORB's",
+                Stream,
+                kind::SMALL_STREAM,
+                Statistic::Rate,
+                AtLeast(1.5),
+            )
+        },
+        target(
+            "many objects active, p50 over one",
+            Objects,
+            MANY,
+            P50,
+            AtMost(1.03),
+        ),
+        target(
+            "high priority beside many low, p50 over raw TCP",
+            Priority,
+            URGENT,
+            P50,
+            AtMost(1.2),
+        ),
+        target(
+            "high priority beside many low, p99 over raw TCP",
+            Priority,
+            URGENT,
+            P99,
+            AtMost(1.2),
+        ),
+    ]
+};

@@ -1,0 +1,215 @@
+//! One end: a process that serves, or that calls on command. Foreign ends use the same protocol (`bench/*/`).
+//!
+//! Protocol on standard input and output:
+//! * An end first prints its scheduling class and a reference: `fifo REFERENCE` or `other REFERENCE`. A client prints
+//!   `ready` as the reference.
+//! * A client reads `KIND A B COUNT BUDGET_NS PERIOD_NS`. A and B are the octets there and back of raw messages, or the
+//!   number of octets or structs. With a period, one call starts each PERIOD_NS nanoseconds.
+//! * A client answers `ok N` and N round trips of four octets each, nanoseconds in this machine's byte order. A stream
+//!   and a load answer `sum MESSAGES NANOSECONDS`. A failed command answers `error WORDS`.
+//! * A server of our own reads questions: `locks`, `factored`, `factor` and `rest`.
+//! * Every end exits when its standard input ends.
+
+mod caller;
+mod client;
+mod commands;
+mod factoring;
+mod load;
+mod raw;
+pub(crate) mod servant;
+mod server;
+mod subjects;
+
+use std::io::{BufRead as _, Write};
+use std::path::PathBuf;
+
+use deckwatch_os::schedule::{Class, class, limit_real_time, set_affinity, set_class};
+
+use super::error::LaboratoryError;
+use super::inserted::Inserted;
+use super::variant::Variant;
+use crate::limits::REAL_TIME_UNBLOCKED_MAX;
+use commands::commands;
+use factoring::Factoring;
+
+pub(crate) use commands::WARM_UP;
+
+/// The role of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Serves plain TCP.
+    RawServer,
+    /// Calls over plain TCP.
+    RawClient,
+    /// Calls over many plain TCP connections at once.
+    RawLoad,
+    /// Serves objects with our ORB.
+    OrbServer,
+    /// Calls objects with our ORB.
+    OrbClient,
+    /// Calls an object with many instances of our ORB at once.
+    OrbLoad,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 6] = [
+        Self::RawServer,
+        Self::RawClient,
+        Self::RawLoad,
+        Self::OrbServer,
+        Self::OrbClient,
+        Self::OrbLoad,
+    ];
+
+    /// Server and client over plain TCP.
+    pub(crate) const RAW: (Self, Self) = (Self::RawServer, Self::RawClient);
+
+    /// Server and client of an ORB.
+    pub(crate) const ORB: (Self, Self) = (Self::OrbServer, Self::OrbClient);
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::RawServer => "raw-server",
+            Self::RawClient => "raw-client",
+            Self::RawLoad => "raw-load",
+            Self::OrbServer => "orb-server",
+            Self::OrbClient => "orb-client",
+            Self::OrbLoad => "orb-load",
+        }
+    }
+}
+
+/// The parameters of an end.
+#[derive(Clone, Debug)]
+pub struct EndPlan {
+    /// Its role.
+    pub role: Role,
+    /// The processor that it is bound to.
+    pub processor: Option<u32>,
+    /// Its SCHED_FIFO priority; without one, it is in the time-sharing class.
+    pub fifo: Option<u8>,
+    /// What servants do in addition to the operation.
+    pub inserted: Inserted,
+    /// What a client calls: a reference, an address, or `@FILE` with one reference on each line.
+    pub reference: Option<String>,
+    /// Number of objects that a server activates.
+    pub objects: usize,
+    /// The file that a server writes their references to.
+    pub references: Option<PathBuf>,
+    /// The server serves the experiments' subjects, and the client calls them.
+    pub subjects: bool,
+    /// Transport, and how the end waits.
+    pub variant: Variant,
+    /// The priorities, high and low, for which a server has lanes and that its callers ask for.
+    pub lanes: Option<(u8, u8)>,
+    /// Number of clients in a load.
+    pub clients: usize,
+    /// A thread of the server factors numbers.
+    pub factors: bool,
+    /// The SCHED_FIFO priority that a raw client asks for its serving thread; by default its own.
+    pub serving_fifo: Option<u8>,
+}
+
+/// Plays an end until its standard input ends.
+///
+/// # Errors
+/// [`LaboratoryError`]: the end cannot start. Later failures are answers.
+pub fn run_end(plan: &EndPlan) -> Result<(), LaboratoryError> {
+    if let Some(processor) = plan.processor {
+        set_affinity(&[processor]).map_err(system("The processor cannot be used"))?;
+    }
+    let reference = plan.reference.as_deref().unwrap_or_default();
+    match plan.role {
+        Role::RawServer => raw::serve(plan),
+        Role::OrbServer => server::serve(plan),
+        Role::RawClient => {
+            place(plan.fifo);
+            let mut client = raw::Client::new(reference, plan);
+            commands(|command, samples| client.run(command, samples))
+        }
+        Role::RawLoad => {
+            place(plan.fifo);
+            commands(|command, samples| raw::load(reference, plan, command, samples))
+        }
+        Role::OrbClient if plan.subjects => {
+            let mut caller = caller::Caller::new(reference)?;
+            place(plan.fifo);
+            commands(|command, samples| caller.run(command, samples))
+        }
+        Role::OrbClient => {
+            let targets = client::Targets::of(plan)?;
+            place(plan.fifo);
+            targets.take_priority(plan)?;
+            commands(|command, samples| targets.run(command, samples))
+        }
+        Role::OrbLoad => {
+            let clients = client::load_clients(plan)?;
+            place(plan.fifo);
+            commands(|command, samples| client::load(plan, &clients, command, samples))
+        }
+    }
+}
+
+fn system(doing: &'static str) -> impl Fn(std::io::Error) -> LaboratoryError {
+    move |source| LaboratoryError::System { doing, source }
+}
+
+fn refused<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> LaboratoryError {
+    move |error| LaboratoryError::EndFailed {
+        what: what.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+/// An error as an end prints it.
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Puts the calling thread into its class. [`greet`] prints the class that it got.
+fn place(fifo: Option<u8>) {
+    if let Some(priority) = fifo {
+        let _ = limit_real_time(REAL_TIME_UNBLOCKED_MAX);
+        let _ = set_class(Class::Fifo(priority));
+    }
+}
+
+/// Prints the calling thread's class, and `reference`.
+fn greet(reference: &str) -> Result<(), LaboratoryError> {
+    let word = match class() {
+        Ok(Class::Fifo(_)) => "fifo",
+        _ => "other",
+    };
+    print_line(&format!("{word} {reference}"))
+}
+
+fn print_line(line: &str) -> Result<(), LaboratoryError> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(system("Standard output cannot be written"))
+}
+
+/// Answers the questions of a server's standard input until it ends.
+fn answer_questions(factoring: Option<&Factoring>) -> Result<(), LaboratoryError> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(system("Standard input cannot be read"))?;
+        let answer = match (line.as_str(), factoring) {
+            ("factored", Some(factoring)) => factoring.words(),
+            ("factor" | "rest", Some(factoring)) => {
+                factoring.enable(line == "factor");
+                factoring.words()
+            }
+            ("locks", _) => {
+                deckwatch_sync::count_locks(true);
+                format!("locks {}", deckwatch_sync::locks_taken())
+            }
+            _ => format!("error '{line}' is no question"),
+        };
+        print_line(&answer)?;
+    }
+    Ok(())
+}

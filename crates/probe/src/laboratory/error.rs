@@ -1,0 +1,86 @@
+//! Errors that end a bench or an experiment.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a bench or an experiment cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaboratoryError {
+    /// A process cannot be started.
+    #[error("{what} cannot be started: {source}")]
+    CannotStart {
+        /// Its name.
+        what: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A process has ended, or printed an unexpected line.
+    #[error("{what} cannot go on: {reason}")]
+    EndFailed {
+        /// Its name.
+        what: String,
+        /// Its own words, or the exit status.
+        reason: String,
+    },
+    /// A process does not answer.
+    #[error("{what} has not answered within {patience:?}.")]
+    Silent {
+        /// Its name.
+        what: String,
+        /// The time waited.
+        patience: Duration,
+    },
+    /// A foreign program cannot be built.
+    #[error("{what} cannot be built: {reason}")]
+    CannotBuild {
+        /// Its name.
+        what: String,
+        /// The first error of the build.
+        reason: String,
+    },
+    /// A file cannot be used.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The machine has too few processors for the condition.
+    #[error(
+        "Two processors are needed for this condition, and this process may use only {0}; try `--condition pinned`."
+    )]
+    TooFewProcessors(usize),
+    /// A process may not have as many connections open as are asked for.
+    #[error(
+        "{connections} connections are more open files than a process may have here, which is {limit}: ask for fewer with \
+         --connections, or raise the limit (`ulimit -Hn`, RLIMIT_NOFILE)."
+    )]
+    TooManyConnections {
+        /// The number asked for.
+        connections: usize,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// The reference of our own server cannot be used.
+    #[error("The reference of our own server cannot be used: {0}.")]
+    Reference(String),
+    /// None of the kinds is measured in any of the conditions.
+    #[error(
+        "Nothing of this is measured in that condition: ask for other conditions, or for all by leaving them out."
+    )]
+    Nothing,
+    /// The user ended it before anything was measured.
+    #[error("Ended by {0} before a round was whole.")]
+    Interrupted(&'static str),
+    /// A system call of an end has failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// The step that failed.
+        doing: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}

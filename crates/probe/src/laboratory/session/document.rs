@@ -1,0 +1,113 @@
+//! The document that a bench or an experiment leaves, and its warnings.
+
+use std::collections::BTreeMap;
+
+use deckwatch_meter::experiment::{
+    EXPERIMENT_SCHEMA_VERSION, ExperimentDocument, Figure, Measurement, Standing,
+};
+use deckwatch_meter::provenance::{self, Readings};
+use deckwatch_meter::result::{ClockNote, Warning};
+use deckwatch_os::signal;
+
+use super::Session;
+use crate::laboratory::{BROKEN_OFF, ENDED_EARLY, Inserted, LaboratoryError};
+
+/// What a bench or an experiment has found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) experiment: String,
+    pub(crate) title: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) condition: String,
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) standings: Vec<Standing>,
+    pub(crate) measurements: Vec<Measurement>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Session<'_> {
+    /// The document of what was found until now.
+    pub(crate) fn document(&self, found: Found) -> ExperimentDocument {
+        let disturbance = self.before.until(&Readings::take());
+        let mut warnings = disturbance.warnings();
+        warnings.extend(found.warnings);
+        warnings.extend(self.warnings());
+        let run = provenance::Run {
+            version: self.setup.version.clone(),
+            mission_path: String::new(),
+            mission_text: String::new(),
+            clock: ClockNote {
+                shared: true,
+                note: "round trips by CLOCK_MONOTONIC of the calling end".to_owned(),
+                conversion_error_ns: 0,
+            },
+        };
+        let mut parameters = found.parameters;
+        parameters.insert("rounds".to_owned(), self.setup.rounds.to_string());
+        parameters.insert(
+            "run time".to_owned(),
+            format!("{:?}", self.setup.run_budget),
+        );
+        ExperimentDocument {
+            schema_version: EXPERIMENT_SCHEMA_VERSION,
+            experiment: found.experiment,
+            title: found.title.to_owned(),
+            source: found.source.to_owned(),
+            provenance: provenance::provenance(run, self.started_at, &disturbance),
+            condition: found.condition,
+            parameters,
+            standings: found.standings,
+            measurements: found.measurements,
+            figures: found.figures,
+            skipped: self.skipped.clone(),
+            notes: found.notes,
+            warnings,
+        }
+    }
+
+    /// As [`Self::document`], at the end.
+    ///
+    /// # Errors
+    /// The reason why nothing was measured: what broke it off, or [`LaboratoryError::Interrupted`].
+    pub(crate) fn finish(self, found: Found) -> Result<ExperimentDocument, LaboratoryError> {
+        if found.measurements.is_empty() {
+            let ended = signal::ending().map(LaboratoryError::Interrupted);
+            let nothing = ended.unwrap_or(LaboratoryError::Nothing);
+            return Err(self.broken_off.unwrap_or(nothing));
+        }
+        Ok(self.document(found))
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let broken_off = self.broken_off.as_ref().map(ToString::to_string);
+        let mut warnings = Vec::new();
+        let mut warn = |holds: bool, kind: &str, text: &str| {
+            if holds {
+                warnings.push(Warning {
+                    kind: kind.to_owned(),
+                    text: text.to_owned(),
+                });
+            }
+        };
+        warn(!self.is_placed, "not-real-time", NOT_REAL_TIME);
+        warn(cfg!(debug_assertions), "debug-build", DEBUG_BUILD);
+        let reason = broken_off.as_deref().unwrap_or_default();
+        let text = format!("The measurement could not go on: {reason}");
+        warn(broken_off.is_some(), BROKEN_OFF, &text);
+        let text = "The measurement was ended before its last round.";
+        warn(!self.is_whole, ENDED_EARLY, text);
+        let inserted = self.setup.inserted.words().unwrap_or_default();
+        let kind = match self.setup.inserted {
+            Inserted::Delay(_) => "servant-delay",
+            _ => "servant-inserted",
+        };
+        let text = format!("Our servants did additional work in each request: {inserted}.");
+        warn(self.setup.inserted != Inserted::Nothing, kind, &text);
+        warnings
+    }
+}
+
+const NOT_REAL_TIME: &str = "Not every end got SCHED_FIFO, which needs CAP_SYS_NICE or RLIMIT_RTPRIO: other threads take the processor in between.";
+const DEBUG_BUILD: &str = "This is a debug build: build with --release to compare with others.";

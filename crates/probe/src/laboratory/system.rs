@@ -1,0 +1,149 @@
+//! The processes of one system: a server, its client, and a load beside them. They start once and run many times.
+
+use std::time::Duration;
+
+use super::end::Role;
+use super::error::LaboratoryError;
+use super::process::{End, RunLimits, RunResult};
+use super::program::{Place, Program, Shape};
+
+/// The processes that a system consists of.
+pub(crate) struct Plan<'p> {
+    /// Its name in results.
+    pub(crate) name: &'static str,
+    pub(crate) server: (&'p Program, Role, Place),
+    pub(crate) client: (&'p Program, Role, Place),
+    /// Clients that never pause while the client is measured.
+    pub(crate) load: Option<(&'p Program, Role, Place)>,
+    pub(crate) shape: Shape,
+}
+
+impl<'p> Plan<'p> {
+    /// A server and a client of one program, without a load.
+    pub(crate) const fn pair(
+        name: &'static str,
+        program: &'p Program,
+        (server, client): (Role, Role),
+        places: (Place, Place),
+        shape: Shape,
+    ) -> Self {
+        Self {
+            name,
+            server: (program, server, places.0),
+            client: (program, client, places.1),
+            load: None,
+            shape,
+        }
+    }
+}
+
+/// A server and its clients.
+pub(crate) struct System {
+    pub(crate) name: &'static str,
+    /// All ends got the scheduling class that was asked for.
+    pub(crate) is_placed: bool,
+    /// The reference, or the address, that the server printed.
+    pub(crate) reference: String,
+    pub(crate) client: End,
+    /// Clients that call while `client` is measured.
+    pub(crate) load: Vec<End>,
+    pub(crate) server: End,
+}
+
+impl System {
+    /// Starts all processes.
+    pub(crate) fn start(plan: &Plan<'_>) -> Result<Self, LaboratoryError> {
+        let Plan { name, shape, .. } = plan;
+        let (program, role, place) = plan.server;
+        let what = format!("The server of {name}");
+        let mut server = End::start(what, program.command(role, place, None, shape))?;
+        let (is_fifo, reference) = server.greeting()?;
+        let mut is_placed = is_fifo == place.fifo.is_some();
+        let file = shape.references.as_ref();
+        let file = file.map(|file| format!("@{}", file.display()));
+        let target = file.as_deref().unwrap_or(&reference);
+        let (client, is_client_placed) =
+            start_client(&format!("The client of {name}"), plan.client, target, shape)?;
+        is_placed &= is_client_placed;
+        let mut system = Self {
+            name,
+            is_placed,
+            reference,
+            client,
+            load: Vec::new(),
+            server,
+        };
+        if let Some(load) = plan.load {
+            system.add_load(load, shape)?;
+        }
+        Ok(system)
+    }
+
+    /// The names of `systems`.
+    pub(crate) fn names(systems: &[Self]) -> Vec<&'static str> {
+        systems.iter().map(|system| system.name).collect()
+    }
+
+    /// Starts one more process that calls the server.
+    pub(crate) fn add_load(
+        &mut self,
+        load: (&Program, Role, Place),
+        shape: &Shape,
+    ) -> Result<(), LaboratoryError> {
+        let what = format!("The load of {}", self.name);
+        let (end, is_placed) = start_client(&what, load, &self.reference, shape)?;
+        self.is_placed &= is_placed;
+        self.load.push(end);
+        Ok(())
+    }
+
+    /// Runs `kind` at the client once, beside the load. Returns `None` if the user wants to end.
+    pub(crate) fn run(
+        &mut self,
+        kind: &str,
+        sizes: (usize, usize),
+        period_ns: u64,
+        limits: RunLimits,
+    ) -> Result<Option<RunResult>, LaboratoryError> {
+        for load in &mut self.load {
+            load.begin(kind, sizes, 0, limits.longer())?;
+        }
+        let ran = self.client.begin(kind, sizes, period_ns, limits);
+        let ran = ran.and_then(|()| self.client.finish(limits));
+        let ran = self.server.blame_exit(ran)?;
+        for load in &mut self.load {
+            let finished = load.finish(limits.longer());
+            if self.server.blame_exit(finished)?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(ran)
+    }
+}
+
+/// Starts a client, and returns whether it got the scheduling class that was asked for.
+fn start_client(
+    what: &str,
+    (program, role, place): (&Program, Role, Place),
+    reference: &str,
+    shape: &Shape,
+) -> Result<(End, bool), LaboratoryError> {
+    let command = program.command(role, place, Some(reference), shape);
+    let mut end = End::start(what.to_owned(), command)?;
+    let (is_fifo, _) = end.greeting()?;
+    Ok((end, is_fifo == place.fifo.is_some()))
+}
+
+impl RunLimits {
+    /// The limits of a load, which runs from before the client's warm-up to after its last call. The real-time threads
+    /// of both still leave the kernel its share of each second.
+    pub(crate) fn longer(self) -> Self {
+        Self {
+            budget: self.budget + OVERLAP,
+            ..self
+        }
+    }
+}
+
+/// How much longer a load runs than the client beside it.
+const OVERLAP: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! What a message carries: a value of the flow's type, its CDR encoding, and the member that is its sequence number.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use deckwatch_cdr::value::{MemberPath, Value, read_value_into, write_value};
@@ -7,10 +8,33 @@ use deckwatch_cdr::{
     Any, ByteOrder, EncodeError, Parse as _, Reader, TypeCode, Unwritten, Write as _, Writer,
 };
 use deckwatch_idl::model::Model;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::limits::BODY_SIZE_MAX;
-use crate::plan::BodyPlan;
+
+/// What a message carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum BodyPlan {
+    /// Plain octets (`sequence<octet>` in CORBA). The first eight are the sequence number, big-endian.
+    Octets {
+        /// Octets of a message, at least 8.
+        size_bytes: u32,
+    },
+    /// A value of an IDL type.
+    Typed {
+        /// The IDL file, absolute.
+        idl_file: PathBuf,
+        /// Where its includes are sought.
+        #[serde(default)]
+        include_paths: Vec<PathBuf>,
+        /// Scoped name of the type, for example `Nav::NavData`.
+        type_name: String,
+        /// The member that carries the sequence number, an unsigned or signed integer; nested members with dots, for example `header.sequence`.
+        sequence_member: String,
+    },
+}
 
 /// One message's body, made once; only its sequence number changes.
 #[derive(Clone, Debug)]

@@ -9,7 +9,9 @@
 pub mod arrival;
 pub mod body;
 pub mod capture;
+pub mod carrier;
 pub mod carriers;
+pub mod error;
 pub mod join;
 pub mod limits;
 mod packet;
@@ -20,7 +22,7 @@ mod reassembly;
 pub mod receiver;
 pub mod record;
 mod requests;
-mod scheduling;
+pub mod scheduling;
 #[cfg(test)]
 mod scratch;
 pub mod send_loop;

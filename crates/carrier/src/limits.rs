@@ -44,6 +44,9 @@ pub const QUIET_NS: i64 = 200_000;
 /// The longest sleep before a thread looks whether it is to stop.
 pub const STOP_LOOK: Duration = Duration::from_millis(100);
 
+/// Time between two looks of a servant whether its part has begun to receive.
+pub const BEGIN_LOOK: Duration = Duration::from_millis(1);
+
 /// Time in which a connection to a consumer has to be made.
 pub const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 

@@ -1,14 +1,11 @@
 //! The parts of a run: each a process that reads its plan, says `ready`, works from `go` on, and says `done`.
 
 use std::io::{BufRead, Write};
-use std::net::SocketAddr;
 
 use deckwatch_meter::pacing::Schedule;
-use thiserror::Error;
 
-use crate::body::BodyError;
+use crate::error::PartError;
 use crate::plan::PartPlan;
-use crate::record::RecordError;
 use crate::talk::PartEvent;
 
 mod consumer;
@@ -50,47 +47,6 @@ pub fn run(
 
 /// How many messages a schedule has, counted: the number of a Poisson process over a duration is not known otherwise.
 fn messages_of(schedule: &Schedule) -> Result<u64, PartError> {
-    schedule
-        .check()
-        .map_err(|error| PartError::Plan(error.to_string()))?;
+    schedule.check()?;
     Ok(schedule.dues().count() as u64)
-}
-
-/// Why a part cannot be played.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PartError {
-    /// The plan asks for what cannot be.
-    #[error("{0}")]
-    Plan(String),
-    /// A socket cannot be made or connected.
-    #[error("{carrier} at {address}: {error}")]
-    Socket {
-        /// The carrier's name.
-        carrier: &'static str,
-        /// This end, or the one that it was to be connected to.
-        address: SocketAddr,
-        /// What the kernel answered.
-        error: std::io::Error,
-    },
-    /// The message cannot be made.
-    #[error(transparent)]
-    Body(#[from] BodyError),
-    /// The records cannot be kept.
-    #[error(transparent)]
-    Records(#[from] RecordError),
-}
-
-impl PartError {
-    pub(crate) const fn socket(
-        carrier: &'static str,
-        address: SocketAddr,
-        error: std::io::Error,
-    ) -> Self {
-        Self::Socket {
-            carrier,
-            address,
-            error,
-        }
-    }
 }

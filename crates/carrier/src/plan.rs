@@ -20,6 +20,11 @@ use std::time::Duration;
 use deckwatch_meter::pacing::Schedule;
 use serde::{Deserialize, Serialize};
 
+use crate::body::BodyPlan;
+use crate::carrier::{ChannelAt, NetworkPriority};
+use crate::carriers::CarrierRef;
+use crate::scheduling::Scheduling;
+
 /// What one part is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "kebab-case")]
@@ -36,73 +41,6 @@ pub enum PartPlan {
     Tap(TapPlan),
 }
 
-/// The middleware, or none, that a stream goes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CarrierKind {
-    /// One datagram a message.
-    Udp,
-    /// One connection a destination, no delay, each message behind its length in four octets (big-endian).
-    Tcp,
-    /// A two-way call on a servant, a thread and connection a destination.
-    Corba,
-    /// A one-way call on a servant, a thread and connection a destination.
-    CorbaOneway,
-    /// A push to an event channel that pushes on to each destination.
-    Event,
-}
-
-impl CarrierKind {
-    /// All kinds, the rawest first.
-    pub const ALL: [Self; 5] = [
-        Self::Udp,
-        Self::Tcp,
-        Self::Corba,
-        Self::CorbaOneway,
-        Self::Event,
-    ];
-
-    /// The word used in files, on the command line and in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Corba => "corba",
-            Self::CorbaOneway => "corba-oneway",
-            Self::Event => "event",
-        }
-    }
-
-    /// Whether there is a middleware between the supplier and the stack.
-    #[must_use]
-    pub const fn has_middleware(self) -> bool {
-        matches!(self, Self::Corba | Self::CorbaOneway | Self::Event)
-    }
-}
-
-impl std::fmt::Display for CarrierKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for CarrierKind {
-    type Err = UnknownCarrier;
-
-    fn from_str(word: &str) -> Result<Self, UnknownCarrier> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == word)
-            .ok_or_else(|| UnknownCarrier(word.to_owned()))
-    }
-}
-
-/// A word that is no carrier.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a carrier; there are udp, tcp, corba, corba-oneway and event.")]
-pub struct UnknownCarrier(pub String);
-
 /// One flow over one carrier: the same in the plans of all its parts, and in the join.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamPlan {
@@ -111,7 +49,7 @@ pub struct StreamPlan {
     /// For people: the flow's name in the mission file.
     pub name: String,
     /// What it goes over.
-    pub carrier: CarrierKind,
+    pub carrier: CarrierRef,
     /// What a message carries.
     pub body: BodyPlan,
     /// When each message is due; its `start_ns` is replaced by that of `go`.
@@ -119,70 +57,6 @@ pub struct StreamPlan {
     /// Deadline after due, for the live count of late messages.
     #[serde(rename = "deadline_ns", with = "nanoseconds")]
     pub deadline: Duration,
-}
-
-/// What a message carries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum BodyPlan {
-    /// Plain octets (`sequence<octet>` in CORBA). The first eight are the sequence number, big-endian.
-    Octets {
-        /// Octets of a message, at least 8.
-        size_bytes: u32,
-    },
-    /// A value of an IDL type.
-    Typed {
-        /// The IDL file, absolute.
-        idl_file: PathBuf,
-        /// Where its includes are sought.
-        #[serde(default)]
-        include_paths: Vec<PathBuf>,
-        /// Scoped name of the type, for example `Nav::NavData`.
-        type_name: String,
-        /// The member that carries the sequence number, an unsigned or signed integer; nested members with dots, for example `header.sequence`.
-        sequence_member: String,
-    },
-}
-
-/// How the threads on the message's road are to be scheduled. What is refused is told in `ready`, and the part runs without.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Scheduling {
-    /// The scheduling class.
-    pub class: SchedulingClass,
-    /// Processors to run on (the host's, or the flow's choice of them); empty for all.
-    pub cpus: Vec<u32>,
-    /// Lock memory, so that no page of the process has to be fetched.
-    pub lock_memory: bool,
-}
-
-/// A scheduling class with its priority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum SchedulingClass {
-    /// The time-sharing class.
-    #[default]
-    Other,
-    /// SCHED_FIFO.
-    Fifo {
-        /// 1..=99.
-        priority: u8,
-    },
-    /// SCHED_RR.
-    RoundRobin {
-        /// 1..=99.
-        priority: u8,
-    },
-}
-
-/// The priority of packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NetworkPriority {
-    /// Differentiated services code point, 0..=63 (46 is expedited forwarding).
-    pub dscp: Option<u8>,
-    /// The queueing discipline's band selector, SO_PRIORITY; above 6 it needs CAP_NET_ADMIN.
-    pub socket_priority: Option<u32>,
 }
 
 /// The supplier of one stream.
@@ -217,15 +91,6 @@ pub struct DestinationPlan {
     /// What the consumer's `ready` gave as endpoint: `address:port` or a stringified IOR; empty for `event`.
     #[serde(default)]
     pub endpoint: String,
-}
-
-/// Where an event channel is found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChannelAt {
-    /// The naming service: the endpoint of its `ready`, a `corbaloc:`.
-    pub names: String,
-    /// The channel's name in it, for example `deckwatch/NAV`.
-    pub name: String,
 }
 
 /// The consumer of one stream at one destination.
@@ -332,8 +197,9 @@ pub struct JoinDestination {
     pub index: u16,
     /// The host's name.
     pub host: String,
-    /// Where the consumer listened: the `listening` of its `ready`.
-    pub listening: SocketAddr,
+    /// Where the consumer listened: the `listening` of its `ready`. Without it no capture shows the destination's messages.
+    #[serde(default)]
+    pub listening: Option<SocketAddr>,
     /// The consumer's record file.
     pub records: PathBuf,
 }
@@ -372,6 +238,7 @@ mod tests {
     use deckwatch_meter::pacing::{Arrivals, Extent};
 
     use super::*;
+    use crate::scheduling::SchedulingClass;
 
     #[test]
     fn a_plan_is_one_line_and_comes_back_equal() {
@@ -379,7 +246,7 @@ mod tests {
             stream: StreamPlan {
                 flow: 3,
                 name: "NAV".to_owned(),
-                carrier: CarrierKind::CorbaOneway,
+                carrier: CarrierRef::new(&crate::carriers::corba::ONEWAY),
                 body: BodyPlan::Typed {
                     idl_file: "/m/nav.idl".into(),
                     include_paths: vec![],
@@ -418,17 +285,5 @@ mod tests {
             serde_json::from_str::<PartPlan>(&line).expect("parses"),
             plan
         );
-    }
-
-    #[test]
-    fn carriers_are_known_by_the_words_they_are_written_with() {
-        for kind in CarrierKind::ALL {
-            assert_eq!(kind.to_string().parse(), Ok(kind));
-            assert_eq!(
-                serde_json::to_value(kind).expect("a word"),
-                serde_json::Value::from(kind.name())
-            );
-        }
-        assert!("dds".parse::<CarrierKind>().is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::limits::{BODY_SIZE_MAX, EARLY_OCTETS_MAX, GIOP_MESSAGE_SIZE_MAX};
 
 /// How a stream is cut into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum Cut {
     /// Each behind its length in four octets, big-endian; all of this size.
     Length(u32),
     /// GIOP messages.
@@ -22,7 +22,7 @@ pub(crate) enum Framing {
 /// One direction of one connection.
 #[derive(Debug)]
 pub(crate) struct Reassembly {
-    framing: Framing,
+    cut: Cut,
     /// Sequence number of the next octet in order; none before the first packet.
     next: Option<u32>,
     /// Octets that came before others that are missing, by their distance from the first octet seen, with their stamps.
@@ -36,9 +36,9 @@ pub(crate) struct Reassembly {
 impl Reassembly {
     /// A stream of which nothing has been seen.
     #[must_use]
-    pub(crate) const fn new(framing: Framing) -> Self {
+    pub(crate) const fn new(cut: Cut) -> Self {
         Self {
-            framing,
+            cut,
             next: None,
             early: BTreeMap::new(),
             early_octets: 0,
@@ -50,7 +50,7 @@ impl Reassembly {
     /// The stream opens at this sequence number; what is behind it begins with a message.
     pub(crate) fn open(&mut self, at: u32) {
         let unread = self.cutter.unread;
-        *self = Self::new(self.framing);
+        *self = Self::new(self.cut);
         self.next = Some(at.wrapping_add(1));
         self.cutter.unread = unread;
     }
@@ -114,7 +114,7 @@ impl Reassembly {
     }
 
     fn advance(&mut self, octets: &[u8], stamp_ns: i64, message: &mut dyn FnMut(&[u8], i64)) {
-        self.cutter.feed(self.framing, octets, stamp_ns, message);
+        self.cutter.feed(self.cut, octets, stamp_ns, message);
         self.forward(octets.len() as u64);
     }
 
@@ -145,7 +145,7 @@ impl Reassembly {
             return;
         };
         let missing = at - self.distance;
-        self.cutter.miss(self.framing, missing);
+        self.cutter.miss(self.cut, missing);
         self.forward(missing);
         // These were not held up by a gap in the stream but in the capture: their own stamps are right.
         self.take_followers(None, message);
@@ -175,7 +175,7 @@ impl Cutter {
 
     fn feed(
         &mut self,
-        framing: Framing,
+        cut: Cut,
         mut octets: &[u8],
         stamp_ns: i64,
         message: &mut dyn FnMut(&[u8], i64),
@@ -186,21 +186,21 @@ impl Cutter {
         octets = &octets[skipped..];
         self.skip -= skipped as u64;
         if !self.in_step {
-            let Some(start) = framing.first_start(octets) else {
+            let Some(start) = cut.first_start(octets) else {
                 return;
             };
             octets = &octets[start..];
             self.in_step = true;
         }
         while !octets.is_empty() {
-            let Some(need) = framing.need(&self.message) else {
+            let Some(need) = cut.need(&self.message) else {
                 self.lose_step();
                 return;
             };
             let (taken, rest) = octets.split_at(need.min(octets.len()));
             self.message.extend_from_slice(taken);
             octets = rest;
-            match framing.need(&self.message) {
+            match cut.need(&self.message) {
                 Some(0) => {
                     message(&self.message, stamp_ns);
                     self.message.clear();
@@ -215,12 +215,12 @@ impl Cutter {
     }
 
     /// Octets that the capture does not have. A message whose end is known can be stepped over.
-    fn miss(&mut self, framing: Framing, octets: u64) {
+    fn miss(&mut self, cut: Cut, octets: u64) {
         let to_end = match (self.skip, self.message.is_empty()) {
             (0, true) => None,
             (0, false) => {
                 self.unread += 1;
-                framing.rest(&self.message)
+                cut.rest(&self.message)
             }
             (skip, _) => Some(skip),
         };
@@ -239,7 +239,7 @@ impl Cutter {
     }
 }
 
-impl Framing {
+impl Cut {
     /// How many octets a message that begins so still needs: to the end of its header, then to its own; 0 when it is whole, none when it is no message.
     fn need(self, message: &[u8]) -> Option<usize> {
         match self {

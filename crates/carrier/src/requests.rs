@@ -39,8 +39,8 @@ mod tests {
 
     use super::*;
     use crate::body::Body;
-    use crate::plan::BodyPlan;
-    use crate::reassembly::{Framing, Reassembly};
+    use crate::body::BodyPlan;
+    use crate::reassembly::{Cut, Reassembly};
 
     fn body() -> Body {
         Body::new(&BodyPlan::Octets { size_bytes: 300 }).expect("of a usual size")
@@ -83,8 +83,7 @@ mod tests {
                 let octets: Vec<u8> = (0..3)
                     .flat_map(|sequence| request(sequence, order, size_max))
                     .collect();
-                let (mut stream, mut requests) =
-                    (Reassembly::new(Framing::Giop), Requests::default());
+                let (mut stream, mut requests) = (Reassembly::new(Cut::Giop), Requests::default());
                 stream.open(u32::MAX);
                 let mut seen = Vec::new();
                 // Packets that end anywhere; each stamp is the end of its packet in the stream.

@@ -6,9 +6,40 @@ use std::time::Duration;
 use deckwatch_meter::result::Warning;
 use deckwatch_os::memory;
 use deckwatch_os::schedule::{self, Class};
+use serde::{Deserialize, Serialize};
 
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
-use crate::plan::{Scheduling, SchedulingClass};
+
+/// How the threads on the message's road are to be scheduled. What is refused is told in `ready`, and the part runs without.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scheduling {
+    /// The scheduling class.
+    pub class: SchedulingClass,
+    /// Processors to run on (the host's, or the flow's choice of them); empty for all.
+    pub cpus: Vec<u32>,
+    /// Lock memory, so that no page of the process has to be fetched.
+    pub lock_memory: bool,
+}
+
+/// A scheduling class with its priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SchedulingClass {
+    /// The time-sharing class.
+    #[default]
+    Other,
+    /// SCHED_FIFO.
+    Fifo {
+        /// 1..=99.
+        priority: u8,
+    },
+    /// SCHED_RR.
+    RoundRobin {
+        /// 1..=99.
+        priority: u8,
+    },
+}
 
 /// Prepares the whole process; to be called before its threads are made, which inherit the processors.
 pub(crate) fn prepare_process(scheduling: &Scheduling, handle_for: Duration) -> Vec<Warning> {

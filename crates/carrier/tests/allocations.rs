@@ -12,14 +12,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deckwatch_carrier::arrival::{Arrival, Handler, Recorder, Shared};
-use deckwatch_carrier::body::Body;
-use deckwatch_carrier::carriers::tcp::{TcpReceiver, TcpSender};
-use deckwatch_carrier::carriers::udp::{UdpReceiver, UdpSender};
-use deckwatch_carrier::plan::{BodyPlan, NetworkPriority};
-use deckwatch_carrier::receiver::Receiver;
+use deckwatch_carrier::body::{Body, BodyPlan};
+use deckwatch_carrier::carrier::{Carrier, ConnectTo, ListenAt, NetworkPriority};
+use deckwatch_carrier::carriers::CARRIERS;
 use deckwatch_carrier::record::RecordFile;
+use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_carrier::send_loop::SendLoop;
-use deckwatch_carrier::sender::Sender;
 use deckwatch_carrier::stamp_clock::StampClock;
 use deckwatch_carrier::talk::Ready;
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
@@ -64,7 +62,7 @@ fn body() -> Body {
 }
 
 /// Allocations of the whole process, both ends, while a schedule is sent and received.
-fn allocations_of(tcp: bool, wasteful: bool) -> usize {
+fn allocations_of(carrier: &dyn Carrier, wasteful: bool) -> usize {
     let folder = std::env::temp_dir().join(format!("deckwatch-allocations-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
     let file = RecordFile::supplier(&folder.join("supplier"), 0, 1, MESSAGES, 384).expect("made");
@@ -77,21 +75,32 @@ fn allocations_of(tcp: bool, wasteful: bool) -> usize {
         Arc::new(Shared::default()),
         body(),
     );
-    let reader = body.sequence_reader();
-    let mut receiver: Box<dyn Receiver> = if tcp {
-        Box::new(TcpReceiver::bind(HOME, None, reader, Arc::clone(&clock)).expect("listens"))
-    } else {
-        Box::new(UdpReceiver::bind(HOME, None, reader, Arc::clone(&clock)).expect("listens"))
-    };
+    let mut receiver = carrier
+        .listen(&ListenAt {
+            address: HOME,
+            channel: None,
+            receive_buffer_bytes: None,
+            scheduling: &Scheduling::default(),
+            deadline: Duration::from_secs(1),
+            body: &body,
+            clock: &clock,
+            shared: &shared,
+        })
+        .expect("listens");
     let mut ready = Ready::default();
-    receiver.announce(&mut ready).expect("announced");
-    let to = ready.listening.expect("it listens");
-    let priority = NetworkPriority::default();
-    let sender: Box<dyn Sender> = if tcp {
-        Box::new(TcpSender::connect(HOME, to, 384, priority, clock).expect("connects"))
-    } else {
-        Box::new(UdpSender::connect(HOME, to, priority, clock).expect("connects"))
-    };
+    receiver.announce(&mut ready);
+    let sender = carrier
+        .connect(&ConnectTo {
+            address: HOME,
+            host: "H0",
+            endpoint: &ready.endpoint,
+            channel: None,
+            network_priority: NetworkPriority::default(),
+            deadline: Duration::from_secs(1),
+            body: &body,
+            clock: &clock,
+        })
+        .expect("connects");
     let recorder = Recorder::new(
         received,
         &schedule(),
@@ -136,9 +145,13 @@ fn allocations_of(tcp: bool, wasteful: bool) -> usize {
 #[test]
 fn raw_suppliers_and_consumers_take_no_memory_while_a_schedule_runs() {
     counting::start();
-    for tcp in [false, true] {
-        assert_eq!(allocations_of(tcp, false), 0, "tcp: {tcp}");
-        let caught = allocations_of(tcp, true);
-        assert!(caught as u64 >= MESSAGES, "only {caught} caught");
+    let raw = CARRIERS
+        .into_iter()
+        .filter(|carrier| !carrier.road().middleware);
+    for carrier in raw {
+        let name = carrier.name();
+        assert_eq!(allocations_of(carrier, false), 0, "{name}");
+        let caught = allocations_of(carrier, true);
+        assert!(caught as u64 >= MESSAGES, "{name}: only {caught} caught");
     }
 }

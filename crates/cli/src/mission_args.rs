@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_carrier::carriers::{self, CarrierRef};
 use deckwatch_meter::pacing::Extent;
 use deckwatch_scenario::mission::{DurationText, Mission, Overrides};
-use deckwatch_testbed::NetworkSpec;
+use deckwatch_testbed::{NetworkSpec, preset, preset_names};
 
 #[derive(clap::Args)]
 pub(crate) struct MissionArgs {
@@ -16,12 +16,10 @@ pub(crate) struct MissionArgs {
     /// Take this variant of the mission
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Emulate this network: gigabit-ethernet, fast-ethernet, atm-oc3 or loopback
-    #[arg(long, value_name = "NAME", value_parser = network)]
+    #[arg(long, value_name = "NAME", value_parser = network, help = format!("Emulate this network: {}", preset_names()))]
     network: Option<NetworkSpec>,
-    /// Run every flow over each of these carriers: udp, tcp, corba, corba-oneway, event
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    carriers: Option<Vec<CarrierKind>>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = format!("Run every flow over each of these carriers: {}", carriers::names()))]
+    carriers: Option<Vec<CarrierRef>>,
     /// Judge each flow for so long, for example 20s
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "count")]
     duration: Option<Duration>,
@@ -38,11 +36,11 @@ impl MissionArgs {
     pub(crate) fn load(self) -> anyhow::Result<Mission> {
         let mission = Mission::load(&self.file, self.variant.as_deref())?;
         if let Some(carriers) = &self.carriers {
-            let mut sorted = carriers.clone();
-            sorted.sort_unstable();
-            sorted.dedup();
-            if sorted.len() < carriers.len() {
-                bail!("A carrier is named twice in --carriers; name each once.");
+            let twice = (0..)
+                .zip(carriers)
+                .find(|(place, carrier)| carriers[..*place].contains(carrier));
+            if let Some((_, carrier)) = twice {
+                bail!("The carrier {carrier} is named twice in --carriers. Name each once.");
             }
         }
         let by_count = self.count.map(|messages| Extent::Count { messages });
@@ -77,8 +75,6 @@ pub(crate) fn run_time(text: &str) -> anyhow::Result<Duration> {
 /// A bench has hundreds of runs.
 const RUN_TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// `atm` is short for the one ATM network there is.
 fn network(name: &str) -> anyhow::Result<NetworkSpec> {
-    let name = if name == "atm" { "atm-oc3" } else { name };
-    Ok(NetworkSpec::by_name(name)?)
+    Ok(preset(name)?)
 }

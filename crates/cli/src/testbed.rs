@@ -6,7 +6,9 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use deckwatch_scenario::run::clean_work_folders;
-use deckwatch_testbed::{HostSpec, NetworkSpec, Standing, StandingDescription, Testbed, leftovers};
+use deckwatch_testbed::{
+    HostSpec, PRESETS, Standing, StandingDescription, Testbed, leftovers, preset, preset_names,
+};
 use host::{At, exec, lose};
 
 use crate::output::outln;
@@ -36,8 +38,7 @@ Examples:
 enum Action {
     /// Make hosts on a network; they stand until `down`.
     Up {
-        /// fast-ethernet, gigabit-ethernet or atm-oc3.
-        #[arg(long, default_value = "gigabit-ethernet")]
+        #[arg(long, default_value = PRESETS[0].name, help = preset_names())]
         network: String,
         /// Names, separated by commas.
         #[arg(long, value_delimiter = ',', required = true)]
@@ -83,7 +84,7 @@ enum Action {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Up { network, hosts } => {
-            let network = NetworkSpec::by_name(&network)?;
+            let network = preset(&network)?;
             let hosts: Vec<HostSpec> = hosts.into_iter().map(HostSpec::new).collect();
             Testbed::clean_leftovers()?;
             let made = Testbed::create_kept(&network, &hosts)?;

@@ -23,10 +23,13 @@ pub use calls::{Calls, calls};
 pub use split::{Parts, Splitter, excess_layer, largest_layer, medians};
 pub use timeline::Timeline;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The way that a carrier's messages take, and which of its stamps there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The layers that a carrier's messages pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Road {
     /// Between the send call and the kernel lies a middleware.
     pub middleware: bool,
@@ -42,14 +45,23 @@ pub(crate) struct Milestone {
 }
 
 impl Road {
-    /// The road of a carrier by its name in mission files: `udp` and `tcp` have no middleware, `event` has a channel.
-    #[must_use]
-    pub fn of_carrier(carrier: &str) -> Self {
-        Self {
-            middleware: !matches!(carrier, "udp" | "tcp"),
-            channel: carrier == "event",
-        }
-    }
+    /// Sockets without middleware.
+    pub const RAW: Self = Self {
+        middleware: false,
+        channel: false,
+    };
+
+    /// A middleware between the send call and the kernel.
+    pub const MIDDLEWARE: Self = Self {
+        middleware: true,
+        channel: false,
+    };
+
+    /// A middleware, and an event channel between supplier and consumer.
+    pub const CHANNEL: Self = Self {
+        middleware: true,
+        channel: true,
+    };
 
     /// The layer between the send call and the kernel's transmit stamp.
     #[must_use]

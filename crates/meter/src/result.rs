@@ -12,6 +12,9 @@ pub use file::{ResultError, json_schema, load_versioned, save_whole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::blame::Road;
+use crate::sample::Layer;
+
 /// The version of this document's shape; readers accept this one and all before it.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -97,8 +100,14 @@ pub struct FlowResult {
     pub index: u16,
     /// Name of the flow in the mission file.
     pub name: String,
-    /// `udp`, `tcp`, `corba`, `corba-oneway`, `event`.
+    /// Name of the carrier, for example `udp` or `event`.
     pub carrier: String,
+    /// Place of the carrier among those of the program that wrote the document, by which reports colour it; absent in older documents.
+    #[serde(default)]
+    pub carrier_index: Option<u16>,
+    /// The layers that the carrier's messages pass; absent in older documents.
+    #[serde(default)]
+    pub road: Option<Road>,
     /// The IDL type, or `octets`.
     pub type_name: String,
     /// Octets of one message's CDR encoding.
@@ -128,6 +137,21 @@ impl FlowResult {
     #[must_use]
     pub fn deciding(&self) -> Option<&DestinationResult> {
         deciding(&self.destinations)
+    }
+
+    /// The layers that the carrier's messages pass. A document that does not say has named them where it gives their times.
+    #[must_use]
+    pub fn road(&self) -> Road {
+        let names = |layer: Layer| {
+            self.destinations
+                .iter()
+                .flat_map(|destination| destination.layers_ns.keys())
+                .any(|name| name.contains(layer.name()))
+        };
+        self.road.unwrap_or_else(|| Road {
+            middleware: names(Layer::Middleware),
+            channel: names(Layer::Channel),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! The hues of carriers and runs are told apart with any of the common colour blindnesses, and lines are labelled beside; the layers have
 //! the colours of Okabe and Ito, made for that.
 
+use deckwatch_meter::result::{FlowResult, ResultDocument};
 use deckwatch_meter::sample::Layer;
 
 /// Name, light, dark.
@@ -75,16 +76,20 @@ pub(crate) fn style() -> String {
 /// Colours for runs or carriers.
 pub(crate) const RUN_COLOURS: usize = 8;
 
-/// The class of a carrier; `index` is its place among all carriers of the report, for those not known by name.
-pub(crate) fn of_carrier(carrier: &str, index: usize) -> usize {
-    match carrier {
-        "udp" => 0,
-        "tcp" => 1,
-        "corba" => 2,
-        "corba-oneway" => 3,
-        "event" => 4,
-        _ => 5 + index % 3,
-    }
+/// The class of a carrier: by its place among the carriers of the program that measured it. Older documents do not say that place;
+/// there it is the place of the carrier in the document.
+pub(crate) fn of_carrier(document: &ResultDocument, flow: &FlowResult) -> usize {
+    let place_in_document = || {
+        let mut seen: Vec<&str> = Vec::new();
+        for other in &document.flows {
+            if !seen.contains(&other.carrier.as_str()) {
+                seen.push(&other.carrier);
+            }
+        }
+        seen.iter().position(|carrier| *carrier == flow.carrier)
+    };
+    let place = flow.carrier_index.map(usize::from);
+    place.or_else(place_in_document).unwrap_or(0) % RUN_COLOURS
 }
 
 /// The class of a layer; a part of unknown layers has the last colour of the carriers.

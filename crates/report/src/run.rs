@@ -96,7 +96,7 @@ impl Intake {
     fn finish(self, folder: String, document: ResultDocument) -> Run {
         let flows = document.flows.iter().zip(self.samples);
         let series = flows
-            .map(|(flow, samples)| series(&flow.carrier, samples))
+            .map(|(flow, samples)| series(flow.road(), samples))
             .collect();
         Run {
             folder,
@@ -108,8 +108,7 @@ impl Intake {
 }
 
 /// The series of one flow over one carrier. Each destination's samples are given up as soon as they are drawn on.
-fn series(carrier: &str, samples: Vec<Vec<Sample>>) -> Vec<Series> {
-    let road = Road::of_carrier(carrier);
+fn series(road: Road, samples: Vec<Vec<Sample>>) -> Vec<Series> {
     let supplier = calls(road, samples.iter().flatten());
     samples
         .into_iter()

@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn series(samples: &[Sample]) -> Series {
-        let road = Road::of_carrier("udp");
+        let road = Road::RAW;
         let supplier = calls(road, samples.iter());
         let splitter = Splitter::new(road, samples, &supplier);
         Series::of(&mut samples.to_vec(), &splitter, &road.names(samples))

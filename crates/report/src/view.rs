@@ -88,6 +88,8 @@ pub(crate) struct Line<'a> {
     /// Both ends read one clock.
     one_clock: bool,
     flow: &'a FlowResult,
+    /// Colour class of the carrier.
+    carrier_colour: usize,
     series: &'a [Series],
 }
 
@@ -108,6 +110,14 @@ impl<'a> Section<'a> {
             }
         }
         carriers
+    }
+
+    /// Colour class of a carrier of this section.
+    fn colour_of(&self, carrier: &str) -> usize {
+        let mut lines = self.lines.iter();
+        lines
+            .find(|line| line.flow.carrier == carrier)
+            .map_or(0, |line| line.carrier_colour)
     }
 
     fn series(&self) -> impl Iterator<Item = &'a Series> + Clone {
@@ -179,6 +189,7 @@ fn sections<'a>(runs: &'a [Run], labels: &'a [String], detail: &Detail) -> Vec<S
                 run_label: &labels[index],
                 one_clock: run.document.provenance.clock.shared,
                 flow,
+                carrier_colour: palette::of_carrier(&run.document, flow),
                 series,
             };
             match sections

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_carrier::carriers::CarrierRef;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::LateBudget;
 use deckwatch_meter::statistics::{LateShare, allowed_share, upper_bound_within};
@@ -44,7 +44,7 @@ pub struct StreamForecast {
     /// Name of the flow.
     pub flow: String,
     /// What it goes over.
-    pub carrier: CarrierKind,
+    pub carrier: CarrierRef,
     /// Number of destinations.
     pub destinations: usize,
     /// Mean messages a second to each.
@@ -145,8 +145,8 @@ pub fn late_max(judged: u64, budget: LateBudget) -> Option<u64> {
 }
 
 fn processes(mission: &Mission, streams: &[Stream]) -> Vec<Processes> {
-    let over_event = |stream: &&Stream| stream.plan.carrier == CarrierKind::Event;
-    let channels = streams.iter().filter(over_event).count();
+    let has_channel = |stream: &&Stream| stream.plan.carrier.needs().channel;
+    let channels = streams.iter().filter(has_channel).count();
     let consumers = streams
         .iter()
         .map(|stream| mission.flows[stream.flow].to.len())

@@ -3,6 +3,7 @@
 mod checks;
 mod fault;
 mod file;
+mod listed;
 mod schema;
 mod shape;
 mod text;
@@ -12,7 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deckwatch_carrier::plan::{BodyPlan, CarrierKind, NetworkPriority, Scheduling};
+use deckwatch_carrier::body::BodyPlan;
+use deckwatch_carrier::carrier::NetworkPriority;
+use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_meter::pacing::{Arrivals, Extent};
 use deckwatch_meter::result::LateBudget;
 use deckwatch_testbed::NetworkSpec;
@@ -87,7 +91,7 @@ pub struct Flow {
     /// Indices of the consumers' hosts, in the file's order.
     pub to: Vec<usize>,
     /// What it goes over, in the order of their offsets: one, or those of `--carriers`.
-    pub carriers: Vec<CarrierKind>,
+    pub carriers: Vec<CarrierRef>,
     /// When messages are due.
     pub arrivals: Arrivals,
     /// How much is judged.
@@ -142,7 +146,7 @@ pub struct Overrides {
     /// Another network.
     pub network: Option<NetworkSpec>,
     /// Other carriers, for all flows.
-    pub carriers: Option<Vec<CarrierKind>>,
+    pub carriers: Option<Vec<CarrierRef>>,
     /// Another length, for all flows.
     pub extent: Option<Extent>,
     /// Seed of the first Poisson flow; each further flow has the next.

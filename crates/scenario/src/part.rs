@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, Read as _, Write};
 
+use deckwatch_carrier::error::PartError;
 use deckwatch_carrier::limits::LINE_SIZE_MAX;
-use deckwatch_carrier::part::PartError;
 use deckwatch_carrier::plan::PartPlan;
 use deckwatch_testbed::load::{self, LoadPlan};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! What a mission needs to be permitted, and whether this process is.
 
-use deckwatch_carrier::plan::{Scheduling, SchedulingClass};
+use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_os::namespace::Capability;
 use serde::Serialize;
 

@@ -22,7 +22,7 @@ use deckwatch_carrier::talk::PartCommand;
 use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{ResultDocument, Warning};
 use deckwatch_os::clock::monotonic_ns;
-use deckwatch_testbed::{Environment, HostSpec, NetworkSpec, Testbed, TestbedError};
+use deckwatch_testbed::{Environment, HostSpec, LOOPBACK, Testbed, TestbedError, preset};
 
 pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
@@ -209,7 +209,7 @@ fn make_testbed(
     let network = if settings.emulation {
         mission.network.clone()
     } else {
-        NetworkSpec::loopback()
+        preset(LOOPBACK)?
     };
     Ok(Testbed::create(&network, &hosts)?)
 }

@@ -165,7 +165,11 @@ mod tests {
 
     #[test]
     fn carriers_of_one_flow_are_set_apart_by_the_period_divided_by_their_number() {
-        let carriers = Some(deckwatch_carrier::plan::CarrierKind::ALL[..4].to_vec());
+        let carriers = Some(
+            deckwatch_carrier::carriers::CarrierRef::all()
+                .take(4)
+                .collect(),
+        );
         let streams = streams_of(&Overrides {
             carriers,
             ..Overrides::default()

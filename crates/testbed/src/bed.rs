@@ -384,11 +384,12 @@ fn loopback_address(process: u32, number: u8) -> Ipv4Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets::preset;
 
     #[test]
     fn hosts_on_loopback_have_addresses_of_their_own_and_a_reason() {
         let hosts = [HostSpec::new("RTS"), HostSpec::new("SONAR").on([0])];
-        let testbed = Testbed::create(&NetworkSpec::loopback(), &hosts).unwrap();
+        let testbed = Testbed::create(&preset("loopback").unwrap(), &hosts).unwrap();
         assert!(
             matches!(testbed.environment(), Environment::Loopback { reason } if reason.contains("loopback"))
         );
@@ -404,7 +405,7 @@ mod tests {
 
     #[test]
     fn faults_on_loopback_are_refused_with_the_reason() {
-        let testbed = Testbed::create(&NetworkSpec::loopback(), &[HostSpec::new("A")]).unwrap();
+        let testbed = Testbed::create(&preset("loopback").unwrap(), &[HostSpec::new("A")]).unwrap();
         let error = testbed.port("A").unwrap_err();
         assert!(error.to_string().contains("was asked for"), "{error}");
         assert!(matches!(
@@ -415,7 +416,7 @@ mod tests {
 
     #[test]
     fn hosts_that_cannot_be_are_refused_before_anything_is_made() {
-        let network = NetworkSpec::fast_ethernet();
+        let network = preset("fast-ethernet").unwrap();
         let twice = [HostSpec::new("A"), HostSpec::new("A")];
         assert!(matches!(
             Testbed::create(&network, &twice),

@@ -9,10 +9,12 @@ use crate::limits;
 #[non_exhaustive]
 pub enum TestbedError {
     /// No network of that name.
-    #[error("There is no network called `{name}`. Known are {}.", crate::NetworkSpec::NAMES.join(", "))]
+    #[error("There is no network called `{name}`. Name one of {known}.")]
     UnknownNetwork {
         /// The name asked for.
         name: String,
+        /// The names of all networks.
+        known: String,
     },
     /// A host's name that cannot name a namespace.
     #[error(

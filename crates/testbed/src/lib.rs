@@ -2,12 +2,12 @@
 //!
 //! ```no_run
 //! use std::process::Command;
-//! use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed, TestbedError};
+//! use deckwatch_testbed::{HostSpec, Testbed, TestbedError, preset};
 //!
 //! fn a_command_on_a_host(command: &mut Command) -> Result<Testbed, TestbedError> {
 //!     Testbed::clean_leftovers()?;
 //!     let hosts = [HostSpec::new("RTS").on([0]), HostSpec::new("SONAR").on([1])];
-//!     let testbed = Testbed::create(&NetworkSpec::gigabit_ethernet(), &hosts)?;
+//!     let testbed = Testbed::create(&preset("gigabit-ethernet")?, &hosts)?;
 //!     command.arg(testbed.host("SONAR")?.address().to_string());
 //!     testbed.host("RTS")?.place(command)?;
 //!     // The hosts are there until the testbed is dropped.
@@ -26,6 +26,7 @@ pub mod load;
 mod network;
 mod owner;
 mod port;
+mod presets;
 mod recipe;
 mod tool;
 
@@ -36,4 +37,5 @@ pub use leftovers::{HostDescription, Standing, StandingDescription};
 pub use network::{LinkLayer, NetworkSpec};
 pub use owner::Owner;
 pub use port::Port;
+pub use presets::{LOOPBACK, PRESETS, Preset, preset, preset_names};
 pub use tool::Tool;

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use crate::TestbedError;
-
 /// A network: one switch, every host on a port of its own at the same rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkSpec {
     /// The name in mission files and results.
     pub name: String,
-    /// Rate of a port, bits a second, counted over everything in [`Self::wire_octets`]; None for no shaping (loopback).
+    /// Rate of a port, bits a second, counted over everything in [`Self::wire_octets`]; none for no shaping (loopback).
     pub rate_bits_per_s: Option<u64>,
     /// Largest IP packet, octets.
     pub mtu_bytes: u32,
@@ -31,77 +29,6 @@ pub enum LinkLayer {
 }
 
 impl NetworkSpec {
-    /// Names of the networks that [`Self::by_name`] knows.
-    pub const NAMES: [&str; 4] = ["fast-ethernet", "gigabit-ethernet", "atm-oc3", "loopback"];
-
-    /// Fast Ethernet: 100 Mb/s.
-    #[must_use]
-    pub fn fast_ethernet() -> Self {
-        Self {
-            name: "fast-ethernet".to_owned(),
-            rate_bits_per_s: Some(100_000_000),
-            mtu_bytes: 1500,
-            burst_bytes: 3200,
-            queue_frames: 200,
-            link_layer: LinkLayer::Ethernet,
-        }
-    }
-
-    /// Gigabit Ethernet: 1 Gb/s.
-    #[must_use]
-    pub fn gigabit_ethernet() -> Self {
-        Self {
-            name: "gigabit-ethernet".to_owned(),
-            rate_bits_per_s: Some(1_000_000_000),
-            mtu_bytes: 1500,
-            burst_bytes: 32_000,
-            queue_frames: 1000,
-            link_layer: LinkLayer::Ethernet,
-        }
-    }
-
-    /// ATM over OC-3c: 149.76 Mb/s of cells (155.52 less the SONET overhead), IP over AAL5 with its default MTU of 9180 (RFC 2225).
-    #[must_use]
-    pub fn atm_oc3() -> Self {
-        Self {
-            name: "atm-oc3".to_owned(),
-            rate_bits_per_s: Some(149_760_000),
-            mtu_bytes: 9180,
-            burst_bytes: 30_000,
-            queue_frames: 220,
-            link_layer: LinkLayer::Atm,
-        }
-    }
-
-    /// The loopback interface: no hosts apart, no shaping, no privilege needed.
-    #[must_use]
-    pub fn loopback() -> Self {
-        Self {
-            name: "loopback".to_owned(),
-            rate_bits_per_s: None,
-            mtu_bytes: 65_536,
-            burst_bytes: 0,
-            queue_frames: 0,
-            link_layer: LinkLayer::Ethernet,
-        }
-    }
-
-    /// The network of that name.
-    ///
-    /// # Errors
-    /// [`TestbedError::UnknownNetwork`].
-    pub fn by_name(name: &str) -> Result<Self, TestbedError> {
-        match name {
-            "fast-ethernet" => Ok(Self::fast_ethernet()),
-            "gigabit-ethernet" => Ok(Self::gigabit_ethernet()),
-            "atm-oc3" => Ok(Self::atm_oc3()),
-            "loopback" => Ok(Self::loopback()),
-            _ => Err(TestbedError::UnknownNetwork {
-                name: name.to_owned(),
-            }),
-        }
-    }
-
     /// Octets on the wire of an IP packet of `packet_bytes`, all overhead counted.
     #[must_use]
     pub fn wire_octets(&self, packet_bytes: u64) -> u64 {
@@ -187,6 +114,7 @@ const STANDSTILL_OVERHEAD: u64 = 65_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets::preset;
 
     #[track_caller]
     fn assert_goodput(network: &NetworkSpec, payload_bytes: u64, expected_mbit: f64) {
@@ -199,16 +127,19 @@ mod tests {
 
     #[test]
     fn goodput_follows_from_the_frames_on_the_wire() {
-        assert_goodput(&NetworkSpec::fast_ethernet(), 1472, 95.71);
-        assert_goodput(&NetworkSpec::gigabit_ethernet(), 1472, 957.09);
-        assert_goodput(&NetworkSpec::atm_oc3(), 1472, 129.98);
-        assert_goodput(&NetworkSpec::atm_oc3(), 9152, 134.69);
-        assert_eq!(NetworkSpec::loopback().udp_goodput_bits_per_s(100), None);
+        assert_goodput(&preset("fast-ethernet").unwrap(), 1472, 95.71);
+        assert_goodput(&preset("gigabit-ethernet").unwrap(), 1472, 957.09);
+        assert_goodput(&preset("atm-oc3").unwrap(), 1472, 129.98);
+        assert_goodput(&preset("atm-oc3").unwrap(), 9152, 134.69);
+        assert_eq!(
+            preset("loopback").unwrap().udp_goodput_bits_per_s(100),
+            None
+        );
     }
 
     #[test]
     fn a_short_frame_costs_the_shortest_frame() {
-        let network = NetworkSpec::fast_ethernet();
+        let network = preset("fast-ethernet").unwrap();
         assert_eq!(network.wire_octets(29), 84);
         assert_eq!(network.wire_octets(46), 84);
         assert_eq!(network.wire_octets(47), 85);
@@ -216,23 +147,14 @@ mod tests {
 
     #[test]
     fn a_cell_more_is_paid_for_an_octet_more() {
-        let network = NetworkSpec::atm_oc3();
+        let network = preset("atm-oc3").unwrap();
         assert_eq!(network.wire_octets(80), 2 * 53);
         assert_eq!(network.wire_octets(81), 3 * 53);
     }
 
     #[test]
-    fn every_name_names_a_network_of_that_name() {
-        for name in NetworkSpec::NAMES {
-            assert_eq!(NetworkSpec::by_name(name).unwrap().name, name);
-        }
-        let error = NetworkSpec::by_name("token-ring").unwrap_err();
-        assert!(error.to_string().contains("fast-ethernet"), "{error}");
-    }
-
-    #[test]
     fn the_description_says_rate_and_size() {
-        let text = NetworkSpec::atm_oc3().to_string();
+        let text = preset("atm-oc3").unwrap().to_string();
         assert!(
             text.contains(" 149.76 Mb/s") && text.contains("MTU 9180"),
             "{text}"

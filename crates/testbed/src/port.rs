@@ -180,6 +180,7 @@ fn counted_packets(answer: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets::PRESETS;
 
     #[test]
     fn the_count_is_found_in_the_filters_answer() {
@@ -190,9 +191,9 @@ mod tests {
 
     #[test]
     fn a_port_says_in_its_alias_how_it_is_shaped() {
-        for name in NetworkSpec::NAMES {
-            let Some(shapers) = Shapers::of(&NetworkSpec::by_name(name).unwrap()) else {
-                assert_eq!(name, "loopback");
+        for entry in &PRESETS {
+            let Some(shapers) = Shapers::of(&entry.spec()) else {
+                assert_eq!(entry.name, "loopback");
                 continue;
             };
             // IFALIASZ of the kernel, its terminating zero included.

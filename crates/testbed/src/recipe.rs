@@ -210,6 +210,7 @@ const fn low_octet(port: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets::preset;
 
     #[test]
     fn each_host_knows_every_other_and_not_itself() {
@@ -230,17 +231,17 @@ mod tests {
     #[test]
     fn the_shapers_are_the_tried_ones() {
         assert_eq!(
-            shaper(&NetworkSpec::fast_ethernet(), "p1"),
+            shaper(&preset("fast-ethernet").unwrap(), "p1"),
             "qdisc add dev p1 root handle 1: tbf rate 100000000bit burst 3200 limit 302800 overhead 24 mpu 84\n\
              qdisc add dev p1 parent 1:1 handle 10: pfifo_fast\n"
         );
-        let oc3 = shaper(&NetworkSpec::atm_oc3(), "p1");
+        let oc3 = shaper(&preset("atm-oc3").unwrap(), "p1");
         assert!(
             oc3.contains("rate 149760000bit burst 30000")
                 && oc3.contains("overhead 2 linklayer atm"),
             "{oc3}"
         );
-        assert_eq!(shaper(&NetworkSpec::loopback(), "p1"), "");
+        assert_eq!(shaper(&preset("loopback").unwrap(), "p1"), "");
     }
 
     #[test]

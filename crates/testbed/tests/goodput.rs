@@ -9,7 +9,7 @@ use deckwatch_meter::provenance::Readings;
 use deckwatch_os::schedule::{Class, set_class};
 use deckwatch_os::socket::set_receive_buffer;
 use deckwatch_os::stamp;
-use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed};
+use deckwatch_testbed::{Host, HostSpec, NetworkSpec, Testbed, preset};
 
 /// How far the measured goodput may be from theory.
 const TOLERANCE: f64 = 0.01;
@@ -135,7 +135,7 @@ fn assert_goodput_is_theoretical(network: &NetworkSpec, payload_bytes: usize) {
 /// One test, so that the networks are measured one after the other and not against each other.
 #[test]
 fn emulated_networks_reach_their_theoretical_goodput_within_one_percent() {
-    assert_goodput_is_theoretical(&NetworkSpec::fast_ethernet(), 1472);
-    assert_goodput_is_theoretical(&NetworkSpec::atm_oc3(), 1472);
-    assert_goodput_is_theoretical(&NetworkSpec::atm_oc3(), 9152);
+    assert_goodput_is_theoretical(&preset("fast-ethernet").unwrap(), 1472);
+    assert_goodput_is_theoretical(&preset("atm-oc3").unwrap(), 1472);
+    assert_goodput_is_theoretical(&preset("atm-oc3").unwrap(), 9152);
 }

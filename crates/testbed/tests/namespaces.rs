@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use deckwatch_os::namespace::{Namespace, NamespaceIdentity};
 use deckwatch_os::{schedule, socket};
-use deckwatch_testbed::{Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers};
+use deckwatch_testbed::{
+    Environment, Host, HostSpec, NetworkSpec, Standing, Testbed, leftovers, preset,
+};
 
 /// Long enough for a datagram on a busy machine; waited for only where none is to come.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,7 +79,7 @@ fn standing_of(name_part: &str) -> Vec<Standing> {
 fn thirty_six_hosts_come_up_reach_each_other_and_go() {
     let names: Vec<String> = (0..36).map(|i| format!("host{i}")).collect();
     let words: Vec<&str> = names.iter().map(String::as_str).collect();
-    let Some(testbed) = testbed(&NetworkSpec::gigabit_ethernet(), &words) else {
+    let Some(testbed) = testbed(&preset("gigabit-ethernet").unwrap(), &words) else {
         return;
     };
     let from = socket_on(testbed.host("host0").unwrap());
@@ -102,7 +104,7 @@ fn thirty_six_hosts_come_up_reach_each_other_and_go() {
 
 #[test]
 fn a_held_port_delays_every_frame_and_loses_none() {
-    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B", "C"]) else {
+    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B", "C"]) else {
         return;
     };
     stay_on_one_processor();
@@ -130,7 +132,7 @@ fn a_held_port_delays_every_frame_and_loses_none() {
 #[test]
 fn a_stream_crosses_cells_whole() {
     const OCTETS: usize = 1 << 20;
-    let Some(testbed) = testbed(&NetworkSpec::atm_oc3(), &["A", "B"]) else {
+    let Some(testbed) = testbed(&preset("atm-oc3").unwrap(), &["A", "B"]) else {
         return;
     };
     let (client, server) = (&testbed.hosts()[0], &testbed.hosts()[1]);
@@ -172,7 +174,7 @@ fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
     const EXPEDITED: u8 = 46;
     const ASSURED: u8 = 34;
     const LOWER_EFFORT: u8 = 8;
-    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B", "C"]) else {
+    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B", "C"]) else {
         return;
     };
     stay_on_one_processor();
@@ -201,7 +203,7 @@ fn what_waits_at_a_port_leaves_by_the_priority_of_its_code_point() {
 
 #[test]
 fn the_first_and_every_tenth_frame_are_lost_and_counted() {
-    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]) else {
+    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A", "B"]) else {
         return;
     };
     let (from, to) = pair(&testbed);
@@ -222,7 +224,7 @@ fn the_first_and_every_tenth_frame_are_lost_and_counted() {
 
 #[test]
 fn a_placed_process_runs_on_its_host_and_ends_with_the_testbed() {
-    let Some(testbed) = testbed(&NetworkSpec::fast_ethernet(), &["A"]) else {
+    let Some(testbed) = testbed(&preset("fast-ethernet").unwrap(), &["A"]) else {
         return;
     };
     let mut command = Command::new("cat");
@@ -238,7 +240,7 @@ fn a_placed_process_runs_on_its_host_and_ends_with_the_testbed() {
 #[test]
 fn a_testbed_is_removed_when_its_maker_panics() {
     let Some(names) = std::thread::spawn(|| {
-        let testbed = testbed(&NetworkSpec::fast_ethernet(), &["A"])?;
+        let testbed = testbed(&preset("fast-ethernet").unwrap(), &["A"])?;
         let name = testbed.hosts()[0].namespace_name().unwrap().to_owned();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
             let _testbed = testbed;
@@ -259,12 +261,12 @@ fn a_testbed_is_removed_when_its_maker_panics() {
 fn what_a_killed_process_left_is_cleaned_and_what_a_living_one_owns_is_not() {
     const PART: &str = "DECKWATCH_TESTBED_PART";
     if std::env::var_os(PART).is_some() {
-        let _testbed = testbed(&NetworkSpec::fast_ethernet(), &["A", "B"]);
+        let _testbed = testbed(&preset("fast-ethernet").unwrap(), &["A", "B"]);
         println!("made");
         let _ = std::io::stdin().read_line(&mut String::new());
         return;
     }
-    let Some(living) = testbed(&NetworkSpec::fast_ethernet(), &["A"]) else {
+    let Some(living) = testbed(&preset("fast-ethernet").unwrap(), &["A"]) else {
         return;
     };
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -311,7 +313,7 @@ fn a_kept_testbed_outlives_its_maker_and_every_cleaning_until_it_is_taken_down()
         return;
     }
     let hosts = [HostSpec::new("A"), HostSpec::new("B")];
-    let kept = Testbed::create_kept(&NetworkSpec::fast_ethernet(), &hosts).unwrap();
+    let kept = Testbed::create_kept(&preset("fast-ethernet").unwrap(), &hosts).unwrap();
     leftovers::clean().unwrap();
     assert!(
         Testbed::standing()

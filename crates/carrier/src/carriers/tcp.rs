@@ -2,30 +2,108 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use deckwatch_meter::blame::Road;
 use deckwatch_os::{clock, socket, stamp};
 
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, FRAME_HEADER_SIZE, SequenceReader};
+use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt};
+use crate::error::PartError;
 use crate::limits::{
     BACKLOG_BYTES_MAX, BODY_SIZE_MAX, CONNECT_TIME_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
     STAMP_BUFFER_BYTES, STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
-use crate::part::PartError;
 use crate::pending::PendingStamps;
-use crate::plan::NetworkPriority;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent, TransmitStamp};
 use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
+/// One connection a destination, without delay; each message behind its length.
+#[derive(Debug)]
+pub struct Tcp;
+
+impl Carrier for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn summary(&self) -> &'static str {
+        "One connection a destination, without delay"
+    }
+
+    fn road(&self) -> Road {
+        Road::RAW
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Length
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery::InOrder
+    }
+
+    fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
+        let destination = to.socket_address()?;
+        let ipv6 = destination.is_ipv6();
+        let make = || {
+            let stream = socket::connect_from(to.address, destination, CONNECT_TIME_MAX)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            let priority = to.network_priority;
+            socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
+            socket::set_send_buffer(&stream, SEND_BUFFER_BYTES)?;
+            socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
+            stamp::stamp_sent_octets(&stream)?;
+            Ok(stream)
+        };
+        let stream = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
+        let backlog_bytes_max = BACKLOG_BYTES_MAX.max(to.body.framed().len());
+        Ok(Box::new(TcpSender {
+            stream,
+            clock: Arc::clone(to.clock),
+            pending: PendingStamps::new(),
+            offset: 0,
+            backlog: VecDeque::with_capacity(backlog_bytes_max),
+            backlog_bytes_max,
+            disconnected: false,
+        }))
+    }
+
+    fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
+        let make = || {
+            let listener = TcpListener::bind((at.address, 0))?;
+            listener.set_nonblocking(true)?;
+            // So that the first message is stamped already. Without stamps messages still arrive, and the join counts the missing ones.
+            stamp::stamp_received(&listener)?;
+            let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        let (listener, address) = make().map_err(|error| {
+            PartError::socket(self.name(), SocketAddr::new(at.address, 0), error)
+        })?;
+        Ok(Box::new(TcpReceiver {
+            listener,
+            address,
+            receive_buffer_bytes: at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
+            clock: Arc::clone(at.clock),
+            reader: at.body.sequence_reader(),
+            // Pages of zeros would be fetched by the first message.
+            buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
+        }))
+    }
+}
+
 /// Sends to one destination.
 #[derive(Debug)]
-pub struct TcpSender {
+struct TcpSender {
     stream: TcpStream,
     clock: Arc<StampClock>,
     /// Messages by the offset of their last octet.
@@ -38,41 +116,6 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// Connects from `address` to `destination`.
-    ///
-    /// # Errors
-    /// [`PartError`] when the kernel refuses or the destination does not answer.
-    pub fn connect(
-        address: IpAddr,
-        destination: SocketAddr,
-        size_bytes: usize,
-        priority: NetworkPriority,
-        clock: Arc<StampClock>,
-    ) -> Result<Self, PartError> {
-        let ipv6 = destination.is_ipv6();
-        let make = || {
-            let stream = socket::connect_from(address, destination, CONNECT_TIME_MAX)?;
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            socket::set_priority(&stream, ipv6, priority.dscp, priority.socket_priority)?;
-            socket::set_send_buffer(&stream, SEND_BUFFER_BYTES)?;
-            socket::set_receive_buffer(&stream, STAMP_BUFFER_BYTES)?;
-            stamp::stamp_sent_octets(&stream)?;
-            Ok(stream)
-        };
-        let stream = make().map_err(|error| PartError::socket("tcp", destination, error))?;
-        let backlog_bytes_max = BACKLOG_BYTES_MAX.max(size_bytes + FRAME_HEADER_SIZE);
-        Ok(Self {
-            stream,
-            clock,
-            pending: PendingStamps::new(),
-            offset: 0,
-            backlog: VecDeque::with_capacity(backlog_bytes_max),
-            backlog_bytes_max,
-            disconnected: false,
-        })
-    }
-
     /// Octets of `octets` that the kernel takes now.
     fn write(&mut self, octets: &[u8]) -> Result<usize, SendError> {
         loop {
@@ -158,56 +201,19 @@ impl Sender for TcpSender {
 
 /// Receives at one destination, one connection at a time.
 #[derive(Debug)]
-pub struct TcpReceiver {
+struct TcpReceiver {
     listener: TcpListener,
+    address: SocketAddr,
     receive_buffer_bytes: u32,
     clock: Arc<StampClock>,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
 
-impl TcpReceiver {
-    /// Listens at `address`, at a port of the kernel's choice.
-    ///
-    /// # Errors
-    /// [`PartError`] when the kernel refuses.
-    pub fn bind(
-        address: IpAddr,
-        buffer_bytes: Option<u32>,
-        reader: SequenceReader,
-        clock: Arc<StampClock>,
-    ) -> Result<Self, PartError> {
-        let make = || {
-            let listener = TcpListener::bind((address, 0))?;
-            listener.set_nonblocking(true)?;
-            // So that the first message is stamped already. Where the kernel does not, messages stay without, and the join says so.
-            stamp::stamp_received(&listener)?;
-            let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
-            Ok(listener)
-        };
-        let listener =
-            make().map_err(|error| PartError::socket("tcp", SocketAddr::new(address, 0), error))?;
-        Ok(Self {
-            listener,
-            receive_buffer_bytes: buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES),
-            clock,
-            reader,
-            // Not zeros, which would be pages that the first message has to fetch.
-            buffer: vec![u8::MAX; BODY_SIZE_MAX as usize + FRAME_HEADER_SIZE],
-        })
-    }
-}
-
 impl Receiver for TcpReceiver {
-    fn announce(&self, ready: &mut Ready) -> Result<(), PartError> {
-        let unbound = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
-        let address = self
-            .listener
-            .local_addr()
-            .map_err(|error| PartError::socket("tcp", unbound, error))?;
-        ready.endpoint = address.to_string();
-        ready.listening = Some(address);
-        Ok(())
+    fn announce(&self, ready: &mut Ready) {
+        ready.endpoint = self.address.to_string();
+        ready.listening = Some(self.address);
     }
 
     fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {

@@ -1,29 +1,113 @@
 //! The carrier `udp`: one datagram a message, a connected socket a destination.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use deckwatch_meter::blame::Road;
 use deckwatch_os::{clock, socket, stamp};
 
 use crate::arrival::{Arrival, Handler, Shared};
 use crate::body::{Body, SequenceReader};
+use crate::carrier::{Carrier, ConnectTo, Delivery, Framing, ListenAt, Needs};
+use crate::error::PartError;
 use crate::limits::{
     DATAGRAM_SIZE_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, STAMP_BUFFER_BYTES,
     STAMPS_A_TURN_MAX, STAMPS_BEGIN_MAX, STOP_LOOK,
 };
-use crate::part::PartError;
 use crate::pending::PendingStamps;
-use crate::plan::NetworkPriority;
 use crate::receiver::Receiver;
 use crate::sender::{SendError, Sender, Sent, TransmitStamp};
 use crate::stamp_clock::StampClock;
 use crate::talk::Ready;
 
+/// One datagram a message, a connected socket a destination.
+#[derive(Debug)]
+pub struct Udp;
+
+impl Carrier for Udp {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn summary(&self) -> &'static str {
+        "One datagram a message"
+    }
+
+    fn road(&self) -> Road {
+        Road::RAW
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Datagram
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery::BestEffort
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            size_bytes_max: DATAGRAM_SIZE_MAX,
+            ..Needs::default()
+        }
+    }
+
+    fn connect(&self, to: &ConnectTo<'_>) -> Result<Box<dyn Sender>, PartError> {
+        let destination = to.socket_address()?;
+        let ipv6 = destination.is_ipv6();
+        let make = || {
+            let socket = UdpSocket::bind((to.address, 0))?;
+            socket.connect(destination)?;
+            socket.set_nonblocking(true)?;
+            let priority = to.network_priority;
+            socket::set_priority(&socket, ipv6, priority.dscp, priority.socket_priority)?;
+            socket::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
+            socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
+            stamp::report_send_errors(&socket, ipv6)?;
+            stamp::stamp_sent_datagrams(&socket)?;
+            Ok(socket)
+        };
+        let socket = make().map_err(|error| PartError::socket(self.name(), destination, error))?;
+        Ok(Box::new(UdpSender {
+            socket,
+            clock: Arc::clone(to.clock),
+            pending: PendingStamps::new(),
+            count: 0,
+            refusals: 0,
+        }))
+    }
+
+    fn listen(&self, at: &ListenAt<'_>) -> Result<Box<dyn Receiver>, PartError> {
+        let make = || {
+            let socket = UdpSocket::bind((at.address, 0))?;
+            let buffer_bytes = at.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES);
+            socket::set_receive_buffer(&socket, buffer_bytes)?;
+            socket.set_read_timeout(Some(STOP_LOOK))?;
+            stamp::stamp_received(&socket)?;
+            // Without stamps messages still arrive, and the join counts the missing stamps.
+            let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
+            let address = socket.local_addr()?;
+            Ok((socket, address))
+        };
+        let (socket, address) = make().map_err(|error| {
+            PartError::socket(self.name(), SocketAddr::new(at.address, 0), error)
+        })?;
+        Ok(Box::new(UdpReceiver {
+            socket,
+            address,
+            clock: Arc::clone(at.clock),
+            reader: at.body.sequence_reader(),
+            // Pages of zeros would be fetched by the first message.
+            buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
+        }))
+    }
+}
+
 /// Sends to one destination.
 #[derive(Debug)]
-pub struct UdpSender {
+struct UdpSender {
     socket: UdpSocket,
     clock: Arc<StampClock>,
     /// Datagrams by the kernel's count.
@@ -33,38 +117,6 @@ pub struct UdpSender {
 }
 
 impl UdpSender {
-    /// A socket from `address` to `destination`.
-    ///
-    /// # Errors
-    /// [`PartError`] when the kernel refuses.
-    pub fn connect(
-        address: IpAddr,
-        destination: SocketAddr,
-        priority: NetworkPriority,
-        clock: Arc<StampClock>,
-    ) -> Result<Self, PartError> {
-        let ipv6 = destination.is_ipv6();
-        let make = || {
-            let socket = UdpSocket::bind((address, 0))?;
-            socket.connect(destination)?;
-            socket.set_nonblocking(true)?;
-            socket::set_priority(&socket, ipv6, priority.dscp, priority.socket_priority)?;
-            socket::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
-            socket::set_receive_buffer(&socket, STAMP_BUFFER_BYTES)?;
-            stamp::report_send_errors(&socket, ipv6)?;
-            stamp::stamp_sent_datagrams(&socket)?;
-            Ok(socket)
-        };
-        let socket = make().map_err(|error| PartError::socket("udp", destination, error))?;
-        Ok(Self {
-            socket,
-            clock,
-            pending: PendingStamps::new(),
-            count: 0,
-            refusals: 0,
-        })
-    }
-
     /// Whether a failed datagram was counted by the kernel depends on its version: count anew.
     fn count_anew(&mut self) {
         if stamp::stamp_sent_datagrams(&self.socket).is_ok() {
@@ -131,55 +183,18 @@ impl Sender for UdpSender {
 
 /// Receives at one destination.
 #[derive(Debug)]
-pub struct UdpReceiver {
+struct UdpReceiver {
     socket: UdpSocket,
+    address: SocketAddr,
     clock: Arc<StampClock>,
     reader: SequenceReader,
     buffer: Vec<u8>,
 }
 
-impl UdpReceiver {
-    /// A socket at `address`, at a port of the kernel's choice.
-    ///
-    /// # Errors
-    /// [`PartError`] when the kernel refuses.
-    pub fn bind(
-        address: IpAddr,
-        buffer_bytes: Option<u32>,
-        reader: SequenceReader,
-        clock: Arc<StampClock>,
-    ) -> Result<Self, PartError> {
-        let make = || {
-            let socket = UdpSocket::bind((address, 0))?;
-            socket::set_receive_buffer(&socket, buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES))?;
-            socket.set_read_timeout(Some(STOP_LOOK))?;
-            stamp::stamp_received(&socket)?;
-            // Where it does not, messages stay without, and the join says so.
-            let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
-            Ok(socket)
-        };
-        let socket =
-            make().map_err(|error| PartError::socket("udp", SocketAddr::new(address, 0), error))?;
-        Ok(Self {
-            socket,
-            clock,
-            reader,
-            // Not zeros, which would be pages that the first message has to fetch.
-            buffer: vec![u8::MAX; DATAGRAM_SIZE_MAX as usize],
-        })
-    }
-}
-
 impl Receiver for UdpReceiver {
-    fn announce(&self, ready: &mut Ready) -> Result<(), PartError> {
-        let unbound = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
-        let address = self
-            .socket
-            .local_addr()
-            .map_err(|error| PartError::socket("udp", unbound, error))?;
-        ready.endpoint = address.to_string();
-        ready.listening = Some(address);
-        Ok(())
+    fn announce(&self, ready: &mut Ready) {
+        ready.endpoint = self.address.to_string();
+        ready.listening = Some(self.address);
     }
 
     fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {

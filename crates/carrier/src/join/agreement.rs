@@ -3,8 +3,8 @@
 use deckwatch_meter::result::Warning;
 use serde::{Deserialize, Serialize};
 
+use crate::carriers::CarrierRef;
 use crate::limits::{AGREEMENT_BOUND_NS, DISAGREEMENTS_ONE_IN};
-use crate::plan::CarrierKind;
 
 /// How far the stamps of a raw carrier's own sockets and those of the taps are apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl Agreement {
     }
 
     /// Said where the methods do not agree.
-    pub(super) fn warning(&self, name: &str, carrier: CarrierKind) -> Option<Warning> {
+    pub(super) fn warning(&self, name: &str, carrier: CarrierRef) -> Option<Warning> {
         (self.beyond_bound * DISAGREEMENTS_ONE_IN > self.compared).then(|| Warning {
             kind: "stamps-disagree".to_owned(),
             text: format!(
@@ -46,6 +46,9 @@ impl Agreement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carriers::tcp::Tcp;
+
+    const TCP: CarrierRef = CarrierRef::new(&Tcp);
 
     #[test]
     fn one_pair_in_a_hundred_may_be_apart() {
@@ -56,9 +59,9 @@ mod tests {
         agreement.compare(None, Some(900));
         agreement.compare(Some(0), Some(200_000));
         assert_eq!((agreement.compared, agreement.beyond_bound), (100, 1));
-        assert_eq!(agreement.warning("NAV", CarrierKind::Tcp), None);
+        assert_eq!(agreement.warning("NAV", TCP), None);
         agreement.compare(Some(300_000), Some(0));
-        assert!(agreement.warning("NAV", CarrierKind::Tcp).is_some());
+        assert!(agreement.warning("NAV", TCP).is_some());
         assert_eq!(agreement.difference_ns_max, 300_000);
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use deckwatch_giop::Request;
 use deckwatch_meter::sample::NO_STAMP;
 use deckwatch_os::clock::ClockPair;
 use deckwatch_os::tap::Direction;
 
 use crate::body::{Body, SequenceReader};
 use crate::capture::{Captured, UNSTAMPED};
+use crate::carrier::{Argument, Framing};
 use crate::limits::JOINED_CONNECTIONS_MAX;
 use crate::packet::{Carried, Load};
-use crate::plan::{CarrierKind, JoinPlan};
-use crate::reassembly::{Framing, Reassembly};
+use crate::plan::JoinPlan;
+use crate::reassembly::{Cut, Reassembly};
 use crate::requests::Requests;
 
 /// All legs of a stream.
@@ -28,9 +28,9 @@ pub(super) struct Leg {
     capture: usize,
     direction: Direction,
     to: SocketAddr,
-    carrier: CarrierKind,
-    reader: SequenceReader,
     framing: Framing,
+    reader: SequenceReader,
+    size_bytes: u32,
     connections: BTreeMap<SocketAddr, (Reassembly, Requests)>,
     stamps: Stamps,
 }
@@ -61,20 +61,10 @@ impl<'p> Legs<'p> {
             legs.add(&plan.from, Direction::Arriving, channel, body, messages);
         }
         for destination in &plan.destinations {
-            legs.add(
-                &plan.from,
-                Direction::Leaving,
-                destination.listening,
-                body,
-                messages,
-            );
-            legs.add(
-                &destination.host,
-                Direction::Arriving,
-                destination.listening,
-                body,
-                messages,
-            );
+            if let Some(to) = destination.listening {
+                legs.add(&plan.from, Direction::Leaving, to, body, messages);
+                legs.add(&destination.host, Direction::Arriving, to, body, messages);
+            }
         }
         legs
     }
@@ -90,18 +80,17 @@ impl<'p> Legs<'p> {
         let Some(capture) = self.capture_of(host) else {
             return;
         };
-        let carrier = self.plan.stream.carrier;
+        let framing = self.plan.stream.carrier.framing();
+        if framing == Framing::Unseen {
+            return;
+        }
         self.legs.push(Leg {
             capture,
             direction,
             to,
-            carrier,
+            framing,
             reader: body.sequence_reader(),
-            framing: if carrier.has_middleware() {
-                Framing::Giop
-            } else {
-                Framing::Length(u32::try_from(body.octets().len()).unwrap_or(u32::MAX))
-            },
+            size_bytes: u32::try_from(body.octets().len()).unwrap_or(u32::MAX),
             connections: BTreeMap::new(),
             stamps: Stamps(vec![NO_STAMP; usize::try_from(messages).unwrap_or(0)]),
         });
@@ -166,69 +155,70 @@ impl<'p> Legs<'p> {
 
 impl Leg {
     fn take(&mut self, carried: &Carried<'_>, stamp_ns: i64) {
-        match carried.load {
-            Load::Datagram(octets) if self.carrier == CarrierKind::Udp => {
-                self.stamps.note(self.reader.read(octets), stamp_ns);
-            }
-            Load::Segment { at, opens, octets } if self.carrier != CarrierKind::Udp => {
+        match (carried.load, self.cut()) {
+            (Load::Datagram(octets), None) => self.stamps.note(self.reader.read(octets), stamp_ns),
+            (Load::Segment { at, opens, octets }, Some(cut)) => {
                 let room = self.connections.len() < JOINED_CONNECTIONS_MAX;
                 if !room && !self.connections.contains_key(&carried.from) {
                     return;
                 }
-                let framing = self.framing;
-                let begin = || (Reassembly::new(framing), Requests::default());
+                let begin = || (Reassembly::new(cut), Requests::default());
                 let (stream, requests) = self.connections.entry(carried.from).or_insert_with(begin);
                 if opens {
                     stream.open(at);
                     *requests = Requests::default();
                 }
-                let (carrier, reader, stamps) = (self.carrier, &self.reader, &mut self.stamps);
+                let (framing, reader, stamps) = (self.framing, &self.reader, &mut self.stamps);
                 stream.take(at, octets, stamp_ns, &mut |message, stamp_ns| {
-                    note(carrier, reader, stamps, requests, message, stamp_ns);
+                    note(framing, reader, stamps, requests, message, stamp_ns);
                 });
             }
-            Load::Datagram(_) | Load::Segment { .. } => {}
+            (Load::Datagram(_), Some(_)) | (Load::Segment { .. }, None) => {}
+        }
+    }
+
+    /// How streams are cut into messages; none if messages are datagrams.
+    fn cut(&self) -> Option<Cut> {
+        match self.framing {
+            Framing::Length => Some(Cut::Length(self.size_bytes)),
+            Framing::Giop { .. } => Some(Cut::Giop),
+            Framing::Datagram | Framing::Unseen => None,
         }
     }
 
     fn finish(&mut self) {
-        let (carrier, reader, stamps) = (self.carrier, &self.reader, &mut self.stamps);
+        let (framing, reader, stamps) = (self.framing, &self.reader, &mut self.stamps);
         for (stream, requests) in self.connections.values_mut() {
             stream.finish(&mut |message, stamp_ns| {
-                note(carrier, reader, stamps, requests, message, stamp_ns)
+                note(framing, reader, stamps, requests, message, stamp_ns)
             });
         }
     }
 }
 
+/// Notes the stamp of a message cut from a stream.
 fn note(
-    carrier: CarrierKind,
+    framing: Framing,
     reader: &SequenceReader,
     stamps: &mut Stamps,
     requests: &mut Requests,
     message: &[u8],
     stamp_ns: i64,
 ) {
-    if carrier.has_middleware() {
-        requests.take(message, &mut |request| {
-            stamps.note(sequence_of(carrier, reader, request), stamp_ns)
-        });
-    } else {
-        stamps.note(reader.read_framed(message), stamp_ns);
-    }
-}
-
-/// The sequence number that a request carries, if it is one of the stream's.
-fn sequence_of(
-    carrier: CarrierKind,
-    reader: &SequenceReader,
-    request: &Request<'_>,
-) -> Option<u64> {
-    match (carrier, request.operation) {
-        (CarrierKind::Corba, b"deliver") | (CarrierKind::CorbaOneway, b"deliver_oneway") => {
-            reader.read_argument(request.body)
+    let Framing::Giop {
+        operation,
+        argument,
+    } = framing
+    else {
+        return stamps.note(reader.read_framed(message), stamp_ns);
+    };
+    requests.take(message, &mut |request| {
+        if request.operation == operation.as_bytes() {
+            let sequence = match argument {
+                Argument::Value => reader.read_argument(request.body),
+                Argument::Any => reader.read_any(request.body),
+            };
+            stamps.note(sequence, stamp_ns);
         }
-        (CarrierKind::Event, b"push") => reader.read_any(request.body),
-        _ => None,
-    }
+    });
 }

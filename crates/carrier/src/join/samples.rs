@@ -6,7 +6,7 @@ use deckwatch_meter::sample::{NO_STAMP, Sample, SampleFlags};
 use deckwatch_os::tap::Direction;
 
 use super::{Agreement, JoinedDestination, Legs};
-use crate::plan::{CarrierKind, JoinDestination, JoinPlan};
+use crate::plan::{JoinDestination, JoinPlan};
 use crate::record::{ConsumerRecord, ReadRecords, SHARED_STAMP, SupplierRecord};
 
 /// What is known of the messages to one destination.
@@ -82,18 +82,19 @@ impl Sources<'_> {
 
     fn way(&self) -> Way<'_> {
         let (from, host) = (self.plan.from.as_str(), self.destination.host.as_str());
-        let listening = self.destination.listening;
         let leaving = |to: SocketAddr| self.legs.stamps(from, Direction::Leaving, to);
-        let receive = self.legs.stamps(host, Direction::Arriving, listening);
+        let arriving = |at: SocketAddr| self.legs.stamps(host, Direction::Arriving, at);
+        let listening = self.destination.listening;
+        let receive = listening.and_then(arriving);
         match self.plan.channel_endpoint {
-            Some(channel) if self.plan.stream.carrier == CarrierKind::Event => Way {
+            Some(channel) => Way {
                 transmit: leaving(channel),
                 channel_receive: self.legs.stamps(from, Direction::Arriving, channel),
-                channel_transmit: leaving(listening),
+                channel_transmit: listening.and_then(leaving),
                 receive,
             },
-            _ => Way {
-                transmit: leaving(listening),
+            None => Way {
+                transmit: listening.and_then(leaving),
                 receive,
                 ..Way::default()
             },
@@ -129,7 +130,7 @@ impl Sources<'_> {
 
     /// Whether a message that arrived lacks a stamp that socket or tap should have given.
     fn lacks_stamp(&self, sample: &Sample, way: &Way<'_>) -> bool {
-        let raw = !self.plan.stream.carrier.has_middleware();
+        let raw = !self.plan.stream.carrier.road().middleware;
         let lacks = |expected: bool, stamp: i64| expected && stamp == NO_STAMP;
         sample.received_ns != NO_STAMP
             && (lacks(raw || way.transmit.is_some(), sample.kernel_transmit_ns)

@@ -8,6 +8,7 @@ use deckwatch_os::clock;
 use super::*;
 use crate::part::playing::*;
 use crate::plan::*;
+use crate::scheduling::Scheduling;
 use crate::scratch::Scratch;
 use crate::talk::{PartCommand, PartEvent};
 
@@ -34,7 +35,7 @@ fn tap(ports: Vec<u16>, scratch: &Scratch) -> Option<Playing> {
 /// Runs a stream to two destinations on loopback under a tap, and joins it.
 fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
     let (mut services, mut at, mut channel_endpoint) = (Vec::new(), None, None);
-    if stream.carrier == CarrierKind::Event {
+    if stream.carrier == EVENT {
         let (playing, found_at, listening) = channel(stream, None, scratch);
         (services, at, channel_endpoint) = (playing.into(), Some(found_at), Some(listening));
     }
@@ -86,7 +87,7 @@ fn run_and_join(stream: &StreamPlan, scratch: &Scratch) -> Option<Joined> {
         .map(|(&listening, index)| JoinDestination {
             index,
             host: format!("H{index}"),
-            listening,
+            listening: Some(listening),
             records: scratch.path(&format!("consumer-{index}")),
         });
     let plan = JoinPlan {
@@ -116,7 +117,7 @@ fn road(sample: &Sample) -> [i64; 6] {
 
 #[test]
 fn over_raw_carriers_socket_and_tap_tell_the_same() {
-    for carrier in [CarrierKind::Udp, CarrierKind::Tcp] {
+    for carrier in [UDP, TCP] {
         let scratch = Scratch::new();
         let stream = stream(carrier, 1200, 300);
         let Some(joined) = run_and_join(&stream, &scratch) else {
@@ -171,7 +172,7 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
 
 #[test]
 fn over_corba_the_taps_alone_give_the_kernels_stamps() {
-    for carrier in [CarrierKind::Corba, CarrierKind::CorbaOneway] {
+    for carrier in [CORBA, ONEWAY] {
         for stream in [stream(carrier, 3000, 100), of_nav(stream(carrier, 0, 100))] {
             let scratch = Scratch::new();
             let Some(joined) = run_and_join(&stream, &scratch) else {
@@ -197,10 +198,7 @@ fn over_corba_the_taps_alone_give_the_kernels_stamps() {
                         "{carrier}: {road:?} +- {error}"
                     );
                     // A two-way call comes back after the servant is done.
-                    assert!(
-                        carrier == CarrierKind::CorbaOneway
-                            || sample.returned_ns >= sample.handled_ns
-                    );
+                    assert!(carrier == ONEWAY || sample.returned_ns >= sample.handled_ns);
                 }
             }
         }
@@ -209,10 +207,7 @@ fn over_corba_the_taps_alone_give_the_kernels_stamps() {
 
 #[test]
 fn over_an_event_channel_both_hops_are_stamped() {
-    for stream in [
-        stream(CarrierKind::Event, 3000, 100),
-        of_nav(stream(CarrierKind::Event, 0, 100)),
-    ] {
+    for stream in [stream(EVENT, 3000, 100), of_nav(stream(EVENT, 0, 100))] {
         let scratch = Scratch::new();
         let Some(joined) = run_and_join(&stream, &scratch) else {
             return;
@@ -253,7 +248,7 @@ fn over_an_event_channel_both_hops_are_stamped() {
 #[test]
 fn an_analyser_opens_a_capture_and_finds_what_the_tap_counted() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Udp, 100, 20);
+    let stream = stream(UDP, 100, 20);
     let Some(tshark) = deckwatch_testkit::program("tshark") else {
         return;
     };
@@ -298,7 +293,7 @@ fn an_analyser_opens_a_capture_and_finds_what_the_tap_counted() {
 #[test]
 fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Udp, 64, 20);
+    let stream = stream(UDP, 64, 20);
     let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
     let ready = receiving.ready();
     let mut sending = Playing::start(supplier(&stream, &[ready.endpoint], &scratch));
@@ -318,7 +313,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
         destinations: vec![JoinDestination {
             index: 0,
             host: "H0".to_owned(),
-            listening: ready.listening.expect("it listens"),
+            listening: ready.listening,
             records: scratch.path("consumer-0"),
         }],
         captures: Vec::new(),
@@ -350,7 +345,7 @@ fn without_captures_a_raw_stream_is_joined_from_its_sockets_alone() {
 #[test]
 fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Udp, 64, 1);
+    let stream = stream(UDP, 64, 1);
     let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
     let ready = receiving.ready();
     let address = ready.listening.expect("it listens");
@@ -378,7 +373,7 @@ fn the_first_of_several_arrivals_counts_and_the_others_are_duplicates() {
         destinations: vec![JoinDestination {
             index: 0,
             host: "H0".to_owned(),
-            listening: address,
+            listening: Some(address),
             records: path,
         }],
         captures: Vec::new(),

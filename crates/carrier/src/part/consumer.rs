@@ -4,13 +4,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::messages_of;
 use super::stage::{Stage, Told};
-use super::{PartError, messages_of};
 use crate::arrival::{Recorder, Shared};
 use crate::body::Body;
+use crate::carrier::ListenAt;
+use crate::error::PartError;
 use crate::limits::{HANDLE_FOR_MAX, PROGRESS_INTERVAL, SPARE_RECORDS_MIN};
 use crate::plan::ConsumerPlan;
-use crate::receiver;
 use crate::record::{HeaderPage, RecordFile};
 use crate::scheduling;
 use crate::stamp_clock::StampClock;
@@ -19,10 +20,10 @@ use crate::talk::{Done, PartCommand, PartEvent, Ready};
 /// Receives a stream until `stop`.
 pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     if plan.handle_for > HANDLE_FOR_MAX {
-        return Err(PartError::Plan(format!(
-            "Handling a message takes {:?}, more than the {HANDLE_FOR_MAX:?} that are allowed.",
-            plan.handle_for
-        )));
+        return Err(PartError::HandleFor {
+            asked: plan.handle_for,
+            most: HANDLE_FOR_MAX,
+        });
     }
     let body = Body::new(&plan.stream.body)?;
     let messages = messages_of(&plan.stream.schedule)?;
@@ -50,8 +51,17 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
         ..Ready::default()
     };
     ready.warnings = scheduling::prepare_process(&plan.scheduling, plan.handle_for);
-    let mut receiver = receiver::listen(plan, &body, &clock, &shared)?;
-    receiver.announce(&mut ready)?;
+    let mut receiver = plan.stream.carrier.listen(&ListenAt {
+        address: plan.address,
+        channel: plan.channel.as_ref(),
+        receive_buffer_bytes: plan.receive_buffer_bytes,
+        scheduling: &plan.scheduling,
+        deadline: plan.stream.deadline,
+        body: &body,
+        clock: &clock,
+        shared: &shared,
+    })?;
+    receiver.announce(&mut ready);
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         scope.spawn(move || {

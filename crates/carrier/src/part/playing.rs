@@ -9,9 +9,19 @@ use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_os::clock;
 
 use super::run;
+use crate::body::BodyPlan;
+use crate::carrier::{ChannelAt, NetworkPriority};
+use crate::carriers::{CarrierRef, corba, event, tcp, udp};
 use crate::plan::*;
+use crate::scheduling::Scheduling;
 use crate::scratch::Scratch;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
+
+pub(crate) const UDP: CarrierRef = CarrierRef::new(&udp::Udp);
+pub(crate) const TCP: CarrierRef = CarrierRef::new(&tcp::Tcp);
+pub(crate) const CORBA: CarrierRef = CarrierRef::new(&corba::TWO_WAY);
+pub(crate) const ONEWAY: CarrierRef = CarrierRef::new(&corba::ONEWAY);
+pub(crate) const EVENT: CarrierRef = CarrierRef::new(&event::Event);
 
 /// A part played in a thread.
 pub(crate) struct Playing {
@@ -66,7 +76,7 @@ impl Playing {
 
 pub(crate) const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-pub(crate) fn stream(carrier: CarrierKind, size_bytes: u32, messages: u64) -> StreamPlan {
+pub(crate) fn stream(carrier: CarrierRef, size_bytes: u32, messages: u64) -> StreamPlan {
     StreamPlan {
         flow: 2,
         name: "NAV".to_owned(),

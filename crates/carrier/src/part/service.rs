@@ -11,21 +11,18 @@ use deckwatch_naming::store::Store;
 use deckwatch_naming::user::{Existing, bind_with_contexts};
 use deckwatch_naming::{NAME_SERVICE, NamingService};
 
-use super::PartError;
 use super::stage::{Stage, Told};
-use crate::carriers::corba::{call_time_max, serving_orb};
-use crate::carriers::event;
+use crate::carriers::orb::{call_time_max, naming_service, serving_orb};
+use crate::error::PartError;
 use crate::limits::{CHANNEL_THREADS, NAMES_CALL_TIME_MAX, NAMES_THREADS, PROGRESS_INTERVAL};
-use crate::plan::{ChannelPlan, NamesPlan, Scheduling};
-use crate::scheduling;
+use crate::plan::{ChannelPlan, NamesPlan};
+use crate::scheduling::{self, Scheduling};
 use crate::talk::{Done, PartCommand, PartEvent, Progress, Ready};
 
 /// Serves names until `stop`.
 pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
-    let unserved = |error: &dyn Display| {
-        PartError::Plan(format!("The naming service cannot be started: {error}."))
-    };
+    let unserved = |error: &dyn Display| PartError::NamesNotStarted(error.to_string());
     let address = SocketAddr::new(plan.address, plan.port);
     let (orb, listening) = serving_orb(
         NAMES_CALL_TIME_MAX,
@@ -46,8 +43,7 @@ pub(super) fn play_names(plan: &NamesPlan, stage: &mut Stage<impl Write>) -> Res
         ..Ready::default()
     };
     attend(stage, &plan.scheduling, ready, Progress::default);
-    let of = |raised| crate::carriers::corba::unusable("the end of the ORB", raised);
-    orb.shutdown(true).map_err(of)?;
+    orb.shutdown(true).map_err(PartError::Shutdown)?;
     stage.say(&PartEvent::Done(Done::default()));
     Ok(())
 }
@@ -58,10 +54,8 @@ pub(super) fn play_channel(
     stage: &mut Stage<impl Write>,
 ) -> Result<(), PartError> {
     let refused = scheduling::prepare_process(&plan.scheduling, Duration::ZERO);
-    let unserved = |error: &dyn Display| {
-        PartError::Plan(format!("The event channel cannot be started: {error}."))
-    };
-    let call_time_max = call_time_max(&plan.stream);
+    let unserved = |error: &dyn Display| PartError::ChannelNotStarted(error.to_string());
+    let call_time_max = call_time_max(plan.stream.deadline);
     let address = SocketAddr::new(plan.address, 0);
     let (orb, listening) = serving_orb(call_time_max, address, CHANNEL_THREADS, &plan.scheduling)?;
     let mut options = ChannelOptions {
@@ -82,16 +76,14 @@ pub(super) fn play_channel(
         .map_err(|error| unserved(&error))?;
     // A run before may have left the name bound.
     bind_with_contexts(
-        &event::names(&orb, &plan.channel.names)?.into(),
+        &naming_service(&orb, &plan.channel.names)?.into(),
         &plan.channel.name,
         channel.reference().object(),
         Existing::Replace,
     )
-    .map_err(|error| {
-        PartError::Plan(format!(
-            "The name {} cannot be bound: {error}.",
-            plan.channel.name
-        ))
+    .map_err(|error| PartError::NameNotBound {
+        name: plan.channel.name.clone(),
+        reason: error.to_string(),
     })?;
     let ready = Ready {
         endpoint: orb.object_to_string(channel.reference().object()),
@@ -103,8 +95,7 @@ pub(super) fn play_channel(
         progress(channel.counts())
     });
     let counts = channel.counts();
-    let of = |raised| crate::carriers::corba::unusable("the end of the ORB", raised);
-    orb.shutdown(true).map_err(of)?;
+    orb.shutdown(true).map_err(PartError::Shutdown)?;
     stage.say(&PartEvent::Done(Done {
         progress: progress(counts),
         warnings: lost(plan, counts),

@@ -1,7 +1,6 @@
 //! The part of a supplier.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -9,20 +8,17 @@ use std::sync::mpsc;
 use deckwatch_meter::pacing::Schedule;
 use deckwatch_meter::result::Warning;
 
+use super::messages_of;
 use super::stage::{Stage, Told};
-use super::{PartError, messages_of};
 use crate::arrival::Shared;
 use crate::body::Body;
-use crate::carriers::corba::CorbaSender;
-use crate::carriers::event::EventSender;
-use crate::carriers::tcp::TcpSender;
-use crate::carriers::udp::UdpSender;
-use crate::limits::{DATAGRAM_SIZE_MAX, PROGRESS_INTERVAL};
-use crate::plan::{CarrierKind, DestinationPlan, NetworkPriority, SupplierPlan};
+use crate::carrier::{ConnectTo, NetworkPriority};
+use crate::error::PartError;
+use crate::limits::PROGRESS_INTERVAL;
+use crate::plan::{DestinationPlan, SupplierPlan};
 use crate::record::{HeaderPage, RecordFile, Records, SupplierRecord};
 use crate::scheduling;
 use crate::send_loop::SendLoop;
-use crate::sender::Sender;
 use crate::stamp_clock::StampClock;
 use crate::talk::{Done, PartCommand, PartEvent, Ready};
 
@@ -30,17 +26,21 @@ use crate::talk::{Done, PartCommand, PartEvent, Ready};
 pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result<(), PartError> {
     let body = Body::new(&plan.stream.body)?;
     let size_bytes = body.octets().len();
-    if plan.stream.carrier == CarrierKind::Udp && size_bytes > DATAGRAM_SIZE_MAX as usize {
-        return Err(PartError::Plan(format!(
-            "A datagram takes at most {DATAGRAM_SIZE_MAX} octets, and the message has {size_bytes}."
-        )));
+    let carrier = plan.stream.carrier;
+    let size_bytes_max = carrier.needs().size_bytes_max;
+    if size_bytes > size_bytes_max as usize {
+        return Err(PartError::MessageTooLarge {
+            carrier: carrier.name(),
+            size_bytes,
+            size_bytes_max,
+        });
     }
     let messages = messages_of(&plan.stream.schedule)?;
     if messages - 1 > body.sequence_max() {
-        return Err(PartError::Plan(format!(
-            "The stream has {messages} messages, and the member that numbers them holds no more than {}.",
-            body.sequence_max()
-        )));
+        return Err(PartError::SequenceTooSmall {
+            messages,
+            sequence_max: body.sequence_max(),
+        });
     }
     let slots = slots(plan)?;
     let file = RecordFile::supplier(
@@ -87,12 +87,12 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
-/// The ORB marks no packets of its own: said, not passed over.
+/// A middleware owns its sockets, so that no packet gets the priority that was asked for.
 fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
     let carrier = plan.stream.carrier;
-    (carrier.has_middleware() && plan.network_priority != NetworkPriority::default()).then(|| Warning {
+    (carrier.road().middleware && plan.network_priority != NetworkPriority::default()).then(|| Warning {
         kind: "network-priority-unapplied".to_owned(),
-        text: format!("The packets of {} over {carrier} carry no priority: the ORB does not mark its packets.", plan.stream.name),
+        text: format!("The packets of {} over {carrier} carry no priority: the middleware does not mark its packets.", plan.stream.name),
     })
 }
 
@@ -143,7 +143,7 @@ fn attend(
     }
 }
 
-/// The destinations that have records of their own: all, or for `event` the channel alone.
+/// The destinations that have records of their own: all, or the first alone where a message is sent once for all.
 fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     let numbered = plan
         .destinations
@@ -151,11 +151,9 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
         .enumerate()
         .all(|(place, destination)| usize::from(destination.index) == place);
     if plan.destinations.is_empty() || !numbered {
-        return Err(PartError::Plan(
-            "A supplier needs destinations, numbered from 0 in order.".to_owned(),
-        ));
+        return Err(PartError::Destinations);
     }
-    let count = if plan.stream.carrier == CarrierKind::Event {
+    let count = if plan.stream.carrier.needs().one_slot {
         1
     } else {
         plan.destinations.len()
@@ -163,7 +161,7 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     Ok(plan.destinations.iter().take(count).collect())
 }
 
-/// Raw carriers have one thread for all destinations, which never waits for any; a middleware may wait in a call, so it has one for each.
+/// Raw carriers have one thread for all destinations, since their sends do not block; a call through a middleware may block, so each has a thread.
 fn loops(
     plan: &SupplierPlan,
     slots: &[&DestinationPlan],
@@ -173,57 +171,31 @@ fn loops(
     shared: &Arc<Shared>,
     clock: &Arc<StampClock>,
 ) -> Result<Vec<SendLoop>, PartError> {
+    let thread_for_each = plan.stream.carrier.road().has_thread_for_each();
     let mut loops: Vec<SendLoop> = Vec::new();
     for destination in slots {
         let (own, rest) = records
             .split_at(usize::try_from(messages).map_err(|_| crate::record::RecordError::TooMany)?);
         records = rest;
-        if loops.is_empty() || plan.stream.carrier.has_middleware() {
+        if loops.is_empty() || thread_for_each {
             loops.push(SendLoop::new(
                 Body::new(&plan.stream.body)?,
                 Arc::clone(shared),
             ));
         }
         if let Some(send_loop) = loops.last_mut() {
-            send_loop.push(connect(plan, destination, body, clock)?, own);
+            let sender = plan.stream.carrier.connect(&ConnectTo {
+                address: plan.address,
+                host: &destination.host,
+                endpoint: &destination.endpoint,
+                channel: plan.channel.as_ref(),
+                network_priority: plan.network_priority,
+                deadline: plan.stream.deadline,
+                body,
+                clock,
+            })?;
+            send_loop.push(sender, own);
         }
     }
     Ok(loops)
-}
-
-fn connect(
-    plan: &SupplierPlan,
-    destination: &DestinationPlan,
-    body: &Body,
-    clock: &Arc<StampClock>,
-) -> Result<Box<dyn Sender>, PartError> {
-    let (priority, clock) = (plan.network_priority, Arc::clone(clock));
-    Ok(match plan.stream.carrier {
-        CarrierKind::Udp => Box::new(UdpSender::connect(
-            plan.address,
-            endpoint(destination)?,
-            priority,
-            clock,
-        )?),
-        CarrierKind::Tcp => Box::new(TcpSender::connect(
-            plan.address,
-            endpoint(destination)?,
-            body.octets().len(),
-            priority,
-            clock,
-        )?),
-        CarrierKind::Corba | CarrierKind::CorbaOneway => {
-            Box::new(CorbaSender::connect(&plan.stream, &destination.endpoint)?)
-        }
-        CarrierKind::Event => Box::new(EventSender::connect(&plan.stream, plan.channel.as_ref())?),
-    })
-}
-
-fn endpoint(destination: &DestinationPlan) -> Result<SocketAddr, PartError> {
-    destination.endpoint.parse().map_err(|_| {
-        PartError::Plan(format!(
-            "The endpoint of {} is `{}`, which is no address:port.",
-            destination.host, destination.endpoint
-        ))
-    })
 }

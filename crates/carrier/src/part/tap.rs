@@ -10,10 +10,10 @@ use deckwatch_os::filter::PortFilter;
 use deckwatch_os::stamp;
 use deckwatch_os::tap::{self, Interface, Tap};
 
-use super::PartError;
 use super::stage::{Stage, Told};
 use crate::arrival::Shared;
 use crate::capture::{CaptureNote, CaptureWriter, UNSTAMPED};
+use crate::error::PartError;
 use crate::limits::{
     PACKET_SIZE_MAX, PROGRESS_INTERVAL, STAMPS_BEGIN_MAX, TAP_BUFFER_BYTES, TAP_INTERFACES_MAX,
     TAP_PERIOD,
@@ -76,8 +76,7 @@ fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, share
 
 /// The interfaces to capture on.
 fn interfaces(plan: &TapPlan) -> Result<Vec<Interface>, PartError> {
-    let all = tap::interfaces()
-        .map_err(|error| PartError::Plan(format!("The interfaces cannot be listed: {error}.")))?;
+    let all = tap::interfaces().map_err(PartError::Interfaces)?;
     let chosen: Vec<Interface> = if plan.interfaces.is_empty() {
         all.into_iter().filter(|interface| interface.up).collect()
     } else {
@@ -86,18 +85,18 @@ fn interfaces(plan: &TapPlan) -> Result<Vec<Interface>, PartError> {
                 .iter()
                 .find(|interface| interface.name == *name)
                 .cloned();
-            found.ok_or_else(|| {
-                PartError::Plan(format!("There is no interface `{name}` on {}.", plan.host))
+            found.ok_or_else(|| PartError::NoInterface {
+                name: name.clone(),
+                host: plan.host.clone(),
             })
         };
         plan.interfaces.iter().map(find).collect::<Result<_, _>>()?
     };
     if chosen.is_empty() || chosen.len() > TAP_INTERFACES_MAX {
-        return Err(PartError::Plan(format!(
-            "A tap takes 1 to {TAP_INTERFACES_MAX} interfaces; {} has {}.",
-            plan.host,
-            chosen.len()
-        )));
+        return Err(PartError::InterfaceCount {
+            host: plan.host.clone(),
+            count: chosen.len(),
+        });
     }
     Ok(chosen)
 }
@@ -131,8 +130,10 @@ impl<'p> Capturing<'p> {
     fn start(plan: &'p TapPlan, interfaces: &[Interface]) -> Result<Self, PartError> {
         let filter = PortFilter::new(&plan.ports);
         let open = |interface| {
-            Tap::open(interface, &filter, TAP_BUFFER_BYTES).map_err(|error| {
-                PartError::Plan(format!("A tap on {interface} of {} is refused ({error}): packet sockets need CAP_NET_RAW.", plan.host))
+            Tap::open(interface, &filter, TAP_BUFFER_BYTES).map_err(|error| PartError::Tap {
+                interface: interface.to_string(),
+                host: plan.host.clone(),
+                error,
             })
         };
         let taps = interfaces.iter().map(open).collect::<Result<_, _>>()?;
@@ -140,15 +141,17 @@ impl<'p> Capturing<'p> {
             .iter()
             .map(|interface| interface.name.as_str())
             .collect();
-        let writer = CaptureWriter::create(&plan.capture, &names, plan.size_bytes_max)
-            .map_err(|error| PartError::Plan(error.to_string()))?;
+        let writer = CaptureWriter::create(&plan.capture, &names, plan.size_bytes_max)?;
         let note = CaptureNote {
             host: plan.host.clone(),
             clock: vec![ClockPair::read().into()],
             ..CaptureNote::default()
         };
         note.write(&plan.capture)
-            .map_err(|error| PartError::Plan(format!("{}: {error}.", plan.capture.display())))?;
+            .map_err(|error| PartError::CaptureNote {
+                path: plan.capture.display().to_string(),
+                error,
+            })?;
         // Where it does not, packets carry no stamp, and the join finds them missing.
         let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
         Ok(Self {

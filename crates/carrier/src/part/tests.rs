@@ -7,6 +7,7 @@ use deckwatch_meter::pacing::Arrivals;
 
 use super::playing::*;
 use super::*;
+use crate::body::BodyPlan;
 use crate::limits::{BACKLOG_BYTES_MAX, SEND_BUFFER_BYTES};
 use crate::plan::*;
 use crate::record::{ConsumerRecord, ReadRecords, SupplierRecord};
@@ -34,7 +35,7 @@ fn roads(supplier: &[SupplierRecord], consumer: &[ConsumerRecord]) -> Vec<[i64; 
 
 #[test]
 fn a_stream_over_a_raw_carrier_leaves_whole_records_with_stamps_in_order() {
-    for carrier in [CarrierKind::Udp, CarrierKind::Tcp] {
+    for carrier in [UDP, TCP] {
         let scratch = Scratch::new();
         let stream = stream(carrier, 384, 200);
         let mut consumers: Vec<Playing> = [0, 1]
@@ -87,7 +88,7 @@ fn a_stream_over_a_raw_carrier_leaves_whole_records_with_stamps_in_order() {
 #[test]
 fn a_dead_udp_consumer_costs_refusals_and_no_other_destination_anything() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Udp, 64, 50);
+    let stream = stream(UDP, 64, 50);
     let gone = UdpSocket::bind((HOME, 0))
         .expect("loopback")
         .local_addr()
@@ -111,7 +112,7 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
     let size = 64 << 10;
     let room = u64::from((SEND_BUFFER_BYTES * 2 + (8 << 20)) / size)
         + (BACKLOG_BYTES_MAX as u64 / u64::from(size));
-    let stream = stream(CarrierKind::Tcp, size, room * 2);
+    let stream = stream(TCP, size, room * 2);
     // Accepts nothing; the kernel completes the connection and takes some octets.
     let deaf = TcpListener::bind((HOME, 0)).expect("loopback");
     let mut alive = Playing::start(consumer(&stream, 0, &scratch));
@@ -159,7 +160,7 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
 #[test]
 fn a_killed_tcp_consumer_is_noted_and_the_schedule_goes_on() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Tcp, 64, 50);
+    let stream = stream(TCP, 64, 50);
     let listener = TcpListener::bind((HOME, 0)).expect("loopback");
     let endpoint = listener.local_addr().expect("bound").to_string();
     let mut sending = Playing::start(supplier(&stream, &[endpoint], &scratch));
@@ -179,7 +180,7 @@ fn a_killed_tcp_consumer_is_noted_and_the_schedule_goes_on() {
 #[test]
 fn a_stopped_consumer_overflows_and_counts_it() {
     let scratch = Scratch::new();
-    let mut stream = stream(CarrierKind::Udp, 1000, 300);
+    let mut stream = stream(UDP, 1000, 300);
     stream.schedule.arrivals = Arrivals::Bursts {
         period: Duration::from_millis(500),
         size: 305,
@@ -208,7 +209,7 @@ fn a_stopped_consumer_overflows_and_counts_it() {
 #[test]
 fn a_part_ends_when_its_coordinator_is_gone() {
     let scratch = Scratch::new();
-    let mut playing = Playing::start(consumer(&stream(CarrierKind::Udp, 64, 1), 0, &scratch));
+    let mut playing = Playing::start(consumer(&stream(UDP, 64, 1), 0, &scratch));
     playing.ready();
     let Playing {
         commands,
@@ -225,15 +226,11 @@ fn a_part_ends_when_its_coordinator_is_gone() {
 #[test]
 fn what_cannot_be_is_said_and_nothing_started() {
     let scratch = Scratch::new();
-    let mut large = stream(CarrierKind::Udp, 70_000, 10);
+    let mut large = stream(UDP, 70_000, 10);
     let plans = [
         supplier(&large, &["127.0.0.1:9".to_owned()], &scratch),
-        supplier(
-            &stream(CarrierKind::Udp, 64, 10),
-            &["nowhere".to_owned()],
-            &scratch,
-        ),
-        supplier(&stream(CarrierKind::Udp, 64, 10), &[], &scratch),
+        supplier(&stream(UDP, 64, 10), &["nowhere".to_owned()], &scratch),
+        supplier(&stream(UDP, 64, 10), &[], &scratch),
         {
             large.body = BodyPlan::Octets { size_bytes: 7 };
             consumer(&large, 0, &scratch)
@@ -253,7 +250,7 @@ fn what_cannot_be_is_said_and_nothing_started() {
 #[test]
 fn what_scheduling_is_refused_is_told_with_what_to_do() {
     let scratch = Scratch::new();
-    let mut plan = consumer(&stream(CarrierKind::Udp, 64, 1), 0, &scratch);
+    let mut plan = consumer(&stream(UDP, 64, 1), 0, &scratch);
     if let PartPlan::Consumer(plan) = &mut plan {
         plan.scheduling.cpus = vec![4_000];
     }
@@ -273,7 +270,7 @@ fn what_scheduling_is_refused_is_told_with_what_to_do() {
 #[test]
 fn a_middleware_that_marks_no_packets_says_so() {
     let scratch = Scratch::new();
-    let stream = stream(CarrierKind::Corba, 64, 1);
+    let stream = stream(CORBA, 64, 1);
     let mut receiving = Playing::start(consumer(&stream, 0, &scratch));
     let mut plan = supplier(&stream, &[receiving.ready().endpoint], &scratch);
     if let PartPlan::Supplier(plan) = &mut plan {
@@ -292,7 +289,7 @@ fn a_middleware_that_marks_no_packets_says_so() {
 
 #[test]
 fn a_dead_servant_costs_its_own_messages_only() {
-    for carrier in [CarrierKind::Corba, CarrierKind::CorbaOneway] {
+    for carrier in [CORBA, ONEWAY] {
         let scratch = Scratch::new();
         let stream = stream(carrier, 64, 50);
         let [mut alive, mut dying] =
@@ -336,7 +333,7 @@ fn a_dead_servant_costs_its_own_messages_only() {
 #[test]
 fn events_that_give_way_in_a_full_queue_are_counted_and_said() {
     let scratch = Scratch::new();
-    let mut stream = stream(CarrierKind::Event, 64, 95);
+    let mut stream = stream(EVENT, 64, 95);
     stream.schedule.arrivals = Arrivals::Bursts {
         period: Duration::from_secs(10),
         size: 100,

@@ -13,12 +13,12 @@ fn frames(bodies: &[&[u8]]) -> Vec<u8> {
 
 /// Takes packets of (place in the stream, octets); gives the messages' bodies with the place of the packet that completed each, and the unread count.
 fn read(
-    framing: Framing,
+    cut: Cut,
     first: u32,
     open: bool,
     packets: &[(usize, &[u8])],
 ) -> (Vec<(Vec<u8>, i64)>, u64) {
-    let mut stream = Reassembly::new(framing);
+    let mut stream = Reassembly::new(cut);
     let mut messages = Vec::new();
     let mut note = |message: &[u8], stamp: i64| messages.push((message.to_vec(), stamp));
     if open {
@@ -39,7 +39,7 @@ fn bodies(messages: &[(Vec<u8>, i64)]) -> Vec<(&[u8], i64)> {
         .collect()
 }
 
-const TWO: Framing = Framing::Length(2);
+const TWO: Cut = Cut::Length(2);
 
 #[test]
 fn each_message_has_the_stamp_of_its_last_octet() {
@@ -108,7 +108,7 @@ fn what_the_capture_missed_costs_only_the_messages_that_it_touched() {
 fn a_gap_inside_a_message_of_known_length_does_not_lose_the_next() {
     let octets = frames(&[b"abcdefgh", b"ijklmnop"]);
     let packets = [(0, &octets[..6]), (9, &octets[9..20]), (20, &octets[20..])];
-    let (messages, unread) = read(Framing::Length(8), 0, true, &packets);
+    let (messages, unread) = read(Cut::Length(8), 0, true, &packets);
     assert_eq!(bodies(&messages), [(&b"ijklmnop"[..], 2)]);
     assert_eq!(unread, 1);
 }
@@ -120,7 +120,7 @@ fn a_stream_that_was_open_before_the_capture_is_read_from_its_next_message() {
     assert_eq!(bodies(&messages), [(&b"cd"[..], 0)]);
     let giop = *b"GIOP\x01\x02\0\x05\0\0\0\0";
     let (messages, _) = read(
-        Framing::Giop,
+        Cut::Giop,
         5,
         false,
         &[(0, b"half a mess"), (11, &giop), (23, &giop)],
@@ -133,7 +133,7 @@ fn a_stream_that_was_open_before_the_capture_is_read_from_its_next_message() {
 fn octets_that_are_no_message_are_passed_over() {
     let giop = *b"GIOP\x01\x02\0\x05\0\0\0\0";
     let (messages, unread) = read(
-        Framing::Giop,
+        Cut::Giop,
         0,
         true,
         &[(0, &giop), (12, b"garbage is no"), (25, &giop)],

@@ -72,7 +72,7 @@ fn each_layer_has_the_time_between_its_stamps() {
 
 #[test]
 fn a_channel_stands_between_two_hops_of_the_network() {
-    let road = Road::of_carrier("event");
+    let road = Road::CHANNEL;
     let sample = Sample {
         channel_receive_ns: 5 * MS,
         channel_transmit_ns: 11 * MS,
@@ -114,7 +114,7 @@ fn behind_a_push_held_up_in(layer: Layer) -> [Sample; 2] {
 
 #[test]
 fn waiting_in_a_channel_behind_a_push_is_charged_to_what_held_up_that_push() {
-    let road = Road::of_carrier("event");
+    let road = Road::CHANNEL;
     for (layer, expected) in [
         (Layer::Network, [1, 1, 0, 2 + 148, 1, 1, 0]),
         (Layer::WakeUp, [1, 1, 0, 2, 1, 1 + 148, 0]),
@@ -132,7 +132,7 @@ fn waiting_in_a_channel_behind_a_push_is_charged_to_what_held_up_that_push() {
 
 #[test]
 fn what_a_channel_never_passed_on_is_charged_like_the_push_that_never_came_back() {
-    let road = Road::of_carrier("event");
+    let road = Road::CHANNEL;
     let in_time = through_channel(0);
     // The consumer was stopped: its kernel has the second message, the channel the third.
     let stuck = Sample {
@@ -429,7 +429,7 @@ fn medians_are_taken_layer_by_layer() {
 
 #[test]
 fn calls_through_a_middleware_hold_up_only_their_own_destination() {
-    let road = Road::of_carrier("corba");
+    let road = Road::MIDDLEWARE;
     let mut slow = prompt(0);
     hold_up(&mut slow, Layer::Stack, 98 * MS);
     let mut other = prompt(1);

@@ -14,7 +14,7 @@ fn terms() -> Terms {
         arrivals: Arrivals::Periodic {
             period: Duration::from_millis(50),
         },
-        road: Road::of_carrier("udp"),
+        road: Road::RAW,
         supplier_disturbed: false,
     }
 }

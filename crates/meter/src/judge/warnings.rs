@@ -147,7 +147,7 @@ mod tests {
             arrivals: Arrivals::Periodic {
                 period: Duration::from_millis(50),
             },
-            road: Road::of_carrier("udp"),
+            road: Road::RAW,
             supplier_disturbed: false,
         }
     }

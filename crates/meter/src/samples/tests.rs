@@ -37,6 +37,8 @@ fn flow(index: u16, carrier: &str, hosts: &[&str]) -> FlowResult {
         index,
         name: "NAV".to_owned(),
         carrier: carrier.to_owned(),
+        carrier_index: None,
+        road: None,
         type_name: "octets".to_owned(),
         size_bytes: 384,
         from: "RTS".to_owned(),

@@ -10,7 +10,7 @@ use deckwatch_os::filter::PortFilter;
 use deckwatch_os::schedule::{Class, set_class};
 use deckwatch_os::tap::{self, Tap};
 use deckwatch_os::{clock, stamp};
-use deckwatch_testbed::{HostSpec, NetworkSpec, Testbed};
+use deckwatch_testbed::{HostSpec, PRESETS, Testbed};
 
 use crate::limits::{STAMPED_DATAGRAMS_MAX, WAKE_UP_PERIOD_NS, WAKE_UPS};
 
@@ -146,6 +146,6 @@ fn emulation() -> Result<(), String> {
     if let Some(reason) = Testbed::obstacle() {
         return Err(reason);
     }
-    let made = Testbed::create(&NetworkSpec::fast_ethernet(), &[HostSpec::new("doctor")]);
+    let made = Testbed::create(&PRESETS[0].spec(), &[HostSpec::new("doctor")]);
     made.map(drop).map_err(|error| error.to_string())
 }

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::{Section, class, name, provenance, sign, word};
 use crate::limits::Detail;
-use crate::palette;
 use crate::run::Run;
 use crate::unit;
 
@@ -53,14 +52,14 @@ pub(crate) fn of(
 ) -> Comparison {
     let mut rows = Vec::new();
     for section in sections {
-        for (index, carrier) in section.carriers().into_iter().enumerate() {
+        for carrier in section.carriers() {
             let cells = (0..runs.len())
                 .map(|run| cell(section, carrier, run))
                 .collect();
             rows.push(CompareRow {
                 flow: name(section.name),
                 carrier: name(carrier),
-                colour: palette::of_carrier(carrier, index),
+                colour: section.colour_of(carrier),
                 cells,
             });
         }

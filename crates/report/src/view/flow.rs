@@ -137,7 +137,7 @@ pub(super) fn colour(line: &Line<'_>, several: bool) -> usize {
     if several {
         line.run % palette::RUN_COLOURS
     } else {
-        palette::of_carrier(&line.flow.carrier, usize::from(line.flow.index))
+        line.carrier_colour
     }
 }
 

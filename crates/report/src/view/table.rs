@@ -137,6 +137,7 @@ pub(crate) fn of(run: &Run, label: &str, detail: &Detail) -> Table {
             run_label: label,
             one_clock: run.document.provenance.clock.shared,
             flow,
+            carrier_colour: palette::of_carrier(&run.document, flow),
             series,
         };
         let rows = carrier_rows(&line, detail);
@@ -198,7 +199,7 @@ fn carrier_rows(line: &Line<'_>, detail: &Detail) -> CarrierRows {
     let mut rows = destinations
         .iter()
         .take(detail.rows.max(1))
-        .map(|(destination, _)| row(line.flow, destination));
+        .map(|(destination, _)| row(line, destination));
     let mut worst = rows.next();
     let rest: Vec<Row> = rows.collect();
     if let (Some(worst), true) = (&mut worst, destinations.len() > 1) {
@@ -238,7 +239,8 @@ fn carrier_rows(line: &Line<'_>, detail: &Detail) -> CarrierRows {
     }
 }
 
-fn row(flow: &FlowResult, destination: &DestinationResult) -> Row {
+fn row(line: &Line<'_>, destination: &DestinationResult) -> Row {
+    let flow = line.flow;
     let kind = destination.verdict.kind;
     let needed = head::needed(destination).map(|messages| {
         let time = unit::long_duration(head::seconds((messages, flow.rate_hz)));
@@ -250,7 +252,7 @@ fn row(flow: &FlowResult, destination: &DestinationResult) -> Row {
         sign: sign(kind),
         reasons: super::sentences(destination.verdict.reasons.iter(), 5).join(" "),
         carrier: name(&flow.carrier),
-        colour: palette::of_carrier(&flow.carrier, usize::from(flow.index)),
+        colour: line.carrier_colour,
         host: name(&destination.host),
         needed: needed.unwrap_or_default(),
         cells: cells(flow, destination),

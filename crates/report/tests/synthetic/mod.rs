@@ -122,7 +122,7 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         arrivals: Arrivals::Periodic {
             period: Duration::from_secs_f64(1.0 / flow.rate_hz),
         },
-        road: Road::of_carrier(&flow.carrier),
+        road: road_of(&flow.carrier),
         supplier_disturbed: true,
     };
     let judgement = judge(&mut destinations, &terms, &Disturbance::default());
@@ -130,6 +130,11 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         index,
         name: flow.name.clone(),
         carrier: flow.carrier.clone(),
+        carrier_index: ["udp", "tcp", "corba", "corba-oneway", "event"]
+            .iter()
+            .position(|carrier| *carrier == flow.carrier)
+            .map(|index| index as u16),
+        road: Some(road_of(&flow.carrier)),
         type_name: "Nav::Data".to_owned(),
         size_bytes: 384,
         from: "RTS".to_owned(),
@@ -147,6 +152,14 @@ fn judged(index: u16, flow: &Flow, chance: &mut Chance) -> (FlowResult, Vec<Samp
         all.into_iter().flatten().collect(),
         judgement.warnings,
     )
+}
+
+fn road_of(carrier: &str) -> Road {
+    match carrier {
+        "udp" | "tcp" => Road::RAW,
+        "event" => Road::CHANNEL,
+        _ => Road::MIDDLEWARE,
+    }
 }
 
 fn stamps(index: u16, destination: u16, flow: &Flow, chance: &mut Chance) -> Vec<Sample> {

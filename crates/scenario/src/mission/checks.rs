@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use deckwatch_testbed::NetworkSpec;
+use deckwatch_testbed::{NetworkSpec, PRESETS, preset};
 use toml::Spanned;
 
 use super::fault::Faults;
-use super::file::{self, MissionFile, NetworkPreset};
+use super::file::{self, MissionFile};
 use super::shape::{list, nearest};
 use super::{Host, Load, Mission};
 
@@ -118,8 +118,9 @@ impl<'m> Checks<'m> {
     /// The named network, with what the file says otherwise.
     fn network(&mut self) -> NetworkSpec {
         let wish = &self.file.network;
-        let preset = wish.preset.unwrap_or(NetworkPreset::GigabitEthernet);
-        let named = preset.spec();
+        // The schema has refused names that are not in the table.
+        let by_name = wish.preset.as_deref().and_then(|name| preset(name).ok());
+        let named = by_name.unwrap_or_else(|| PRESETS[0].spec());
         let changes = [
             ("rate_mbit_s", wish.rate_mbit_s.as_ref().map(Spanned::span)),
             ("mtu_bytes", wish.mtu_bytes.as_ref().map(Spanned::span)),

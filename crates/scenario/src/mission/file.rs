@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use deckwatch_carrier::plan::CarrierKind;
-use deckwatch_testbed::NetworkSpec;
+use deckwatch_carrier::carriers::CarrierRef;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::listed::{CarrierWord, NetworkWord};
 use super::text::{BudgetText, DurationText};
 
 /// A mission: hosts, a network between them, the load on them, and the flows of messages to be judged.
@@ -163,8 +163,8 @@ pub(super) struct Flow {
     #[schemars(with = "Vec<String>", length(min = 1, max = 250), extend("examples" = [["SONAR"]]))]
     pub(super) to: Vec<Spanned<String>>,
     /// What the messages go over, unless `--carriers` says otherwise
-    #[schemars(with = "Carrier", extend("examples" = ["event"]))]
-    pub(super) carrier: CarrierKind,
+    #[schemars(with = "CarrierWord", extend("examples" = ["event"]))]
+    pub(super) carrier: CarrierRef,
     /// Mean messages a second
     #[serde(default)]
     #[schemars(with = "Option<f64>", extend("exclusiveMinimum" = 0), extend("maximum" = 1_000_000), extend("examples" = [20]))]
@@ -256,34 +256,14 @@ pub(super) enum Arrivals {
     Bursts,
 }
 
-/// What messages go over.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-#[expect(
-    dead_code,
-    reason = "the schema's view of CarrierKind; a test holds the two together"
-)]
-enum Carrier {
-    /// One datagram a message
-    Udp,
-    /// One connection a destination, without delay
-    Tcp,
-    /// A two-way call on a servant
-    Corba,
-    /// A one-way call on a servant
-    CorbaOneway,
-    /// A push to an event channel
-    Event,
-}
-
 /// The network that joins the hosts: one switch, each host on a port of its own.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Network {
     /// A network by name; gigabit-ethernet if not given
     #[serde(default)]
-    #[schemars(extend("examples" = ["gigabit-ethernet"]))]
-    pub(super) preset: Option<NetworkPreset>,
+    #[schemars(with = "Option<NetworkWord>", extend("examples" = ["gigabit-ethernet"]))]
+    pub(super) preset: Option<String>,
     /// Rate of a port, megabits a second, instead of the preset's
     #[serde(default)]
     #[schemars(with = "Option<f64>", range(min = 0.1, max = 100_000), extend("examples" = [100]))]
@@ -300,29 +280,4 @@ pub(super) struct Network {
     #[serde(default)]
     #[schemars(with = "Option<u32>", range(min = 1, max = 1_000_000), extend("examples" = [1000]))]
     pub(super) queue_frames: Option<Spanned<u32>>,
-}
-
-/// A network by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum NetworkPreset {
-    /// 1000 Mb/s, MTU 1500
-    GigabitEthernet,
-    /// 100 Mb/s, MTU 1500
-    FastEthernet,
-    /// 149.76 Mb/s of cells, MTU 9180
-    AtmOc3,
-    /// No emulated network: all hosts on the loopback interface
-    Loopback,
-}
-
-impl NetworkPreset {
-    pub(super) fn spec(self) -> NetworkSpec {
-        match self {
-            Self::GigabitEthernet => NetworkSpec::gigabit_ethernet(),
-            Self::FastEthernet => NetworkSpec::fast_ethernet(),
-            Self::AtmOc3 => NetworkSpec::atm_oc3(),
-            Self::Loopback => NetworkSpec::loopback(),
-        }
-    }
 }

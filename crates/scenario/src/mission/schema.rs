@@ -63,7 +63,8 @@ fn merge(object: &mut Map<String, Value>, more: Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
-    use deckwatch_carrier::plan::CarrierKind;
+    use deckwatch_carrier::carriers::CARRIERS;
+    use deckwatch_testbed::PRESETS;
 
     use super::*;
 
@@ -111,10 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn schema_names_every_carrier() {
+    fn schema_names_every_carrier_and_network() {
         let schema = schema().to_string();
-        for kind in CarrierKind::ALL {
-            assert!(schema.contains(&format!("\"const\":\"{kind}\"")), "{kind}");
+        let carriers = CARRIERS.iter().map(|carrier| carrier.name());
+        for word in carriers.chain(PRESETS.iter().map(|preset| preset.name)) {
+            assert!(schema.contains(&format!("\"const\":\"{word}\"")), "{word}");
         }
     }
 }

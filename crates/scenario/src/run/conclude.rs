@@ -5,7 +5,6 @@ use std::time::SystemTime;
 
 use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
-use deckwatch_meter::blame::Road;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::{Extent, Schedule};
@@ -134,7 +133,7 @@ impl Run<'_> {
             deadline: flow.deadline,
             budget: flow.budget,
             arrivals: flow.arrivals.clone(),
-            road: Road::of_carrier(stream.plan.carrier.name()),
+            road: stream.plan.carrier.road(),
             supplier_disturbed: is_loaded(self.mission, flow.from),
         };
         let mut destinations: Vec<Destination<'_>> =
@@ -146,6 +145,8 @@ impl Run<'_> {
             index: stream.plan.flow,
             name: flow.name.clone(),
             carrier: stream.plan.carrier.name().to_owned(),
+            carrier_index: stream.plan.carrier.index(),
+            road: Some(stream.plan.carrier.road()),
             type_name: flow.type_name().to_owned(),
             size_bytes: joined.size_bytes,
             from: self.mission.hosts[flow.from].name.clone(),
@@ -204,18 +205,15 @@ impl Run<'_> {
             .children
             .iter()
             .filter(|child| consumer_of(child.role) == Some(index));
-        let destinations =
-            (0..)
-                .zip(&flow.to)
-                .zip(consumers)
-                .filter_map(|((index, &host), child)| {
-                    Some(JoinDestination {
-                        index,
-                        host: self.mission.hosts[host].name.clone(),
-                        listening: listening(child)?,
-                        records: self.planner.consumer_records(stream, usize::from(index)),
-                    })
-                });
+        let destinations = (0..)
+            .zip(&flow.to)
+            .zip(consumers)
+            .map(|((index, &host), child)| JoinDestination {
+                index,
+                host: self.mission.hosts[host].name.clone(),
+                listening: listening(child),
+                records: self.planner.consumer_records(stream, usize::from(index)),
+            });
         let channel = self
             .crew
             .children

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deckwatch_carrier::plan::CarrierKind;
+use deckwatch_carrier::carriers::CarrierRef;
 
 /// Somebody who watches a run.
 pub trait Observer {
@@ -58,7 +58,7 @@ pub struct StreamProgress {
     /// Name of the flow.
     pub name: String,
     /// What it goes over.
-    pub carrier: CarrierKind,
+    pub carrier: CarrierRef,
     /// Messages sent.
     pub sent: u64,
     /// Messages that the schedule has, the mean for a Poisson process.

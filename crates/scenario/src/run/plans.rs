@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use deckwatch_carrier::carrier::ChannelAt;
 use deckwatch_carrier::plan::{
-    CarrierKind, ChannelAt, ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, Scheduling,
-    SupplierPlan, TapPlan,
+    ChannelPlan, ConsumerPlan, DestinationPlan, NamesPlan, SupplierPlan, TapPlan,
 };
+use deckwatch_carrier::scheduling::Scheduling;
 use deckwatch_testbed::load::LoadPlan;
 use deckwatch_testbed::{Host, Testbed};
 
@@ -37,7 +38,7 @@ impl<'r> Planner<'r> {
     }
 
     fn channel_at(&self, stream: &Stream) -> Option<ChannelAt> {
-        if stream.plan.carrier != CarrierKind::Event {
+        if !stream.plan.carrier.needs().channel {
             return None;
         }
         let names = self.names[self.flow(stream).from].clone()?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deckwatch_carrier::plan::{CarrierKind, PartPlan};
+use deckwatch_carrier::plan::PartPlan;
 use deckwatch_meter::result::Warning;
 use deckwatch_testbed::Host;
 use serde::Serialize;
@@ -64,17 +64,17 @@ impl Run<'_> {
 
     /// Naming services and event channels, on the hosts of the suppliers that use them.
     fn start_services(&mut self) -> Result<(), RunError> {
-        let over_event: Vec<usize> = (0..self.streams.len())
-            .filter(|&index| self.streams[index].plan.carrier == CarrierKind::Event)
+        let with_channel: Vec<usize> = (0..self.streams.len())
+            .filter(|&index| self.streams[index].plan.carrier.needs().channel)
             .collect();
-        if over_event.is_empty() {
+        if with_channel.is_empty() {
             return Ok(());
         }
         self.observer.phase(
             Phase::Services,
             "Starting naming service and event channels",
         );
-        let mut hosts: Vec<usize> = over_event
+        let mut hosts: Vec<usize> = with_channel
             .iter()
             .map(|&index| self.planner.flow(&self.streams[index]).from)
             .collect();
@@ -92,7 +92,7 @@ impl Run<'_> {
                 .map(|ready| ready.endpoint.clone());
         }
         let mut channels = Vec::new();
-        for index in over_event {
+        for index in with_channel {
             let stream = &self.streams[index];
             if let Some(plan) = self.planner.channel(stream) {
                 let host = self.planner.host(self.planner.flow(stream).from);

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use deckwatch_carrier::plan::CarrierKind;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
@@ -147,10 +146,10 @@ impl Run<'_> {
             streams: Vec::new(),
         };
         for (index, stream) in self.streams.iter().enumerate() {
-            // An event is sent once, whatever the number of destinations.
-            let sends = match stream.plan.carrier {
-                CarrierKind::Event => 1,
-                _ => self.planner.flow(stream).to.len() as u64,
+            let sends = if stream.plan.carrier.needs().one_slot {
+                1
+            } else {
+                self.planner.flow(stream).to.len() as u64
             };
             let mut of_stream = StreamProgress {
                 name: stream.plan.name.clone(),

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use deckwatch_carrier::plan::{BodyPlan, NetworkPriority, Scheduling, SchedulingClass};
+use deckwatch_carrier::body::BodyPlan;
+use deckwatch_carrier::carrier::NetworkPriority;
+use deckwatch_carrier::scheduling::{Scheduling, SchedulingClass};
 use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
 use deckwatch_meter::result::LateBudget;
 use toml::Spanned;

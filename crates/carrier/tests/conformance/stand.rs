@@ -1,0 +1,278 @@
+//! A stand for one carrier: its channel if it needs one, receivers in threads, and senders to them.
+
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use deckwatch_carrier::arrival::{Arrival, Handler, Shared};
+use deckwatch_carrier::body::{Body, BodyPlan};
+use deckwatch_carrier::carrier::{ChannelAt, ConnectTo, ListenAt, NetworkPriority};
+use deckwatch_carrier::carriers::CarrierRef;
+use deckwatch_carrier::part;
+use deckwatch_carrier::plan::{ChannelPlan, NamesPlan, PartPlan, StreamPlan};
+use deckwatch_carrier::scheduling::Scheduling;
+use deckwatch_carrier::sender::Sender;
+use deckwatch_carrier::stamp_clock::StampClock;
+use deckwatch_carrier::talk::{PartCommand, PartEvent, Ready};
+use deckwatch_meter::pacing::{Arrivals, Extent, Schedule};
+
+pub(crate) const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Ten of these are the longest that a call may block.
+const DEADLINE: Duration = Duration::from_millis(300);
+
+/// A part played in a thread.
+pub(crate) struct Playing {
+    commands: PipeWriter,
+    events: BufReader<PipeReader>,
+    thread: JoinHandle<()>,
+}
+
+impl Playing {
+    pub(crate) fn start(plan: PartPlan) -> Self {
+        let (input, commands) = pipe().expect("a pipe");
+        let (events, output) = pipe().expect("a pipe");
+        let thread = std::thread::spawn(move || {
+            part::run(&plan, BufReader::new(input), output).expect("played to its end");
+        });
+        Self {
+            commands,
+            events: BufReader::new(events),
+            thread,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> PartEvent {
+        let mut line = String::new();
+        self.events.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).expect("an event")
+    }
+
+    pub(crate) fn ready(&mut self) -> Ready {
+        match self.next() {
+            PartEvent::Ready(ready) => ready,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    pub(crate) fn command(&mut self, command: PartCommand) {
+        writeln!(self.commands, "{command}").expect("the part reads");
+    }
+
+    /// Waits until the part is done, and ends it.
+    pub(crate) fn finish(mut self) {
+        while !matches!(self.next(), PartEvent::Done(_)) {}
+        self.thread.join().expect("no panic");
+    }
+}
+
+/// One stream of a carrier, and where its files lie.
+pub(crate) struct Stand {
+    pub(crate) stream: StreamPlan,
+    pub(crate) folder: PathBuf,
+    channel: Option<ChannelAt>,
+    services: Vec<Playing>,
+    body: Body,
+    clock: Arc<StampClock>,
+}
+
+impl Stand {
+    pub(crate) fn new(carrier: CarrierRef, size_bytes: u32) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("deckwatch-conformance-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let plan = BodyPlan::Octets { size_bytes };
+        let stream = StreamPlan {
+            flow: 0,
+            name: "NAV".to_owned(),
+            carrier,
+            body: plan.clone(),
+            schedule: Schedule {
+                start_ns: 0,
+                offset: Duration::ZERO,
+                arrivals: Arrivals::Periodic {
+                    period: Duration::from_millis(1),
+                },
+                extent: Extent::Count { messages: 50 },
+                warm_up: 0,
+            },
+            deadline: DEADLINE,
+        };
+        let mut stand = Self {
+            stream,
+            folder,
+            channel: None,
+            services: Vec::new(),
+            body: Body::new(&plan).expect("of a usual size"),
+            clock: Arc::new(StampClock::new()),
+        };
+        if carrier.needs().channel {
+            stand.start_channel();
+        }
+        stand
+    }
+
+    fn start_channel(&mut self) {
+        let mut names = Playing::start(PartPlan::Names(NamesPlan {
+            address: HOME,
+            port: 0,
+            store: self.folder.join("names"),
+            scheduling: Scheduling::default(),
+        }));
+        let at = ChannelAt {
+            names: names.ready().endpoint,
+            name: "deckwatch/NAV".to_owned(),
+        };
+        let mut channel = Playing::start(PartPlan::Channel(ChannelPlan {
+            stream: self.stream.clone(),
+            address: HOME,
+            channel: at.clone(),
+            queue_len: None,
+            scheduling: Scheduling::default(),
+        }));
+        channel.ready();
+        self.channel = Some(at);
+        self.services = vec![channel, names];
+    }
+
+    /// A receiver in a thread of its own.
+    pub(crate) fn listen(&self) -> End {
+        let shared = Arc::new(Shared::default());
+        let carrier = self.stream.carrier;
+        let mut receiver = carrier
+            .listen(&ListenAt {
+                address: HOME,
+                channel: self.channel.as_ref(),
+                receive_buffer_bytes: None,
+                scheduling: &Scheduling::default(),
+                deadline: DEADLINE,
+                body: &self.body,
+                clock: &self.clock,
+                shared: &shared,
+            })
+            .unwrap_or_else(|error| panic!("{carrier}: {error}"));
+        let mut ready = Ready::default();
+        receiver.announce(&mut ready);
+        let taken = Arc::new(Taken::default());
+        let handler = Box::new(Taking(Arc::clone(&taken)));
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || receiver.receive_all(handler, &of_thread));
+        End {
+            endpoint: ready.endpoint,
+            taken,
+            shared,
+            thread,
+        }
+    }
+
+    pub(crate) fn connect(&self, end: &End) -> Sending {
+        let carrier = self.stream.carrier;
+        let sender = carrier
+            .connect(&ConnectTo {
+                address: HOME,
+                host: "H",
+                endpoint: &end.endpoint,
+                channel: self.channel.as_ref(),
+                network_priority: NetworkPriority::default(),
+                deadline: DEADLINE,
+                body: &self.body,
+                clock: &self.clock,
+            })
+            .unwrap_or_else(|error| panic!("{carrier}: {error}"));
+        Sending {
+            sender,
+            body: self.body.clone(),
+        }
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        for mut service in self.services.drain(..) {
+            service.command(PartCommand::Stop);
+            service.finish();
+        }
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// A sender with its message.
+pub(crate) struct Sending {
+    sender: Box<dyn Sender>,
+    body: Body,
+}
+
+impl Sending {
+    /// Returns true if the message was accepted.
+    pub(crate) fn send(&mut self, sequence: u64) -> bool {
+        self.body.set_sequence(sequence);
+        let accepted = self.sender.send(sequence, &self.body).is_ok();
+        self.sender.flush();
+        while self.sender.collect(&mut |_| {}) {}
+        accepted
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.sender.flush();
+    }
+}
+
+/// A receiver in a thread.
+pub(crate) struct End {
+    endpoint: String,
+    pub(crate) taken: Arc<Taken>,
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+impl End {
+    /// Stops the receiver; returns what it took.
+    pub(crate) fn stop(self) -> Vec<u64> {
+        self.taken.held.store(false, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("no panic");
+        assert_eq!(self.shared.malformed.load(Ordering::Relaxed), 0);
+        self.taken.sequences()
+    }
+}
+
+/// What a receiver has taken.
+#[derive(Default)]
+pub(crate) struct Taken {
+    sequences: Mutex<Vec<u64>>,
+    /// The handler keeps the receiver's thread.
+    pub(crate) held: AtomicBool,
+}
+
+impl Taken {
+    pub(crate) fn sequences(&self) -> Vec<u64> {
+        self.sequences.lock().expect("no panic").clone()
+    }
+
+    /// Waits until so many have arrived; of a carrier that may lose messages, for a second.
+    pub(crate) fn wait(&self, count: usize, may_lose: bool) {
+        let mut looks = 0;
+        while self.sequences().len() < count && !(may_lose && looks > 1000) {
+            std::thread::sleep(Duration::from_millis(1));
+            looks += 1;
+        }
+    }
+}
+
+struct Taking(Arc<Taken>);
+
+impl Handler for Taking {
+    fn handle(&mut self, arrival: Arrival) {
+        while self.0.held.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut sequences = self.0.sequences.lock().expect("no panic");
+        sequences.push(arrival.sequence);
+    }
+}

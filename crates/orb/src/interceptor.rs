@@ -6,7 +6,7 @@
 //! Starting points are called in the order of registration, and an interceptor whose starting point has succeeded is called at exactly
 //! one ending point, in reverse order. Whoever raises at an ending point changes what those behind it see: an exception, or another place to ask.
 
-mod client_flow;
+mod client_attempt;
 mod client_info;
 mod codec;
 mod current;
@@ -31,7 +31,9 @@ pub use initializer::{OrbInitError, OrbInitInfo, OrbInitializer, PolicyFactory};
 pub use ior_info::{AdapterState, IorInfo, IorInterceptor};
 pub use server_info::ServerRequestInfo;
 
-pub(crate) use client_flow::{ClientFlow, Ending, completed};
+pub(crate) use client_attempt::{
+    AsynchronousFlows, Ending, begin_asynchronous, intercept, intercept_oneway,
+};
 pub(crate) use initializer::initialise;
 pub(crate) use server_flow::{Served, ServerFlow};
 
@@ -213,6 +215,8 @@ pub(crate) struct Registered {
     order: Option<Arc<dyn RequestOrder>>,
     /// Initial references that are local objects, by their names.
     pub(crate) locals: Vec<(String, Arc<dyn Any + Send + Sync>)>,
+    /// Attempts of asynchronous calls.
+    pub(crate) asynchronous: AsynchronousFlows,
     requests: AtomicU32,
 }
 

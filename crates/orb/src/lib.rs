@@ -40,6 +40,7 @@ mod budget;
 mod builder;
 mod client;
 mod connection;
+mod contexts;
 pub mod cos_naming;
 mod counters;
 mod current;

@@ -18,15 +18,13 @@ use deckwatch_cdr::{
 use deckwatch_giop::Ior;
 use deckwatch_sync::PiMutex;
 
-use crate::client::Binding;
 use crate::connection::bidirectional::{self, Bidirectional};
-use crate::lane::Lane;
 use crate::limits::PERMANENT_FORWARDS_MAX;
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType};
 use crate::raise;
 use crate::transport::Endpoint;
-use crate::wire::{self, Profile};
+use crate::wire;
 use crate::{Completion, SystemException, current};
 
 pub(crate) use calls::understand;
@@ -58,19 +56,6 @@ pub(crate) struct Inner {
     way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
     ior: Ior,
-}
-
-/// One address at which an object can be asked, and the connections to it.
-#[derive(Clone)]
-pub(crate) struct Target {
-    pub(crate) binding: Arc<Binding>,
-    pub(crate) profile: Profile,
-    /// The lane of this ORB that it leads to.
-    pub(crate) here: Option<Weak<Lane>>,
-    /// Requests carry the priority of their caller.
-    pub(crate) carries_priority: bool,
-    /// The connection that the reference came over, and over which its server is asked.
-    pub(crate) way_back: Option<Weak<Bidirectional>>,
 }
 
 impl ObjectRef {

@@ -2,29 +2,25 @@
 
 use std::borrow::Cow;
 
-use deckwatch_cdr::{ByteOrder, CharSet, Divided, EncodeError, Reader};
+use deckwatch_cdr::{ByteOrder, Divided, EncodeError, Reader};
 use deckwatch_giop::ior::{
-    IiopProfile, TaggedComponent, alternate_address, code_sets::CodeSetContext,
-    code_sets::CodeSetInfo, shared_memory_address, unix_address,
+    IiopProfile, TaggedComponent, alternate_address, code_sets::CodeSetInfo, shared_memory_address,
+    unix_address,
 };
 use deckwatch_giop::{
     Codec, Format, Frame, HEADER_SIZE, Header, Ior, LocateReply, LocateReplyHeader, LocateStatus,
     Message, MessageKind, OpenMessage, Parts, ProtocolError, Reply, ReplyHeader, ReplyStatus,
-    Request, Response, ServiceContext, SystemException, Version, context_id,
-    write_close_connection, write_message_error,
+    Request, Response, ServiceContext, SystemException, Version, write_close_connection,
+    write_message_error,
 };
 
 mod arguments;
-mod contexts;
 mod profile;
 
 use crate::counters::Counter;
-use crate::raise;
 use crate::slab::Slab;
 use crate::transport::Endpoint;
-use crate::{Completion, minor};
 pub(crate) use arguments::{Arguments, By};
-pub(crate) use contexts::Contexts;
 use deckwatch_cdr::{Parse, Write};
 pub(crate) use profile::{
     Address, Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
@@ -201,21 +197,6 @@ fn waits_for_outcome(header: &Header, message: &[u8]) -> bool {
         return message.get(HEADER_SIZE + 4) == Some(&(Response::Outcome as u8));
     }
     matches!(Message::parse(message), Ok(Message::Request(request)) if request.response == Response::Outcome)
-}
-
-/// The code set of `string` that a request announces for its connection.
-///
-/// # Errors
-/// CODESET_INCOMPATIBLE for one that is not had here.
-pub(crate) fn announced_chars(request: &Request<'_>) -> Result<Option<CharSet>, SystemException> {
-    let Some(data) = request.contexts.find(context_id::CODE_SETS) else {
-        return Ok(None);
-    };
-    let chars = CodeSetContext::from_octets(data)?.char_set();
-    chars.map(Some).ok_or(raise::codeset_incompatible(
-        minor::CODE_SET_UNSUPPORTED,
-        Completion::No,
-    ))
 }
 
 /// Begins the reply to `request` in `buffer`, in place of whatever stood there. It is formed as the request was: version, code sets.

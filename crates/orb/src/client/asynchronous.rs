@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use deckwatch_sync::{Bell, PiMutex};
 
-use super::call::{Attempt, Failure};
-use super::{Binding, Client};
+use super::Client;
+use super::attempt::Attempt;
+use super::retry::Failure;
 use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::OrbCore;
@@ -108,26 +109,24 @@ impl Replies {
     /// The connection for asynchronous calls of a target, a new one where there is none that lives.
     pub(super) fn connection(
         &self,
-        client: &Client,
         attempt: &Attempt<'_>,
     ) -> Result<Arc<SharedConnection>, Failure> {
-        let (target, deadline) = (attempt.target, attempt.deadlines.request);
+        let (client, deadline) = (attempt.client, attempt.deadlines.request);
+        let target = attempt.target;
         let ended = || Failure::last(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         if self.is_closed() {
             return Err(ended());
         }
         // Another caller may be connecting.
         let kept = client.lock_until(&target.binding.shared, "client.shared", deadline);
-        let mut kept = kept.ok_or_else(|| {
-            let late = client.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
-            Failure::last(late)
-        })?;
+        let mut kept = kept
+            .ok_or_else(|| Failure::timed_out(client, own::TIMED_OUT_CONNECTING, Completion::No))?;
         if let Some(connection) = &*kept
             && !connection.has_ended()
         {
             return Ok(Arc::clone(connection));
         }
-        let made = client.connect_for(attempt)?;
+        let made = attempt.connect()?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));
@@ -135,7 +134,7 @@ impl Replies {
         match &mut *self.connections.lock("replies.connections") {
             Some(all) => {
                 all.insert(token, Arc::clone(&connection));
-                let due = connection.idle_due(client.idle_timeout);
+                let due = connection.idle_due(client.bindings.idle_timeout());
                 self.idle_due.fetch_min(due.0, Ordering::Relaxed);
             }
             None => return Err(ended()),
@@ -270,7 +269,7 @@ impl Replies {
         if now < due {
             return (due != NEVER).then(|| due.since(now));
         }
-        let limit = client.idle_timeout;
+        let limit = client.bindings.idle_timeout();
         let mut next = NEVER;
         let mut connections = self.connections.lock("replies.idle");
         if let Some(all) = &mut *connections {
@@ -390,12 +389,5 @@ impl Client {
 
     pub(crate) fn replies_made(&self) -> Option<Arc<Replies>> {
         self.replies.lock("client.replies").clone()
-    }
-}
-
-impl Binding {
-    /// Lets go of the connection for asynchronous calls.
-    pub(super) fn close_shared(&self) {
-        *self.shared.lock("client.close") = None;
     }
 }

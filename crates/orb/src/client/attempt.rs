@@ -1,246 +1,200 @@
-//! One call: addresses tried in turn, a closed connection replaced once, and what the reply says to do.
+//! One attempt of a call: which target, over which connection. `retry.rs` decides whether another one follows.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-
-use deckwatch_cdr::Parse;
-use deckwatch_giop::{Ior, ReplyStatus};
-
-use super::bidirectional::may_be_two_way;
-use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
+use super::bidirectional::may_be_bidirectional;
+use super::binding::Binding;
+use super::call::{Call, CallKind};
 use super::collocated::may_be_collocated;
-use super::{Client, ClientConnection, Deadlines};
+use super::connection::ClientConnection;
+use super::priority::bind_band;
+use super::reply::{Outcome, Reply};
+use super::retry::{Failure, first_of, may_reconnect};
+use super::target::Target;
+use super::{Client, Deadlines};
+use crate::SystemException;
 use crate::counters::Counter;
-use crate::interceptor::ClientFlow;
+use crate::interceptor::intercept;
 use crate::limits::CONNECT_TIMEOUT;
-use crate::policy::RebindMode;
-use crate::reference::Target;
-use crate::transport::TransportError;
-use crate::wire;
-use crate::{Completion, SystemException, minor};
-use crate::{raise, raise::own};
+use crate::reference::Inner;
+
+/// A call on its way to one target.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    pub(super) client: &'a Client,
+    pub(super) target: &'a Target,
+    pub(super) call: &'a Call<'a>,
+    /// A closed connection may be replaced.
+    pub(super) may_reconnect: bool,
+    pub(super) deadlines: Deadlines,
+}
 
 impl Client {
-    /// Calls one of `targets` and waits for the reply. `is_bound`: one of them has been called before.
-    pub(super) fn call(
+    /// Calls the object of `origin` at one of `targets` and waits for the reply, past the interceptors if there are any.
+    /// `is_bound`: the reference had reached its server before this call.
+    #[inline]
+    pub(super) fn attempt(
         &self,
+        origin: &Inner,
         targets: &[Target],
         call: &Call<'_>,
         is_bound: bool,
         deadlines: Deadlines,
     ) -> Result<Outcome, SystemException> {
-        let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            let attempt = Attempt {
+        if let Some(all) = self.interceptors.client()
+            && call.kind != CallKind::Locate
+        {
+            std::hint::cold_path();
+            return intercept(self, all, (origin, &targets[0]), call, |call| {
+                self.attempt_plain(targets, call, is_bound, deadlines)
+            });
+        }
+        self.attempt_plain(targets, call, is_bound, deadlines)?
+            .into_outcome(self)
+    }
+
+    #[inline]
+    fn attempt_plain(
+        &self,
+        targets: &[Target],
+        call: &Call<'_>,
+        is_bound: bool,
+        deadlines: Deadlines,
+    ) -> Result<Reply, SystemException> {
+        let may_reconnect = may_reconnect(call.policies, is_bound);
+        first_of(targets, |target| {
+            Attempt {
+                client: self,
                 target,
                 call,
                 may_reconnect,
                 deadlines,
-            };
-            let is_elsewhere = target.here.is_none() && !may_be_two_way(target, call);
-            let outcome = if is_elsewhere && call.kind != CallKind::Oneway {
-                self.attempt_over_pooled(&attempt)
-            } else {
-                std::hint::cold_path();
-                self.attempt_specially(&attempt)
-            };
-            match outcome {
-                Ok(outcome) => return Ok(outcome),
-                Err(failure) if failure.may_retry => last = failure.exception,
-                Err(failure) => return Err(failure.exception),
             }
-        }
-        Err(last)
+            .run()
+        })
     }
+}
 
-    /// Where the call may not go over a connection that it has for itself.
-    #[inline(never)]
-    fn attempt_specially(&self, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-        if let Some(lane) = may_be_collocated(attempt.target, attempt.call) {
-            self.serve_here(&lane, attempt)
-        } else if let Some(two_way) = self.two_way(attempt.target, attempt.call) {
-            two_way.and_then(|over| self.exchange_two_way(&over, attempt))
-        } else if attempt.call.kind == CallKind::Oneway {
-            self.call_in_order(attempt)
+impl Attempt<'_> {
+    /// One request and its reply.
+    fn run(&self) -> Result<Reply, Failure> {
+        let (target, call) = (self.target, self.call);
+        let is_plain = target.here.is_none() && !may_be_bidirectional(target, call);
+        if is_plain && call.kind != CallKind::Oneway {
+            self.over_idle()
         } else {
-            self.attempt_over_pooled(attempt)
-        }
-    }
-
-    /// A cached connection that turns out to be closed is replaced by a fresh one, once.
-    fn attempt_over_pooled(&self, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-        let Some(mut connection) = self.lend_idle(&attempt.target.binding) else {
             std::hint::cold_path();
-            return self.attempt_over_fresh(attempt);
+            self.run_specially()
+        }
+    }
+
+    /// The call may have to be served here, share a connection, or keep an order.
+    #[inline(never)]
+    fn run_specially(&self) -> Result<Reply, Failure> {
+        if let Some(lane) = may_be_collocated(self.target, self.call) {
+            self.serve_here(&lane)
+        } else if let Some(found) = self.bidirectional() {
+            found.and_then(|over| self.over_bidirectional(&over))
+        } else if self.call.kind == CallKind::Oneway {
+            self.in_order()
+        } else {
+            self.over_idle()
+        }
+    }
+
+    /// Over an idle connection. If that turns out to be closed, over a new one.
+    fn over_idle(&self) -> Result<Reply, Failure> {
+        let client = self.client;
+        let Some(mut connection) = self.target.binding.lend_idle(client) else {
+            std::hint::cold_path();
+            return self.over_new();
         };
-        self.counters.count(Counter::RequestsSent);
-        match self.exchange(&mut connection, attempt) {
+        client.counters.count(Counter::RequestsSent);
+        match connection.exchange(self) {
             Ok((reply, true)) => {
-                let now = connection.note_use(&*self.transport);
+                let now = connection.note_use(&*client.transport);
                 drop(connection);
-                self.close_idle_at(now);
-                let flow = attempt.call.flow;
-                self.interpret(reply, flow).map_err(Failure::last)
+                client.bindings.close_idle_at(&client.counters, now);
+                Ok(reply)
             }
-            asked => {
+            exchanged => {
                 std::hint::cold_path();
-                self.attempt_again(connection.into_value(), attempt, asked)
+                self.after_idle(connection.into_value(), exchanged)
             }
         }
     }
 
-    /// A connection from the pool has not served its call as most do.
+    /// The exchange over an idle connection failed, or its connection cannot be used again.
     #[inline(never)]
-    fn attempt_again(
+    fn after_idle(
         &self,
         connection: ClientConnection,
-        attempt: &Attempt<'_>,
-        asked: Result<(Reply, bool), Failure>,
-    ) -> Result<Outcome, Failure> {
-        match asked {
+        exchanged: Result<(Reply, bool), Failure>,
+    ) -> Result<Reply, Failure> {
+        match exchanged {
             Err(failure) if failure.may_retry => {
                 drop(connection);
-                self.counters.count(Counter::StaleConnections);
-                self.attempt_over_fresh(attempt)
+                self.client.counters.count(Counter::StaleConnections);
+                self.over_new()
             }
-            asked => self.end_exchange(connection, attempt, asked),
+            exchanged => self.end(connection, exchanged),
         }
     }
 
-    /// Over a connection that is not there yet.
     #[inline(never)]
-    fn attempt_over_fresh(&self, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-        let mut connection = self.connect_for(attempt)?;
-        self.counters.count(Counter::RequestsSent);
-        let asked = self.exchange(&mut connection, attempt);
-        self.end_exchange(connection, attempt, asked)
+    fn over_new(&self) -> Result<Reply, Failure> {
+        let mut connection = self.connect()?;
+        self.client.counters.count(Counter::RequestsSent);
+        let exchanged = connection.exchange(self);
+        self.end(connection, exchanged)
     }
 
-    /// A new connection beside those that are open; where none is, one that takes the place of the closed one.
-    pub(super) fn connect_for(&self, attempt: &Attempt<'_>) -> Result<ClientConnection, Failure> {
-        let (binding, call) = (&attempt.target.binding, attempt.call);
-        let deadline = attempt.deadlines.request;
-        if !attempt.may_reconnect && Arc::strong_count(&binding.open) == 1 {
-            return Err(Failure::last(raise::rebind(minor::NONE, Completion::No)));
+    /// A new connection beside those that are open; if none is, the policies in force must allow to connect again.
+    pub(super) fn connect(&self) -> Result<ClientConnection, Failure> {
+        let (client, call) = (self.client, self.call);
+        let binding: &Binding = &self.target.binding;
+        if !self.may_reconnect && binding.is_closed() {
+            return Err(Failure::may_not_reconnect());
         }
-        let within = self
+        let deadline = self.deadlines.request;
+        let within = client
             .transport
             .now()
             .after(call.policies.connection().unwrap_or(CONNECT_TIMEOUT));
         let until = deadline.map_or(within, |deadline| deadline.min(within));
-        let connected = self.connect(binding, call.number, until);
-        let connection = connected.map_err(|error| {
-            let minor = match error {
-                TransportError::TimedOut if deadline.is_some_and(|deadline| deadline <= within) => {
-                    return Failure::last(
-                        self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No),
-                    );
-                }
-                TransportError::Exhausted => {
-                    return Failure::last(raise::no_resources(0, Completion::No));
-                }
-                TransportError::Denied if binding.quality.options.packets.is_some() => {
-                    let denied = own::NETWORK_PRIORITY_DENIED;
-                    return Failure::last(raise::no_permission(denied, Completion::No));
-                }
-                TransportError::TimedOut => own::CONNECT_TIMED_OUT,
-                TransportError::Refused => own::CONNECT_REFUSED,
-                TransportError::UnknownHost => own::HOST_UNKNOWN,
-                TransportError::Unreachable => own::HOST_UNREACHABLE,
-                _ => own::CONNECT_FAILED,
-            };
-            Failure::of_the_way(raise::transient(minor, Completion::No))
-        })?;
-        match binding.quality.band {
+        let connection = binding
+            .connect(client, call.number, until)
+            .map_err(|error| Failure::connecting(client, binding, error, (deadline, within)))?;
+        match binding.quality().band {
             None => Ok(connection),
-            Some(_) => self.bind_band(connection, attempt, until),
+            Some(_) => bind_band(connection, self, until),
         }
     }
 
-    /// What becomes of a connection that is in nobody's pool.
+    /// Pools the connection, sets it aside for the reply to an abandoned call, or closes it.
     #[inline(never)]
-    fn end_exchange(
+    fn end(
         &self,
         mut connection: ClientConnection,
-        attempt: &Attempt<'_>,
-        asked: Result<(Reply, bool), Failure>,
-    ) -> Result<Outcome, Failure> {
-        match asked {
+        exchanged: Result<(Reply, bool), Failure>,
+    ) -> Result<Reply, Failure> {
+        let (client, binding) = (self.client, &self.target.binding);
+        match exchanged {
             Ok((reply, is_clean)) => {
                 if is_clean {
-                    let now = connection.note_use(&*self.transport);
-                    let _enough_idle = attempt.target.binding.idle.put(connection);
-                    self.close_idle_at(now);
+                    let now = connection.note_use(&*client.transport);
+                    let _ = binding.idle.put(connection); // A full pool has enough.
+                    client.bindings.close_idle_at(&client.counters, now);
                 }
-                let flow = attempt.call.flow;
-                self.interpret(reply, flow).map_err(Failure::last)
+                Ok(reply)
             }
             Err(failure) => {
-                let binding = &attempt.target.binding;
-                if failure.keeps_connection && connection.late.is_empty() {
-                    connection.note_use(&*self.transport);
-                    let _enough_idle = binding.idle.put(connection);
+                if failure.keeps_connection && connection.abandoned.is_empty() {
+                    connection.note_use(&*client.transport);
+                    let _ = binding.idle.put(connection); // A full pool has enough.
                 } else if failure.keeps_connection {
-                    self.set_aside(binding, connection);
+                    binding.set_aside(client, connection);
                 }
                 Err(failure)
             }
         }
-    }
-
-    #[cold]
-    pub(super) fn timed_out(&self, minor: u32, completed: Completion) -> SystemException {
-        self.counters.count(Counter::Timeouts);
-        raise::timeout(minor, completed)
-    }
-
-    #[inline]
-    pub(super) fn interpret(
-        &self,
-        reply: Reply,
-        flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Outcome, SystemException> {
-        if flow.is_none() && reply.status() == ReplyStatus::NoException {
-            return Ok(Outcome::Replied(reply));
-        }
-        std::hint::cold_path();
-        self.interpret_other(reply, flow)
-    }
-
-    #[inline(never)]
-    fn interpret_other(
-        &self,
-        reply: Reply,
-        flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Outcome, SystemException> {
-        if let Some(flow) = flow {
-            flow.borrow_mut().note_reply(&reply);
-        }
-        let message = reply.message();
-        let understood = match reply.status() {
-            ReplyStatus::NoException | ReplyStatus::UserException => {
-                return Ok(Outcome::Replied(reply));
-            }
-            ReplyStatus::SystemException if reply.head.is_unknown => {
-                Err(raise::object_not_exist(minor::NONE, Completion::No))
-            }
-            ReplyStatus::SystemException => Err(wire::read_exception(reply.body(&message))),
-            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                self.counters.count(Counter::Forwards);
-                let is_for_good = reply.status() == ReplyStatus::LocationForwardPerm;
-                match Ior::parse(&mut reply.body(&message)) {
-                    Ok(ior) if ior.is_nil() => {
-                        Err(raise::inv_objref(own::FORWARD_TO_NIL, Completion::No))
-                    }
-                    Ok(ior) => Ok(Outcome::Forwarded(ior, is_for_good)),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            // Asked again in `ask`; no other status is known.
-            _ => Err(raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No)),
-        };
-        reply.give_back(self);
-        understood
     }
 }

@@ -1,49 +1,52 @@
-//! Calls over a connection that both sides ask over: whichever thread of its lane reads the reply gives it to the caller.
+//! Calls over a bidirectional connection: a thread of its lane reads the reply and hands it to the caller.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use deckwatch_giop::{ReplyStatus, Version};
 
-use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
-use super::request::RequestExtras;
+use super::attempt::Attempt;
+use super::call::{Call, CallKind};
+use super::reply::Reply;
+use super::request::{RequestExtras, write_request};
+use super::retry::Failure;
+use super::target::Target;
+use super::times::require_end;
 use super::{Client, Deadlines};
 use crate::adapter::permit;
 use crate::connection::Arrived;
 use crate::connection::bidirectional::Bidirectional;
 use crate::counters::Counter;
 use crate::limits::ADDRESSINGS_MAX;
-use crate::reference::Target;
-use crate::transport::Instant64;
 use crate::wire::{self, FromServer};
 use crate::{Completion, SystemException, raise, raise::own};
 
-impl Client {
-    /// The connection that a call goes over where that is one of both sides: the one that its reference came over, or, by the
-    /// policy in force, one that is opened for it.
+/// Whether a call may be sent over a bidirectional connection.
+#[inline]
+pub(super) fn may_be_bidirectional(target: &Target, call: &Call<'_>) -> bool {
+    target.way_back.is_some() || call.policies.is_bidirectional()
+}
+
+impl Attempt<'_> {
+    /// The bidirectional connection of a call that may use one: the one that its reference arrived over or, if the policies in
+    /// force ask for one, a connection opened for it.
     #[inline]
-    pub(super) fn two_way(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-    ) -> Option<Result<Arc<Bidirectional>, Failure>> {
-        match may_be_two_way(target, call) {
-            true => self.find_two_way(target, call),
-            false => None,
+    pub(super) fn bidirectional(&self) -> Option<Result<Arc<Bidirectional>, Failure>> {
+        if may_be_bidirectional(self.target, self.call) {
+            self.find_bidirectional()
+        } else {
+            None
         }
     }
 
     #[cold]
-    fn find_two_way(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-    ) -> Option<Result<Arc<Bidirectional>, Failure>> {
+    fn find_bidirectional(&self) -> Option<Result<Arc<Bidirectional>, Failure>> {
+        let (client, target, call) = (self.client, self.target, self.call);
         let back = target.way_back.as_ref().and_then(|back| back.upgrade());
         if let Some(back) = back.filter(|back| back.is_open()) {
             return Some(Ok(back));
         }
-        let offer = self
+        let offer = client
             .offer
             .get()
             .filter(|_| call.policies.is_bidirectional())?;
@@ -51,177 +54,149 @@ impl Client {
             return None;
         }
         let lane = offer.lane.upgrade()?;
-        let now = self.transport.now();
-        let deadlines = Deadlines::of(self, call, now);
-        // Another caller may be connecting.
-        let kept = self.lock_until(
+        let now = client.transport.now();
+        let deadlines = Deadlines::of(client, call, now);
+        // Another thread may be connecting.
+        let kept = client.lock_until(
             &target.binding.bidirectional,
-            "client.two_way",
+            "client.bidirectional",
             deadlines.request,
         );
         let Some(mut kept) = kept else {
-            let exception = self.timed_out(own::TIMED_OUT_CONNECTING, Completion::No);
-            return Some(Err(Failure::last(exception)));
+            let late = Failure::timed_out(client, own::TIMED_OUT_CONNECTING, Completion::No);
+            return Some(Err(late));
         };
         if let Some(open) = kept.as_ref().filter(|open| open.is_open()) {
             return Some(Ok(Arc::clone(open)));
         }
-        let attempt = Attempt {
-            target,
-            call,
+        let opening = Attempt {
             may_reconnect: true,
             deadlines,
+            ..*self
         };
-        let connection = match self.connect_for(&attempt) {
+        let connection = match opening.connect() {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),
         };
-        let two_way = Arc::new(Bidirectional::new(Arc::downgrade(&lane), true));
-        if !lane.take_in(connection.into_stream(), &two_way) {
+        let opened = Arc::new(Bidirectional::new(Arc::downgrade(&lane), true));
+        if !lane.take_in(connection.into_stream(), &opened) {
             let exception = raise::no_resources(0, Completion::No);
             return Some(Err(Failure::last(exception)));
         }
-        *kept = Some(Arc::clone(&two_way));
-        Some(Ok(two_way))
+        *kept = Some(Arc::clone(&opened));
+        Some(Ok(opened))
     }
 
-    /// One request and its reply. TRANSIENT where the calling thread is the last that could read it.
-    pub(super) fn exchange_two_way(
-        &self,
-        two_way: &Bidirectional,
-        attempt: &Attempt<'_>,
-    ) -> Result<Outcome, Failure> {
-        let (target, call, deadlines) = (attempt.target, attempt.call, &attempt.deadlines);
-        let (lane, _) = two_way.lane().ok_or_else(|| of_the_way(closed()))?;
-        let _hold = permit(lane.patience_for_replies()).map_err(Failure::of_the_way)?;
-        self.counters.count(Counter::RequestsSent);
+    /// One request and its reply. TRANSIENT if the calling thread is the last one that could read it.
+    pub(super) fn over_bidirectional(&self, over: &Bidirectional) -> Result<Reply, Failure> {
+        let (client, target, call) = (self.client, self.target, self.call);
+        let (lane, _) = over.lane().ok_or_else(Failure::closed)?;
+        let _hold = permit(lane.patience_for_replies()).map_err(Failure::retriable)?;
+        client.counters.count(Counter::RequestsSent);
         for _ in 0..ADDRESSINGS_MAX {
-            self.require_end(call, deadlines.request)?;
-            let id = two_way.next_id();
+            require_end(client, call, self.deadlines.request)?;
+            let id = over.next_id();
             let asked_in = target.profile.disposition();
-            two_way.expect(id).map_err(of_the_way)?;
-            if let Err(failure) = self.send_two_way(two_way, target, call, id) {
-                self.forget_two_way(two_way, id);
+            over.expect(id).map_err(Failure::bidirectional)?;
+            if let Err(failure) = self.send_bidirectional(over, id) {
+                forget(client, over, id);
                 return Err(failure);
             }
-            let reply = self.await_two_way(two_way, target, id, deadlines.reply)?;
+            let reply = self.await_bidirectional(over, id)?;
             if reply.status() != ReplyStatus::NeedsAddressingMode {
-                return self.interpret(reply, call.flow).map_err(Failure::last);
+                return Ok(reply);
             }
-            self.counters.count(Counter::Readdressings);
-            let wanted = wire::read_disposition(reply.body(&reply.message()));
-            reply.give_back(self);
+            let wanted = reply.into_wanted_addressing(client);
             if !wanted.is_some_and(|wanted| target.profile.address_by(wanted, asked_in)) {
                 break;
             }
         }
-        let exception = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
-        Err(Failure::last(exception))
+        Err(Failure::addressing_refused())
     }
 
-    /// Hands a request to the lane of the connection.
-    pub(super) fn send_two_way(
-        &self,
-        two_way: &Bidirectional,
-        target: &Target,
-        call: &Call<'_>,
-        id: u32,
-    ) -> Result<(), Failure> {
-        let Some((lane, key)) = two_way.lane() else {
-            return Err(of_the_way(closed()));
+    /// Gives a request to the lane of the connection.
+    pub(super) fn send_bidirectional(&self, over: &Bidirectional, id: u32) -> Result<(), Failure> {
+        let (client, target, call) = (self.client, self.target, self.call);
+        let Some((lane, key)) = over.lane() else {
+            return Err(Failure::closed());
         };
-        let says = !two_way.has_said.load(Ordering::Acquire);
-        let offer = self.offer.get().filter(|_| two_way.is_opened_here && says);
+        let is_first = !over.has_said.load(Ordering::Acquire);
+        let offer = client
+            .offer
+            .get()
+            .filter(|_| over.is_opened_here && is_first);
         let extras = RequestExtras {
             id,
-            sends_code_sets: says,
+            sends_code_sets: is_first,
             listen_points: offer.map(|offer| &*offer.points),
         };
-        let mut buffer = self.slab.lend_empty();
-        let written = self.write_request(&mut buffer, target, call, &extras);
+        let mut buffer = client.slab.lend_empty();
+        let written = write_request(&mut buffer, target, call, &extras, client.sizes);
         let sent = match written {
             Ok(()) if lane.write_bidirectional(key, &buffer) => {
-                // A question where the object is has no service contexts.
+                // A LocateRequest has no service contexts.
                 if call.kind != CallKind::Locate {
-                    two_way.has_said.store(true, Ordering::Release);
+                    over.has_said.store(true, Ordering::Release);
                 }
                 Ok(())
             }
-            Ok(()) => Err(of_the_way(closed())),
+            Ok(()) => Err(Failure::closed()),
             Err(error) => Err(Failure::last(SystemException::from(error))),
         };
-        self.slab.take_back_written(buffer);
+        client.slab.take_back_written(buffer);
         sent
     }
 
-    fn await_two_way(
-        &self,
-        two_way: &Bidirectional,
-        target: &Target,
-        id: u32,
-        deadline: Option<Instant64>,
-    ) -> Result<Reply, Failure> {
-        let limit = deadline.map(|deadline| deadline.since(self.transport.now()));
-        match two_way.wait(id, limit) {
-            Ok(Some(arrived)) => self.read_two_way(target, arrived),
+    fn await_bidirectional(&self, over: &Bidirectional, id: u32) -> Result<Reply, Failure> {
+        let (client, target) = (self.client, self.target);
+        let deadline = self.deadlines.reply;
+        let limit = deadline.map(|deadline| deadline.since(client.transport.now()));
+        match over.wait(id, limit) {
+            Ok(Some(arrived)) => read_reply(client, target, arrived),
             Ok(None) => {
-                self.forget_two_way(two_way, id);
-                self.cancel_two_way(two_way, target, id);
-                Err(self.waited_in_vain())
+                forget(client, over, id);
+                cancel(client, over, target, id);
+                Err(Failure::reply_timed_out(client))
             }
             Err(exception) => {
-                self.counters.count(Counter::CommFailures);
-                Err(of_the_way(exception))
+                client.counters.count(Counter::CommFailures);
+                Err(Failure::bidirectional(exception))
             }
         }
     }
+}
 
-    pub(super) fn read_two_way(&self, target: &Target, arrived: Arrived) -> Result<Reply, Failure> {
-        let head = match wire::parse_reply(&arrived.message(), &target.profile) {
-            Ok(FromServer::Reply(head)) => head,
-            _ => {
-                self.slab.take_back(arrived.buffer);
-                self.counters.count(Counter::MalformedReplies);
-                let malformed = raise::comm_failure(own::REPLY_MALFORMED, Completion::Maybe);
-                return Err(Failure::last(malformed));
-            }
-        };
-        Ok(Reply::read(arrived, head))
-    }
-
-    fn forget_two_way(&self, two_way: &Bidirectional, id: u32) {
-        if let Some(late) = two_way.forget(id) {
-            self.slab.take_back(late.buffer);
+/// The reply in a message that the lane has read.
+pub(super) fn read_reply(
+    client: &Client,
+    target: &Target,
+    arrived: Arrived,
+) -> Result<Reply, Failure> {
+    match wire::parse_reply(&arrived.message(), &target.profile) {
+        Ok(FromServer::Reply(head)) => Ok(Reply::read(arrived, head)),
+        _ => {
+            client.slab.take_back(arrived.buffer);
+            Err(Failure::malformed(client, Counter::MalformedReplies))
         }
     }
+}
 
-    pub(super) fn cancel_two_way(&self, two_way: &Bidirectional, target: &Target, id: u32) {
-        let Some((lane, key)) = two_way.lane() else {
-            return;
-        };
-        let mut buffer = self.slab.lend_empty();
-        let written = wire::write_cancel(&mut buffer, &target.profile, id, self.sizes);
-        if written.is_ok() && lane.write_bidirectional(key, &buffer) {
-            self.counters.count(Counter::CancelsSent);
-        }
-        self.slab.take_back_written(buffer);
+/// The calling thread no longer waits for a reply.
+fn forget(client: &Client, over: &Bidirectional, id: u32) {
+    if let Some(late) = over.forget(id) {
+        client.slab.take_back(late.buffer);
     }
 }
 
-/// Whether a call may go over a connection of both sides.
-#[inline]
-pub(super) fn may_be_two_way(target: &Target, call: &Call<'_>) -> bool {
-    target.way_back.is_some() || call.policies.is_bidirectional()
-}
-
-fn closed() -> SystemException {
-    raise::comm_failure(own::CONNECTION_CLOSED, Completion::No)
-}
-
-/// What was certainly not served may be asked over another connection.
-fn of_the_way(exception: SystemException) -> Failure {
-    match exception.completed {
-        Completion::No => Failure::of_the_way(exception),
-        _ => Failure::last(exception),
+/// Sends a CancelRequest.
+pub(super) fn cancel(client: &Client, over: &Bidirectional, target: &Target, id: u32) {
+    let Some((lane, key)) = over.lane() else {
+        return;
+    };
+    let mut buffer = client.slab.lend_empty();
+    let written = wire::write_cancel(&mut buffer, &target.profile, id, client.sizes);
+    if written.is_ok() && lane.write_bidirectional(key, &buffer) {
+        client.counters.count(Counter::CancelsSent);
     }
+    client.slab.take_back_written(buffer);
 }

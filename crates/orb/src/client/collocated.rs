@@ -1,25 +1,28 @@
-//! Calls of objects that this very ORB serves: marshalled once, dispatched by the calling thread through the adapter, read from
+//! Calls of objects that this ORB serves itself: marshalled once, served by the calling thread through the adapter, and read
 //! where the skeleton has written. No socket, no system call.
 
 use std::sync::{Arc, Weak};
 
 use deckwatch_cdr::Divided;
 
-use super::call::{Attempt, Call, CallKind, Failure, Outcome, Reply};
-use super::request::RequestExtras;
-use super::{Client, Deadlines};
+use super::Deadlines;
+use super::attempt::Attempt;
+use super::call::{Call, CallKind};
+use super::reply::Reply;
+use super::request::{RequestExtras, write_request};
+use super::retry::Failure;
+use super::target::Target;
 use crate::counters::Counter;
 use crate::lane::Lane;
-use crate::reference::Target;
 use crate::trace::{Direction, NO_CONNECTION};
 use crate::transport::Instant64;
 use crate::wire::{self, FromServer};
 use crate::{Completion, SystemException, raise, raise::own};
 
-/// The lane in which the calling thread may serve a call itself; none where the call goes over the network as any other.
+/// The lane in which the calling thread may serve a call itself; `None`: the call is sent over a connection.
 ///
-/// The one place that decides it. Questions where an object is are asked of the network, since they are about it. One-ways that
-/// must not wait are served here only where an active object can be called at once, and no earlier one is still under way.
+/// The one place that decides it. A LocateRequest asks about the network, and is sent there. A one-way whose caller must not
+/// wait is served here only if an active object can be called at once and no earlier one-way is under way.
 #[inline]
 pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<Lane>> {
     let lane = target.here.as_ref()?;
@@ -39,83 +42,77 @@ fn lane_here(lane: &Weak<Lane>, target: &Target, call: &Call<'_>) -> Option<Arc<
     may_be.then_some(lane)
 }
 
-impl Client {
-    /// Has `lane` serve a call in this thread. Its deadline bounds what the call waits for; a servant is not interrupted, but
-    /// results that come too late are not given.
-    pub(super) fn serve_here(
-        &self,
-        lane: &Lane,
-        attempt: &Attempt<'_>,
-    ) -> Result<Outcome, Failure> {
-        let (target, call, deadlines) = (attempt.target, attempt.call, &attempt.deadlines);
+impl Attempt<'_> {
+    /// Has `lane` serve the call in this thread. The deadline bounds what the call waits for; a servant is not interrupted, but
+    /// results that are late are dropped.
+    pub(super) fn serve_here(&self, lane: &Lane) -> Result<Reply, Failure> {
+        let (client, deadlines) = (self.client, &self.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;
-        let request = self.marshal_for_here(target, call)?;
-        let mut answer = self.slab.lend_empty();
-        let codec = target.profile.codec();
-        let served = lane.serve_here(&request, codec, deadlines.reply, &mut answer);
-        self.slab.take_back_written(request);
+        let request = self.marshal_for_here()?;
+        let mut answer = client.slab.lend_empty();
+        let profile = &self.target.profile;
+        let served = lane.serve_here(&request, profile.codec(), deadlines.reply, &mut answer);
+        client.slab.take_back_written(request);
         if let Err(exception) = served {
-            self.slab.take_back_written(answer);
+            client.slab.take_back_written(answer);
             return Err(Failure::last(exception));
         }
-        self.trace
-            .message(NO_CONNECTION, call.number, Direction::In, &answer);
-        let reply = match wire::parse_reply(&Divided::new(&answer, &[]), &target.profile) {
+        client
+            .trace
+            .message(NO_CONNECTION, self.call.number, Direction::In, &answer);
+        let reply = match wire::parse_reply(&Divided::new(&answer, &[]), profile) {
             Ok(FromServer::Reply(head)) => Reply::written_here(answer, head),
             _ => {
-                debug_assert!(false, "what a lane writes is a reply");
+                debug_assert!(false, "a lane writes replies");
                 let exception = raise::internal(0, Completion::Maybe);
                 return Err(Failure::last(exception));
             }
         };
-        match self.interpret(reply, call.flow).map_err(Failure::last)? {
-            Outcome::Replied(reply) => {
-                let is_late =
-                    self.require_time(deadlines.reply, own::TIMED_OUT_WAITING, Completion::Yes);
-                if let Err(failure) = is_late {
-                    reply.give_back(self);
-                    return Err(failure);
-                }
-                Ok(Outcome::Replied(reply))
-            }
-            forwarded @ Outcome::Forwarded(..) => Ok(forwarded),
+        if reply.is_for_caller()
+            && let Err(failure) =
+                self.require_time(deadlines.reply, own::TIMED_OUT_WAITING, Completion::Yes)
+        {
+            reply.give_back(client);
+            return Err(failure);
         }
+        Ok(reply)
     }
 
-    /// Has `lane` serve a one-way in this thread, whose caller does not hear what comes of it.
-    pub(super) fn serve_oneway_here(
-        &self,
-        lane: &Lane,
-        target: &Target,
-        call: &Call<'_>,
-    ) -> Result<(), Failure> {
+    /// Has `lane` serve a one-way in this thread. Its outcome is dropped.
+    pub(super) fn serve_oneway_here(&self, lane: &Lane) -> Result<(), Failure> {
+        let (client, call) = (self.client, self.call);
         if call.is_timed() {
-            let now = self.transport.now();
-            self.start(call, now, Deadlines::of(self, call, now))
+            let now = client.transport.now();
+            Deadlines::of(client, call, now)
+                .await_start(client, call, now)
                 .map_err(Failure::last)?;
         }
-        let request = self.marshal_for_here(target, call)?;
-        let mut answer = self.slab.lend_empty();
-        let _for_nobody = lane.serve_here(&request, target.profile.codec(), None, &mut answer);
-        self.slab.take_back_written(request);
-        self.slab.take_back_written(answer);
+        let request = self.marshal_for_here()?;
+        let mut answer = client.slab.lend_empty();
+        let codec = self.target.profile.codec();
+        let _ = lane.serve_here(&request, codec, None, &mut answer); // Nobody waits for it.
+        client.slab.take_back_written(request);
+        client.slab.take_back_written(answer);
         Ok(())
     }
 
-    fn marshal_for_here(&self, target: &Target, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
-        self.counters.count(Counter::CollocatedCalls);
-        let mut buffer = self.slab.lend_empty();
+    fn marshal_for_here(&self) -> Result<Vec<u8>, Failure> {
+        let client = self.client;
+        client.counters.count(Counter::CollocatedCalls);
+        let mut buffer = client.slab.lend_empty();
         let extras = RequestExtras {
-            id: self.next_collocated(),
+            id: client.next_collocated(),
             sends_code_sets: false,
             listen_points: None,
         };
-        if let Err(error) = self.write_request(&mut buffer, target, call, &extras) {
-            self.slab.take_back_written(buffer);
+        let written = write_request(&mut buffer, self.target, self.call, &extras, client.sizes);
+        if let Err(error) = written {
+            client.slab.take_back_written(buffer);
             return Err(Failure::last(SystemException::from(error)));
         }
-        self.trace
-            .message(NO_CONNECTION, call.number, Direction::Out, &buffer);
+        client
+            .trace
+            .message(NO_CONNECTION, self.call.number, Direction::Out, &buffer);
         Ok(buffer)
     }
 
@@ -126,8 +123,8 @@ impl Client {
         completed: Completion,
     ) -> Result<(), Failure> {
         match deadline {
-            Some(deadline) if self.transport.now() >= deadline => {
-                Err(Failure::last(self.timed_out(minor, completed)))
+            Some(deadline) if self.client.transport.now() >= deadline => {
+                Err(Failure::timed_out(self.client, minor, completed))
             }
             _ => Ok(()),
         }

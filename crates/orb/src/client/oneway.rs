@@ -1,267 +1,188 @@
-//! One-way calls: all of them towards one endpoint go over one connection, in the order they were made.
+//! One-way calls: those to one endpoint use one connection, in the order they were made.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-
-use super::call::{Attempt, Call, Failure, Outcome, Reply};
-use super::collocated::may_be_collocated;
-use super::redirect::{may_be_elsewhere, trace_raised};
-use super::{Binding, Client, ClientConnection, Deadlines};
-use crate::counters::Counter;
-use crate::interceptor::{ClientFlow, Ending, Registered};
-use crate::limits::{FORWARDS_MAX, ONEWAY_WRITE_TIMEOUT};
-use crate::policy::RebindMode;
-use crate::reference::{Inner, Target};
-use crate::transport::Instant64;
-use crate::{
-    Completion, SystemException, SystemExceptionKind as Kind, minor, own_minor as own, raise,
-};
 use deckwatch_sync::PiMutexGuard;
 
-/// As [`send_oneway`] for a caller that does not want to know whether the request could be sent; what it has itself
-/// done wrong it is told all the same.
-pub(super) fn send_oneway_unasked(
-    client: &Client,
-    origin: &Inner,
-    call: &Call<'_>,
-) -> Result<(), SystemException> {
-    let lost = |exception: &SystemException| {
-        matches!(
-            exception.kind,
-            Kind::Transient | Kind::CommFailure | Kind::Timeout | Kind::NoResources
-        )
-    };
-    match send_oneway(client, origin, call) {
-        Err(exception) if lost(&exception) => {
-            client.counters.count(Counter::OnewaysLost);
-            Ok(())
-        }
-        done => done,
-    }
-}
+use super::attempt::Attempt;
+use super::call::Call;
+use super::collocated::may_be_collocated;
+use super::connection::ClientConnection;
+use super::redirect::trace_raised;
+use super::reply::Reply;
+use super::retry::{Failure, first_of, may_rebind, may_reconnect, may_return_to_origin};
+use super::target::Target;
+use super::times::require_end;
+use super::{Client, Deadlines};
+use crate::counters::Counter;
+use crate::interceptor::intercept_oneway;
+use crate::limits::ONEWAY_WRITE_TIMEOUT;
+use crate::reference::Inner;
+use crate::{Completion, SystemException, SystemExceptionKind as Kind, own_minor as own};
 
-/// Hands a one-way to the transport: at the place a forward has named while that can be reached, else at the reference's own.
+/// Hands a one-way to the transport, past the interceptors if there are any (SYNC_WITH_TRANSPORT).
 pub(crate) fn send_oneway(
     client: &Client,
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<(), SystemException> {
-    send(client, origin, call)
-        .inspect_err(|exception| trace_raised(client, origin, call, *exception))
+    let sent = match client.interceptors.client() {
+        None => send(client, origin, call),
+        Some(all) => intercept_oneway(client, all, origin, call, |call| send(client, origin, call)),
+    };
+    sent.inspect_err(|exception| trace_raised(client, origin, call, *exception))
 }
 
-fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
-    if let Some(all) = client
-        .interceptors
-        .client()
-        .filter(|_| !call.is_intercepted)
-    {
-        return with_interceptors(client, all, origin, call, |call| {
-            send_to(client, origin, call)
-        });
+/// Sends a one-way for a caller that does not want to know whether it could be sent. The caller's own faults are returned all
+/// the same.
+pub(super) fn send_unwatched(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<(), SystemException> {
+    let is_loss = |exception: &SystemException| {
+        matches!(
+            exception.kind,
+            Kind::Transient | Kind::CommFailure | Kind::Timeout | Kind::NoResources
+        )
+    };
+    let sent = send(client, origin, call)
+        .inspect_err(|exception| trace_raised(client, origin, call, *exception));
+    match sent {
+        Err(exception) if is_loss(&exception) => {
+            client.counters.count(Counter::OnewaysLost);
+            Ok(())
+        }
+        sent => sent,
     }
-    send_to(client, origin, call)
 }
 
-fn send_to(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
+/// To the forwarded-to addresses while those can be reached, else to the reference's own.
+fn send(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<(), SystemException> {
     let origin = origin.current();
     let is_bound = origin.is_bound();
     if let Some(routes) = origin.forwarded() {
-        let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
-        match client.send_to_first(routes.choose(client, call)?, call, is_bound) {
-            Err(exception) if may_rebind && may_be_elsewhere(exception) => origin.remember(None),
-            done => return done,
+        match send_to_first(client, routes.choose(client, call)?, call, is_bound) {
+            Err(exception)
+                if may_rebind(call.policies, is_bound) && may_return_to_origin(exception) =>
+            {
+                origin.remember(None);
+            }
+            sent => return sent,
         }
     }
     let targets = origin.routes()?.choose(client, call)?;
-    client.send_to_first(targets, call, is_bound)?;
+    send_to_first(client, targets, call, is_bound)?;
     origin.bind();
     Ok(())
 }
 
-/// Sends a one-way that nobody waits for by `send`, with what interceptors add to it; one of them may send it elsewhere.
-pub(super) fn with_interceptors(
+/// Sends a one-way to the first of `targets` that can be reached, behind those sent there before.
+fn send_to_first(
     client: &Client,
-    all: &Arc<Registered>,
-    origin: &Inner,
+    targets: &[Target],
     call: &Call<'_>,
-    mut send: impl FnMut(&Call<'_>) -> Result<(), SystemException>,
+    is_bound: bool,
 ) -> Result<(), SystemException> {
-    for _ in 0..FORWARDS_MAX {
-        let target = first_target(client, origin, call)?;
-        let outcome = match ClientFlow::begin(all, origin, &target, call, false) {
-            Ok(mut flow) => {
-                let contexts = flow.request_contexts();
-                let sent = send(&Call {
-                    contexts: &contexts,
-                    is_intercepted: true,
-                    ..*call
-                });
-                let ending = sent.map_or_else(Ending::System, |()| Ending::Sent);
-                match flow.end(&ending) {
-                    None => return sent,
-                    Some(changed) => changed.into_outcome(),
-                }
-            }
-            Err(ending) => ending.into_outcome(),
-        };
-        match outcome? {
-            Outcome::Forwarded(ior, _) => {
-                let routes = origin.current().resolve(&ior)?;
-                origin.current().remember(Some(Arc::new(routes)));
-            }
-            Outcome::Replied(reply) => reply.give_back(client),
+    let may_reconnect = may_reconnect(call.policies, is_bound);
+    first_of(targets, |target| {
+        Attempt {
+            client,
+            target,
+            call,
+            may_reconnect,
+            deadlines: Deadlines::NONE,
         }
-    }
-    Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
+        .send_oneway()
+    })
 }
 
-/// Where a request of this reference goes first.
-pub(super) fn first_target(
-    client: &Client,
-    origin: &Inner,
-    call: &Call<'_>,
-) -> Result<Target, SystemException> {
-    let current = origin.current();
-    let forwarded = current.forwarded();
-    let routes = match &forwarded {
-        Some(routes) => &**routes,
-        None => current.routes()?,
-    };
-    let targets = routes.choose(client, call)?;
-    Ok(targets[0].clone())
-}
-
-impl Client {
-    /// Sends a one-way to the first of `targets` that can be reached, behind those sent there before.
-    fn send_to_first(
-        &self,
-        targets: &[Target],
-        call: &Call<'_>,
-        is_bound: bool,
-    ) -> Result<(), SystemException> {
-        let may_reconnect = !is_bound || call.policies.rebind() != RebindMode::NoReconnect;
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            let sent = if let Some(lane) = may_be_collocated(target, call) {
-                self.serve_oneway_here(&lane, target, call)
-            } else if let Some(two_way) = self.two_way(target, call) {
-                two_way.and_then(|over| {
-                    self.begin(call).map_err(Failure::last)?;
-                    self.counters.count(Counter::OnewaysSent);
-                    self.send_two_way(&over, target, call, over.next_id())
-                })
-            } else {
-                let deadlines = Deadlines::NONE;
-                self.send_in_order(Attempt {
-                    target,
-                    call,
-                    may_reconnect,
-                    deadlines,
-                })
-            };
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(failure) if failure.may_retry => last = failure.exception,
-                Err(failure) => return Err(failure.exception),
-            }
+impl Attempt<'_> {
+    /// Sends a one-way and returns as soon as the transport has it.
+    fn send_oneway(self) -> Result<(), Failure> {
+        let (client, call) = (self.client, self.call);
+        if let Some(lane) = may_be_collocated(self.target, call) {
+            return self.serve_oneway_here(&lane);
         }
-        Err(last)
-    }
-
-    fn send_in_order(&self, mut attempt: Attempt<'_>) -> Result<(), Failure> {
-        if attempt.call.needs_time() {
-            attempt.deadlines = self.begin(attempt.call).map_err(Failure::last)?;
+        if let Some(found) = self.bidirectional() {
+            let over = found?;
+            Deadlines::begin(client, call).map_err(Failure::last)?;
+            client.counters.count(Counter::OnewaysSent);
+            return self.send_bidirectional(&over, over.next_id());
         }
-        let mut kept = self.turn(&attempt.target.binding, attempt.deadlines.request)?;
-        self.send_over(&mut kept, &attempt)
+        let mut timed = self;
+        if call.needs_time() {
+            timed.deadlines = Deadlines::begin(client, call).map_err(Failure::last)?;
+        }
+        let mut kept = timed.await_turn()?;
+        timed.send_over(&mut kept)
     }
 
     /// Sends a one-way over the connection that is kept for them, or a new one.
-    pub(super) fn send_over(
-        &self,
-        kept: &mut Option<ClientConnection>,
-        attempt: &Attempt<'_>,
-    ) -> Result<(), Failure> {
-        let (target, call, limit) = (attempt.target, attempt.call, attempt.deadlines.request);
-        // Before the connection is taken: nothing goes over it.
-        self.require_end(call, limit)?;
-        let now = self.transport.now_coarse();
+    pub(super) fn send_over(&self, kept: &mut Option<ClientConnection>) -> Result<(), Failure> {
+        let (client, target, call) = (self.client, self.target, self.call);
+        let limit = self.deadlines.request;
+        // Checked before the connection is taken, which stays as it is.
+        require_end(client, call, limit)?;
+        let now = client.transport.now_coarse();
         let deadline = Some(limit.unwrap_or(now.after(ONEWAY_WRITE_TIMEOUT)));
-        self.counters.count(Counter::OnewaysSent);
-        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+        client.counters.count(Counter::OnewaysSent);
+        let cached = kept.take().filter(|cached| cached.is_fresh(client, now));
         if let Some(mut connection) = cached {
-            match self.send(&mut connection, target, call, deadline) {
-                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                sent => return keep_sound(kept, connection, sent, self.transport.now_coarse()),
+            match connection.send(client, target, call, deadline) {
+                Err(failure) if failure.may_retry => {
+                    client.counters.count(Counter::StaleConnections);
+                }
+                sent => return self.keep(kept, connection, sent.map(|_id| ((), true))),
             }
         }
-        let mut connection = self.connect_for(attempt)?;
-        let sent = self.send(&mut connection, target, call, deadline);
-        keep_sound(kept, connection, sent, self.transport.now_coarse())
+        let mut connection = self.connect()?;
+        let sent = connection.send(client, target, call, deadline);
+        self.keep(kept, connection, sent.map(|_id| ((), true)))
     }
 
-    /// A one-way whose receipt or outcome is waited for: behind those sent before it, and those made meanwhile wait.
-    pub(super) fn call_in_order(&self, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-        let flow = attempt.call.flow;
-        let mut kept = self.turn(&attempt.target.binding, attempt.deadlines.request)?;
-        self.counters.count(Counter::OnewaysSent);
-        let now = self.transport.now_coarse();
-        let cached = kept.take().filter(|cached| self.is_fresh(cached, now));
+    /// A one-way whose receipt or outcome is waited for: it is sent behind earlier one-ways, and later ones wait for its reply.
+    pub(super) fn in_order(&self) -> Result<Reply, Failure> {
+        let client = self.client;
+        let mut kept = self.await_turn()?;
+        client.counters.count(Counter::OnewaysSent);
+        let now = client.transport.now_coarse();
+        let cached = kept.take().filter(|cached| cached.is_fresh(client, now));
         if let Some(mut connection) = cached {
-            match self.exchange(&mut connection, attempt) {
-                Err(failure) if failure.may_retry => self.counters.count(Counter::StaleConnections),
-                asked => return self.keep(&mut kept, connection, asked, flow),
+            match connection.exchange(self) {
+                Err(failure) if failure.may_retry => {
+                    client.counters.count(Counter::StaleConnections);
+                }
+                exchanged => return self.keep(&mut kept, connection, exchanged),
             }
         }
-        let mut connection = self.connect_for(attempt)?;
-        let asked = self.exchange(&mut connection, attempt);
-        self.keep(&mut kept, connection, asked, flow)
+        let mut connection = self.connect()?;
+        let exchanged = connection.exchange(self);
+        self.keep(&mut kept, connection, exchanged)
     }
 
-    /// Waits until those who were first have sent theirs, or have been answered.
-    fn turn<'b>(
-        &self,
-        binding: &'b Binding,
-        deadline: Option<Instant64>,
-    ) -> Result<PiMutexGuard<'b, Option<ClientConnection>>, Failure> {
-        let taken = self.lock_until(&binding.oneway, "client.oneway", deadline);
+    /// Waits until earlier one-ways have been sent, or replied to.
+    fn await_turn(&self) -> Result<PiMutexGuard<'_, Option<ClientConnection>>, Failure> {
+        let (client, binding) = (self.client, &self.target.binding);
+        let taken = client.lock_until(&binding.oneway, "client.oneway", self.deadlines.request);
         let mut kept = taken
-            .ok_or_else(|| Failure::last(self.timed_out(own::TIMED_OUT_SENDING, Completion::No)))?;
+            .ok_or_else(|| Failure::timed_out(client, own::TIMED_OUT_SENDING, Completion::No))?;
         binding.send_queued_before(&mut kept);
         Ok(kept)
     }
 
-    /// Keeps the connection for the one-ways that follow where it is sound.
-    fn keep(
+    /// Keeps the connection for the one-ways that follow, unless a part of a message may have been written to it, or it has
+    /// brought octets that were not asked for.
+    fn keep<T>(
         &self,
         kept: &mut Option<ClientConnection>,
         mut connection: ClientConnection,
-        asked: Result<(Reply, bool), Failure>,
-        flow: Option<&RefCell<ClientFlow>>,
-    ) -> Result<Outcome, Failure> {
-        connection.last_used = self.transport.now_coarse();
-        let is_sound = match &asked {
+        done: Result<(T, bool), Failure>,
+    ) -> Result<T, Failure> {
+        connection.last_used = self.client.transport.now_coarse();
+        let is_sound = match &done {
             Ok((_, is_clean)) => *is_clean,
             Err(failure) => failure.keeps_connection,
         };
         *kept = is_sound.then_some(connection);
-        let (reply, _) = asked?;
-        self.interpret(reply, flow).map_err(Failure::last)
+        done.map(|(value, _)| value)
     }
-}
-
-/// Keeps a connection for the one-ways that follow, unless a part of a message may have gone: nothing can follow that.
-fn keep_sound(
-    kept: &mut Option<ClientConnection>,
-    mut connection: ClientConnection,
-    sent: Result<u32, Failure>,
-    now: Instant64,
-) -> Result<(), Failure> {
-    connection.last_used = now;
-    let is_sound = sent
-        .as_ref()
-        .map_or_else(|failure| failure.keeps_connection, |_id| true);
-    *kept = is_sound.then_some(connection);
-    sent.map(drop)
 }

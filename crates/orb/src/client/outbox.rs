@@ -12,17 +12,23 @@ use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 use deckwatch_sync::{BoundedQueue, PiMutex, Popped, PushError};
 
-use super::call::{Attempt, Call, CallKind, Failure};
+use super::attempt::Attempt;
+use super::bidirectional::may_be_bidirectional;
+use super::binding::Binding;
+use super::call::{Call, CallKind};
 use super::collocated::may_be_collocated;
-use super::oneway::{send_oneway_unasked, with_interceptors};
-use super::redirect::trace_raised;
-use super::{Binding, Client, ClientConnection, Deadlines};
+use super::connection::ClientConnection;
+use super::oneway::send_unwatched;
+use super::redirect::{trace_raised, with_current_targets};
+use super::retry::{Failure, may_reconnect};
+use super::target::Target;
+use super::{Client, Deadlines};
 use crate::counters::Counter;
-use crate::interceptor::ExtraContext;
+use crate::interceptor::{ExtraContext, intercept_oneway};
 use crate::limits::{DRAIN_TIMEOUT, QUEUED_ONEWAYS_MAX, QUEUED_ONEWAYS_SIZE_MAX};
 use crate::orb::OrbCore;
-use crate::policy::{Overrides, RebindMode};
-use crate::reference::{Inner, Target};
+use crate::policy::Overrides;
+use crate::reference::Inner;
 use crate::rt::{Priority, current};
 use crate::trace::CallNumber;
 use crate::wire::By;
@@ -68,31 +74,25 @@ pub(crate) fn post_oneway(
     let client = &orb.client;
     match client.interceptors.client() {
         None => post(orb, origin, call),
-        Some(all) => with_interceptors(client, all, origin, call, |call| post(orb, origin, call)),
+        Some(all) => intercept_oneway(client, all, origin, call, |call| post(orb, origin, call)),
     }
 }
 
 fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), SystemException> {
     let client = &orb.client;
-    let current = origin.current();
-    let forwarded = current.forwarded();
-    let routes = match &forwarded {
-        Some(routes) => &**routes,
-        None => current.routes()?,
-    };
-    let targets = routes.choose(client, call)?;
-    if may_be_collocated(&targets[0], call).is_some() {
-        return send_oneway_unasked(client, origin, call);
+    let targets = with_current_targets(client, origin, call, Arc::clone)?;
+    let target = &targets[0];
+    if may_be_collocated(target, call).is_some() {
+        return send_unwatched(client, origin, call);
     }
-    let (binding, codec) = (&targets[0].binding, targets[0].profile.codec());
+    let (binding, codec) = (&target.binding, target.profile.codec());
     let is_due = call.times.is_none_or(|times| times.request_start.is_none());
-    let is_two_way = targets[0].way_back.is_some() || call.policies.is_bidirectional();
-    let may_wait = is_due && !orb.is_turned_by_hand() && !is_two_way;
+    let may_wait = is_due && !orb.is_turned_by_hand() && !may_be_bidirectional(target, call);
     let outbox = (codec.version == Version::V1_2 && may_wait)
         .then(|| binding.outbox())
         .flatten();
     let Some(outbox) = outbox else {
-        return send_oneway_unasked(client, origin, call);
+        return send_unwatched(client, origin, call);
     };
     let mut buffer = client.slab.lend_empty();
     let mut writer = Writer::new(&mut buffer)
@@ -107,7 +107,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
     let oneway = QueuedOneway {
         orb: Arc::clone(orb),
         object: Arc::clone(origin),
-        targets: Arc::clone(targets),
+        targets: Arc::clone(&targets),
         policies: *call.policies,
         times: call.times.copied(),
         priority: call.priority,
@@ -269,28 +269,26 @@ impl QueuedOneway {
             priority: self.priority,
             number: self.number,
             contexts: &self.contexts,
-            flow: None,
-            is_intercepted: true,
         })
     }
 
     fn send(&self, kept: &mut Option<ClientConnection>) -> Result<(), Failure> {
         let client = &self.orb.client;
-        let may_reconnect =
-            self.policies.rebind() != RebindMode::NoReconnect || !self.object.current().is_bound();
-        let target = &self.targets[0];
+        let is_bound = self.object.current().is_bound();
         self.with_call(|call| {
-            let deadlines = match call.needs_time() {
-                true => Deadlines::of(client, call, client.transport.now()),
-                false => Deadlines::NONE,
+            let deadlines = if call.needs_time() {
+                Deadlines::of(client, call, client.transport.now())
+            } else {
+                Deadlines::NONE
             };
-            let attempt = Attempt {
-                target,
+            Attempt {
+                client,
+                target: &self.targets[0],
                 call,
-                may_reconnect,
+                may_reconnect: may_reconnect(call.policies, is_bound),
                 deadlines,
-            };
-            client.send_over(kept, &attempt)
+            }
+            .send_over(kept)
         })
     }
 
@@ -299,8 +297,8 @@ impl QueuedOneway {
         match sent {
             Ok(()) => self.object.current().bind(),
             Err(failure) if failure.may_retry && may_go_elsewhere && self.targets.len() > 1 => {
-                let _told_to_nobody =
-                    self.with_call(|call| send_oneway_unasked(client, &self.object, call));
+                // Nobody waits for it; losses are counted and traced.
+                let _ = self.with_call(|call| send_unwatched(client, &self.object, call));
             }
             Err(failure) => {
                 client.counters.count(Counter::OnewaysLost);
@@ -311,13 +309,11 @@ impl QueuedOneway {
     }
 }
 
-impl Client {
-    /// Sends what lies in all boxes, and ends their threads. What has not gone within [`DRAIN_TIMEOUT`] is lost.
-    pub(super) fn close_outboxes(&self, bindings: &[Arc<Binding>]) {
-        let until = self.transport.now().after(DRAIN_TIMEOUT);
-        for binding in bindings {
-            binding.send_queued(|| self.transport.now() < until);
-            binding.close_outbox();
-        }
+/// Sends what is queued in all outboxes, and ends their threads. What is not sent within [`DRAIN_TIMEOUT`] is lost.
+pub(super) fn close_outboxes(client: &Client, bindings: &[Arc<Binding>]) {
+    let until = client.transport.now().after(DRAIN_TIMEOUT);
+    for binding in bindings {
+        binding.send_queued(|| client.transport.now() < until);
+        binding.close_outbox();
     }
 }

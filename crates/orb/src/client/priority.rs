@@ -1,124 +1,83 @@
-//! What goes with requests of real-time CORBA: the priority of the caller, and once for a connection the priorities that come over it
-//! (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy).
+//! `_bind_priority_band`: tells the server which priorities a new connection carries (RTCORBA 1.2, 5.15).
 
-use std::sync::atomic::Ordering;
+use deckwatch_giop::{ReplyStatus, Response};
 
-use deckwatch_giop::{ReplyStatus, Response, context_id, priority_context, priority_range_context};
-
-use super::call::{Attempt, Call, CallKind, Failure};
-use super::{Client, ClientConnection, Deadlines};
-use crate::reference::Target;
+use super::Deadlines;
+use super::attempt::Attempt;
+use super::call::{Call, CallKind};
+use super::connection::ClientConnection;
+use super::retry::Failure;
 use crate::transport::Instant64;
-use crate::wire::{self, Contexts};
-use crate::{Completion, SystemException, SystemExceptionKind as Kind, own_minor as own};
+use crate::wire;
+use crate::{Completion, SystemException, SystemExceptionKind as Kind};
+use crate::{raise, raise::own};
 
-/// The operation that tells a server which priorities come over the connection.
+/// The operation's name.
 const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
-/// The service contexts of real-time CORBA that a request has.
-pub(super) struct RealTimeContexts {
-    priority: Option<[u8; 4]>,
-    band: Option<[u8; 6]>,
-}
-
-impl RealTimeContexts {
-    /// Whether a request has any of them.
-    #[inline]
-    pub(super) fn has_any(target: &Target, call: &Call<'_>) -> bool {
-        (target.carries_priority && call.priority.is_some()) || call.kind == CallKind::BindBand
+/// Tells the server of a new connection's band. A server that does not know the operation has chosen the lane by its endpoint,
+/// or does not distinguish bands: it is not called again.
+pub(super) fn bind_band(
+    mut connection: ClientConnection,
+    attempt: &Attempt<'_>,
+    until: Instant64,
+) -> Result<ClientConnection, Failure> {
+    let (binding, call) = (&attempt.target.binding, attempt.call);
+    if binding.ignores_bands() {
+        return Ok(connection);
     }
-
-    pub(super) fn of(target: &Target, call: &Call<'_>) -> Self {
-        let priority = call.priority.filter(|_| target.carries_priority);
-        let band = match call.kind {
-            CallKind::BindBand => target.binding.quality.band,
-            _ => None,
-        };
-        Self {
-            priority: priority.map(|priority| priority_context(priority.value())),
-            band: band.map(|band| priority_range_context(band.low.value(), band.high.value())),
+    let bind = Call {
+        operation: BIND_PRIORITY_BAND,
+        arguments: &(),
+        response: Response::Outcome,
+        kind: CallKind::BindBand,
+        times: None,
+        contexts: &[],
+        ..*call
+    };
+    let deadlines = Deadlines {
+        reply: Some(until),
+        request: Some(until),
+    };
+    let bind = Attempt {
+        call: &bind,
+        deadlines,
+        ..*attempt
+    };
+    let (reply, is_clean) = connection.exchange(&bind).map_err(not_bound)?;
+    let refused = match reply.status() {
+        ReplyStatus::SystemException => {
+            let message = reply.message();
+            Some(wire::read_exception(reply.body(&message)))
         }
+        // A forward is ignored: the request itself will be forwarded.
+        _ => None,
+    };
+    reply.give_back(attempt.client);
+    if refused.is_some_and(is_unknown_operation) {
+        binding.note_bands_ignored();
     }
-
-    pub(super) fn push<'c>(&'c self, contexts: &mut Contexts<'c>) {
-        if let Some(data) = &self.priority {
-            contexts.push(context_id::RT_CORBA_PRIORITY, data);
+    match refused {
+        // The request itself finds out whether the object exists.
+        Some(exception)
+            if !is_unknown_operation(exception) && exception.kind != Kind::ObjectNotExist =>
+        {
+            Err(Failure::last(exception))
         }
-        if let Some(data) = &self.band {
-            contexts.push(context_id::RT_CORBA_PRIORITY_RANGE, data);
-        }
-    }
-}
-
-impl Client {
-    /// Tells the server of a new connection's band. One that does not know the question has chosen by its endpoint already, or does not
-    /// tell bands apart: it is not asked again.
-    pub(super) fn bind_band(
-        &self,
-        mut connection: ClientConnection,
-        attempt: &Attempt<'_>,
-        until: Instant64,
-    ) -> Result<ClientConnection, Failure> {
-        let (is_deaf_here, call) = (&attempt.target.binding.is_deaf_to_bands, attempt.call);
-        if is_deaf_here.load(Ordering::Relaxed) {
-            return Ok(connection);
-        }
-        let binding = Call {
-            operation: BIND_PRIORITY_BAND,
-            arguments: &(),
-            response: Response::Outcome,
-            kind: CallKind::BindBand,
-            policies: call.policies,
-            times: None,
-            priority: call.priority,
-            number: call.number,
-            contexts: &[],
-            flow: None,
-            is_intercepted: true,
-        };
-        let deadlines = Deadlines {
-            reply: Some(until),
-            request: Some(until),
-        };
-        let binding = Attempt {
-            call: &binding,
-            deadlines,
-            ..*attempt
-        };
-        let (reply, is_clean) = self.exchange(&mut connection, &binding).map_err(unbound)?;
-        let refused = match reply.status() {
-            ReplyStatus::SystemException => {
-                let message = reply.message();
-                Some(wire::read_exception(reply.body(&message)))
-            }
-            // Where it was forwarded to, the request itself will be.
-            _ => None,
-        };
-        reply.give_back(self);
-        if refused.is_some_and(is_deaf) {
-            is_deaf_here.store(true, Ordering::Relaxed);
-        }
-        match refused {
-            // Whether the object exists the request itself will tell.
-            Some(exception) if !is_deaf(exception) && exception.kind != Kind::ObjectNotExist => {
-                Err(Failure::last(exception))
-            }
-            _ if is_clean => Ok(connection),
-            _ => Err(Failure::of_the_way(crate::raise::comm_failure(
-                own::REPLY_MALFORMED,
-                Completion::No,
-            ))),
-        }
+        _ if is_clean => Ok(connection),
+        _ => Err(Failure::retriable(raise::comm_failure(
+            own::REPLY_MALFORMED,
+            Completion::No,
+        ))),
     }
 }
 
-/// Whether the server does not know the question.
-fn is_deaf(exception: SystemException) -> bool {
+fn is_unknown_operation(exception: SystemException) -> bool {
     matches!(exception.kind, Kind::BadOperation | Kind::NoImplement)
 }
 
 /// The request itself has not been sent.
-fn unbound(mut failure: Failure) -> Failure {
+fn not_bound(mut failure: Failure) -> Failure {
     if failure.exception.kind == Kind::Timeout {
         failure.exception.minor = own::TIMED_OUT_CONNECTING;
     }

@@ -1,15 +1,16 @@
-//! Where a call goes: to the reference's own addresses, or to those that a server has named instead.
+//! Where a call goes: to the reference's own addresses, or to those that a server has named instead (location forwards).
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::call::{Call, CallKind, Outcome, Reply};
+use super::call::Call;
+use super::reply::{Outcome, Reply};
+use super::retry::{may_rebind, may_return_to_origin};
+use super::target::Target;
+use super::times::wait_for_reply_start;
 use super::{Client, Deadlines};
-use crate::interceptor::{ClientFlow, Registered, completed};
 use crate::limits::FORWARDS_MAX;
-use crate::policy::RebindMode;
-use crate::reference::{Inner, Routes, Target};
-use crate::{Completion, SystemException, SystemExceptionKind, minor};
+use crate::reference::{Inner, Routes};
+use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
 /// Calls the object of `origin` and follows forwards until a server replies.
@@ -19,15 +20,15 @@ pub(crate) fn call_object(
     origin: &Inner,
     call: &Call<'_>,
 ) -> Result<Reply, SystemException> {
-    let followed = follow(client, origin, call);
-    if let Err(exception) = &followed {
+    let replied = call_directly(client, origin, call);
+    if let Err(exception) = &replied {
         std::hint::cold_path();
         trace_raised(client, origin, call, *exception);
     }
-    followed
+    replied
 }
 
-/// Tells the trace what a call has ended in.
+/// Traces the exception that a call ended in.
 #[cold]
 pub(super) fn trace_raised(
     client: &Client,
@@ -43,16 +44,20 @@ pub(super) fn trace_raised(
     }
 }
 
-/// A call that nothing is said of, by its first attempt; what else there is stands apart.
+/// A call without deadlines at the reference's own addresses ends with its first attempt; all else is in [`follow_redirects`].
 #[inline]
-fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, SystemException> {
+fn call_directly(
+    client: &Client,
+    origin: &Inner,
+    call: &Call<'_>,
+) -> Result<Reply, SystemException> {
     let origin = origin.current();
-    if call.needs_time() || origin.is_forwarded() || client.interceptors.client().is_some() {
+    if call.needs_time() || origin.is_forwarded() {
         std::hint::cold_path();
         return follow_redirects(client, origin, call, None);
     }
     let targets = origin.routes()?.choose(client, call)?;
-    match client.call(targets, call, origin.is_bound(), Deadlines::NONE) {
+    match client.attempt(origin, targets, call, origin.is_bound(), Deadlines::NONE) {
         Ok(Outcome::Replied(reply)) => {
             origin.bind();
             Ok(reply)
@@ -64,7 +69,7 @@ fn follow(client: &Client, origin: &Inner, call: &Call<'_>) -> Result<Reply, Sys
     }
 }
 
-/// `first`: what the first attempt has come to, where it has been made at the reference's own addresses.
+/// `first`: what the first attempt returned, if it has been made at the reference's own addresses.
 #[inline(never)]
 fn follow_redirects(
     client: &Client,
@@ -72,12 +77,13 @@ fn follow_redirects(
     call: &Call<'_>,
     mut first: Option<Result<Outcome, SystemException>>,
 ) -> Result<Reply, SystemException> {
-    let deadlines = match call.needs_time() {
-        true => client.begin(call)?,
-        false => Deadlines::NONE,
+    let deadlines = if call.needs_time() {
+        Deadlines::begin(client, call)?
+    } else {
+        Deadlines::NONE
     };
     let is_bound = origin.is_bound();
-    let may_rebind = !is_bound || call.policies.rebind() == RebindMode::Transparent;
+    let may_rebind = may_rebind(call.policies, is_bound);
     let mut forwarded: Option<Arc<Routes>> = match first {
         None => origin.forwarded(),
         Some(_) => None,
@@ -88,19 +94,14 @@ fn follow_redirects(
             None => origin.routes()?,
         };
         let targets = routes.choose(client, call)?;
-        let outcome = match (first.take(), client.interceptors.client()) {
-            (Some(outcome), _) => outcome,
-            (None, Some(all)) if call.kind != CallKind::Locate => {
-                intercepted(client, all, (origin, &targets[0]), call, |call| {
-                    client.call(targets, call, is_bound, deadlines)
-                })
-            }
-            _ => client.call(targets, call, is_bound, deadlines),
+        let outcome = match first.take() {
+            Some(outcome) => outcome,
+            None => client.attempt(origin, targets, call, is_bound, deadlines),
         };
         match outcome {
             Ok(Outcome::Replied(reply)) => {
                 origin.bind();
-                client.wait_for_reply_start(call.times);
+                wait_for_reply_start(client, call.times);
                 return Ok(reply);
             }
             Ok(Outcome::Forwarded(..)) if !may_rebind => {
@@ -115,8 +116,9 @@ fn follow_redirects(
                 origin.remember(Some(Arc::clone(&routes)));
                 forwarded = Some(routes);
             }
-            // Where the forwarded-to has gone, the origin is asked again.
-            Err(exception) if forwarded.is_some() && may_rebind && may_be_elsewhere(exception) => {
+            Err(exception)
+                if forwarded.is_some() && may_rebind && may_return_to_origin(exception) =>
+            {
                 origin.remember(None);
                 forwarded = None;
             }
@@ -126,36 +128,18 @@ fn follow_redirects(
     Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
 }
 
-/// One attempt, from the interceptors' starting points to their ending points.
-fn intercepted(
+/// Calls `then` with the targets of a request of this reference: the forwarded-to ones if a forward holds.
+pub(crate) fn with_current_targets<T>(
     client: &Client,
-    all: &Arc<Registered>,
-    (origin, target): (&Inner, &Target),
+    origin: &Inner,
     call: &Call<'_>,
-    outcome: impl FnOnce(&Call<'_>) -> Result<Outcome, SystemException>,
-) -> Result<Outcome, SystemException> {
-    let is_synchronous = call.kind == CallKind::TwoWay;
-    let flow = match ClientFlow::begin(all, origin, target, call, is_synchronous) {
-        Ok(flow) => flow,
-        Err(ending) => return ending.into_outcome(),
+    then: impl FnOnce(&Arc<[Target]>) -> T,
+) -> Result<T, SystemException> {
+    let current = origin.current();
+    let forwarded = current.forwarded();
+    let routes = match &forwarded {
+        Some(routes) => &**routes,
+        None => current.routes()?,
     };
-    let contexts = flow.request_contexts();
-    let flow = RefCell::new(flow);
-    let outcome = outcome(&Call {
-        contexts: &contexts,
-        flow: Some(&flow),
-        ..*call
-    });
-    completed(client, flow, outcome)
-}
-
-/// Whether an exception may come of asking at a place that the object has left; any other is the object's own answer.
-pub(super) fn may_be_elsewhere(exception: SystemException) -> bool {
-    let is_of_the_way = matches!(
-        exception.kind,
-        SystemExceptionKind::Transient
-            | SystemExceptionKind::CommFailure
-            | SystemExceptionKind::ObjectNotExist
-    );
-    is_of_the_way && exception.completed == Completion::No
+    Ok(then(routes.choose(client, call)?))
 }

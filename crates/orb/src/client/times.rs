@@ -1,9 +1,10 @@
-//! When a call may go out, and until when it must have gone and come back.
+//! When a call starts and ends: its deadlines, and the times that travel with its request (CORBA 3.3 part 1, clause 17.2.4).
 
 use deckwatch_giop::invocation::Times;
 
 use super::Client;
-use super::call::{Call, Failure};
+use super::call::Call;
+use super::retry::Failure;
 use crate::counters::Counter;
 use crate::limits::START_AHEAD_MAX;
 use crate::policy::Overrides;
@@ -11,7 +12,7 @@ use crate::rt::deadline::{self, Moment};
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, raise, raise::own};
 
-/// Until when a call may take, and until when its request must have gone.
+/// When a call must have its reply, and when its request must have been sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
     pub(crate) reply: Option<Instant64>,
@@ -19,7 +20,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// A call that takes as long as it takes.
+    /// A call that may take any time.
     pub(crate) const NONE: Self = Self {
         reply: None,
         request: None,
@@ -29,7 +30,7 @@ impl Deadlines {
         let mut reply = call.policies.round_trip().map(|wait| now.after(wait));
         let mut sent = call.policies.request().map(|wait| now.after(wait));
         if let Some(times) = call.times {
-            let moment = client.moment(now);
+            let moment = moment(client, now);
             let instant = |time| moment.instant(time);
             reply = earlier(reply, times.reply_end.map(instant));
             sent = earlier(sent, times.request_end.map(instant));
@@ -38,6 +39,60 @@ impl Deadlines {
             reply,
             request: earlier(reply, sent),
         }
+    }
+
+    /// Waits for the start of a call that has one, and returns its deadlines.
+    ///
+    /// # Errors
+    /// As [`Deadlines::await_start`].
+    #[inline(never)]
+    pub(super) fn begin(client: &Client, call: &Call<'_>) -> Result<Self, SystemException> {
+        let now = client.transport.now();
+        let deadlines = Self::of(client, call, now);
+        deadlines.await_start(client, call, now)?;
+        Ok(deadlines)
+    }
+
+    /// Waits for the start of a call that has one.
+    ///
+    /// # Errors
+    /// TIMEOUT for a call that has ended, or ends before it may start; IMP_LIMIT for a start that is too far ahead.
+    #[inline]
+    pub(super) fn await_start(
+        self,
+        client: &Client,
+        call: &Call<'_>,
+        now: Instant64,
+    ) -> Result<(), SystemException> {
+        if call.is_timed() {
+            self.await_start_at(client, &call.times.copied().unwrap_or_default(), now)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline(never)]
+    fn await_start_at(
+        self,
+        client: &Client,
+        times: &Times,
+        now: Instant64,
+    ) -> Result<(), SystemException> {
+        let moment = moment(client, now);
+        let instant = |time| moment.instant(time);
+        let request = times.request_start.map_or(now, instant).max(now);
+        let reply = times.reply_start.map_or(request, instant);
+        let is_past = |end: Option<Instant64>, at| end.is_some_and(|end| end <= at);
+        if is_past(self.request, request) || is_past(self.reply, reply.max(request)) {
+            return Err(end_passed(client));
+        }
+        if reply.max(request).since(now) > START_AHEAD_MAX {
+            return Err(raise::imp_limit(own::START_TOO_FAR, Completion::No));
+        }
+        if request > now {
+            client.transport.sleep_until(request);
+        }
+        Ok(())
     }
 }
 
@@ -48,14 +103,21 @@ fn earlier(one: Option<Instant64>, other: Option<Instant64>) -> Option<Instant64
     }
 }
 
+fn moment(client: &Client, now: Instant64) -> Moment {
+    Moment {
+        now,
+        utc_ns: client.transport.utc_ns(),
+    }
+}
+
 impl Call<'_> {
-    /// Whether it may not be sent at any time.
+    /// Whether the time at which its request is sent matters.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
         self.times.is_some() || self.policies.has_request_end()
     }
 
-    /// Whether anything of it ends or begins at a time.
+    /// Whether it has a deadline or a start.
     #[inline]
     pub(super) fn needs_time(&self) -> bool {
         self.is_timed()
@@ -64,129 +126,71 @@ impl Call<'_> {
     }
 }
 
-impl Client {
-    /// Waits for the start of a call that has one, and tells until when it may take.
-    ///
-    /// # Errors
-    /// As [`Client::start`].
-    #[inline(never)]
-    pub(super) fn begin(&self, call: &Call<'_>) -> Result<Deadlines, SystemException> {
-        let now = self.transport.now();
-        let deadlines = Deadlines::of(self, call, now);
-        self.start(call, now, deadlines)?;
-        Ok(deadlines)
+/// The times that travel with a call of these policies: those that are set and, if the bound of this host's clock is known,
+/// the ends that the relative timeouts come to.
+#[inline]
+pub(crate) fn travelling_times(client: &Client, policies: &Overrides) -> Option<Times> {
+    if policies.has_times() || client.clock_bound.is_some() {
+        make_times(client, policies)
+    } else {
+        None
     }
+}
 
-    fn moment(&self, now: Instant64) -> Moment {
-        Moment {
-            now,
-            utc_ns: self.transport.utc_ns(),
-        }
+#[cold]
+fn make_times(client: &Client, policies: &Overrides) -> Option<Times> {
+    let mut times = policies.times();
+    if let Some(bound) = client.clock_bound {
+        let moment = moment(client, client.transport.now());
+        let end = |wait| moment.utc_after(wait, bound);
+        times.request_end = deadline::earlier(times.request_end, policies.request().map(end));
+        times.reply_end = deadline::earlier(times.reply_end, policies.round_trip().map(end));
     }
+    (!times.is_empty()).then_some(times)
+}
 
-    /// Whether times may go out with a call of these policies.
-    #[inline]
-    pub(crate) fn may_say_times(&self, policies: &Overrides) -> bool {
-        policies.has_times() || self.clock_bound.is_some()
+/// Waits until a reply that has arrived may be returned to the caller.
+pub(super) fn wait_for_reply_start(client: &Client, times: Option<&Times>) {
+    if let Some(start) = reply_start(client, times) {
+        client.transport.sleep_until(start);
     }
+}
 
-    /// The times that go out with a call of these policies: those that are set, and the ends that its relative timeouts come to, where
-    /// the bound of our clock is known.
-    #[cold]
-    pub(crate) fn times(&self, policies: &Overrides) -> Option<Times> {
-        let mut times = policies.times();
-        if let Some(bound) = self.clock_bound {
-            let moment = self.moment(self.transport.now());
-            let end = |wait| moment.utc_after(wait, bound);
-            times.request_end = deadline::earlier(times.request_end, policies.request().map(end));
-            times.reply_end = deadline::earlier(times.reply_end, policies.round_trip().map(end));
-        }
-        (!times.is_empty()).then_some(times)
+/// When a reply that has arrived may be returned to the caller; `None`: now.
+pub(super) fn reply_start(client: &Client, times: Option<&Times>) -> Option<Instant64> {
+    let start = times?.reply_start?;
+    let now = client.transport.now();
+    let at = moment(client, now).instant(start);
+    // The start was checked when the call began; a clock set since then must not hold the caller for ever.
+    let at = at.min(now.after(START_AHEAD_MAX));
+    (at > now).then_some(at)
+}
+
+/// # Errors
+/// TIMEOUT if the request's own end has passed before it is sent.
+#[inline]
+pub(super) fn require_end(
+    client: &Client,
+    call: &Call<'_>,
+    deadline: Option<Instant64>,
+) -> Result<(), Failure> {
+    match deadline {
+        Some(deadline) if call.policies.has_request_end() => require_before(client, deadline),
+        _ => Ok(()),
     }
+}
 
-    /// Waits for the start of a call that has one.
-    ///
-    /// # Errors
-    /// TIMEOUT for a call that has ended or would before it may begin; IMP_LIMIT for a start that lies too far ahead.
-    #[inline]
-    pub(super) fn start(
-        &self,
-        call: &Call<'_>,
-        now: Instant64,
-        deadlines: Deadlines,
-    ) -> Result<(), SystemException> {
-        match call.is_timed() {
-            true => self.start_at(&call.times.copied().unwrap_or_default(), now, deadlines),
-            false => Ok(()),
-        }
-    }
-
-    #[inline(never)]
-    fn start_at(
-        &self,
-        times: &Times,
-        now: Instant64,
-        deadlines: Deadlines,
-    ) -> Result<(), SystemException> {
-        let moment = self.moment(now);
-        let instant = |time| moment.instant(time);
-        let request = times.request_start.map_or(now, instant).max(now);
-        let reply = times.reply_start.map_or(request, instant);
-        let is_past = |end: Option<Instant64>, at| end.is_some_and(|end| end <= at);
-        if is_past(deadlines.request, request) || is_past(deadlines.reply, reply.max(request)) {
-            return Err(self.ended());
-        }
-        if reply.max(request).since(now) > START_AHEAD_MAX {
-            return Err(raise::imp_limit(own::START_TOO_FAR, Completion::No));
-        }
-        if request > now {
-            self.transport.sleep_until(request);
-        }
+#[cold]
+fn require_before(client: &Client, deadline: Instant64) -> Result<(), Failure> {
+    if deadline <= client.transport.now() {
+        Err(Failure::unsent(end_passed(client)))
+    } else {
         Ok(())
     }
+}
 
-    /// Waits until the reply that has come may be given to the caller.
-    pub(super) fn wait_for_reply_start(&self, times: Option<&Times>) {
-        if let Some(start) = self.reply_start(times) {
-            self.transport.sleep_until(start);
-        }
-    }
-
-    /// When the reply that has come may be given to the caller; none: now.
-    pub(super) fn reply_start(&self, times: Option<&Times>) -> Option<Instant64> {
-        let start = times?.reply_start?;
-        let now = self.transport.now();
-        let at = self.moment(now).instant(start);
-        // It was near enough when the call began; a clock set since must not hold the caller for ever.
-        let at = at.min(now.after(START_AHEAD_MAX));
-        (at > now).then_some(at)
-    }
-
-    /// # Errors
-    /// TIMEOUT for a request whose own end has come while it was not sent yet.
-    #[inline]
-    pub(super) fn require_end(
-        &self,
-        call: &Call<'_>,
-        deadline: Option<Instant64>,
-    ) -> Result<(), Failure> {
-        match deadline {
-            Some(deadline) if call.policies.has_request_end() => self.require_before(deadline),
-            _ => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn require_before(&self, deadline: Instant64) -> Result<(), Failure> {
-        match deadline <= self.transport.now() {
-            true => Err(Failure::unsent(self.ended())),
-            false => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn ended(&self) -> SystemException {
-        self.counters.count(Counter::RequestsPastEnd);
-        self.timed_out(own::END_TIME_PASSED, Completion::No)
-    }
+#[cold]
+fn end_passed(client: &Client) -> SystemException {
+    client.counters.count(Counter::RequestsPastEnd);
+    Failure::timed_out(client, own::END_TIME_PASSED, Completion::No).exception
 }

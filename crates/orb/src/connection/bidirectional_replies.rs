@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use deckwatch_giop::{ListenPoint, Message, Request, Version, context_id};
+use deckwatch_giop::{ListenPoint, Message, Request, Version};
 use deckwatch_sync::SlotKey;
 
 use crate::connection::Arrived;
 use crate::connection::Connection;
 use crate::connection::bidirectional::Bidirectional;
+use crate::contexts;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::transport::Stream;
@@ -55,7 +56,7 @@ impl Lane {
         if request.version < Version::V1_2 || connection.is_opened_here() {
             return;
         }
-        let Some(data) = request.contexts.find(context_id::BI_DIR_IIOP) else {
+        let Some(data) = contexts::read::listen_points(request) else {
             return;
         };
         let Ok(points) = ListenPoint::parse_all(data) else {

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use deckwatch_cdr::Any as AnyValue;
 
 use super::{
-    ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered, RequestOrder,
+    AsynchronousFlows, ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered,
+    RequestOrder,
     ServerRequestInterceptor, SlotId, facts,
 };
 use crate::orb::Orb;
@@ -110,6 +111,7 @@ pub(crate) fn initialise(
             factories: Vec::new(),
             order: None,
             locals: Vec::new(),
+            asynchronous: AsynchronousFlows::default(),
             requests: AtomicU32::new(0),
         },
     };

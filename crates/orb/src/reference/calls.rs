@@ -10,6 +10,7 @@ use deckwatch_giop::{ReplyStatus, Response};
 use super::ObjectRef;
 use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
+    travelling_times,
 };
 use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, SyncScope};
@@ -129,9 +130,7 @@ impl ObjectRef {
         } else {
             scratch.in_force.insert(self.in_force(orb))
         };
-        if orb.client.may_say_times(policies) {
-            scratch.times = orb.client.times(policies);
-        }
+        scratch.times = travelling_times(&orb.client, policies);
         Call {
             operation,
             arguments,
@@ -142,8 +141,6 @@ impl ObjectRef {
             priority: rt::current::priority(),
             number: orb.client.trace.next_call(),
             contexts: &[],
-            flow: None,
-            is_intercepted: false,
         }
     }
 }

@@ -6,9 +6,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use deckwatch_giop::Ior;
 
-use super::Target;
 use super::route_key::{Inconsistent, RouteKey};
-use crate::client::{Call, Client, Quality};
+use crate::client::{Call, Client, Quality, Target};
 use crate::connection::bidirectional::Bidirectional;
 use crate::lane::Lane;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
@@ -80,7 +79,7 @@ impl Routes {
             }
             None => {
                 let plain = addresses.map(|(address, here)| Target {
-                    binding: client.binding(
+                    binding: client.bindings.shared(
                         address.endpoint,
                         address.profile.code_sets,
                         Quality::default(),
@@ -188,8 +187,8 @@ impl Routes {
             let (endpoint, code_sets) = (at.endpoint.clone(), at.profile.code_sets);
             Ok(Target {
                 binding: match want.is_private {
-                    true => client.private_binding(endpoint, quality),
-                    false => client.binding(endpoint, code_sets, quality),
+                    true => client.bindings.private(endpoint, quality),
+                    false => client.bindings.shared(endpoint, code_sets, quality),
                 },
                 profile: at.profile.clone(),
                 here: at.here.cloned(),

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{Codec, Divided};
 use deckwatch_giop::Message;
 
-use super::priority::echoed_priority;
 use super::upcall::{Caller, Upcall};
 use crate::adapter::{Found, Patience, WaitPermits};
+use crate::contexts::written::echoed_priority;
 use crate::lane::Lane;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise};

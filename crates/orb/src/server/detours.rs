@@ -11,11 +11,11 @@ use crate::adapter::{
     self, Elsewhere, Found, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
     RequestProcessing, ServantLocator, ServantManager, ServantRetention, WaitPermits,
 };
+use crate::contexts::ContextList;
 use crate::counters::Counter;
 use crate::interceptor::ServerFlow;
 use crate::lane::Lane;
 use crate::raise;
-use crate::wire::Contexts;
 use crate::{Completion, SystemException, current, minor};
 
 impl Lane {
@@ -121,7 +121,7 @@ impl Lane {
             if let Some(flow) = &mut flow {
                 flow.enter();
             }
-            let mut contexts = Contexts::new();
+            let mut contexts = ContextList::new();
             said.iter().for_each(|(id, data)| contexts.push(*id, data));
             let message = Divided::new(&octets, &ends);
             let outcome =

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use deckwatch_cdr::{CharSet, Divided};
 use deckwatch_giop::{LocateStatus, Message, Request, Response, Version};
 
-use super::priority::echoed_priority;
 use super::upcall::{Caller, Upcall};
 use crate::adapter::Whereabouts;
 use crate::connection::Connection;
 use crate::connection::bidirectional;
+use crate::contexts::{self, written::echoed_priority};
 use crate::counters::Counter;
 use crate::interceptor::{ExtraContext, Served, ServerFlow};
 use crate::lane::Lane;
@@ -137,7 +137,7 @@ impl Lane {
         request: &mut Request<'_>,
     ) -> Result<(), SystemException> {
         let mut agreed = connection.chars.load(Ordering::Acquire);
-        if let Some(chars) = wire::announced_chars(request)? {
+        if let Some(chars) = contexts::read::code_sets(request)? {
             let before = connection.chars.compare_exchange(
                 0,
                 said(chars),

@@ -6,14 +6,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use deckwatch_giop::{
-    Request, ServiceContext, context_id, parse_priority_context, parse_priority_range_context,
-};
+use deckwatch_giop::Request;
 use deckwatch_os::schedule::{self, Class};
 
 use super::dispatch::Outcome;
 use super::upcall::Upcall;
 use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
+use crate::contexts;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::rt::current::{self, AtPriority};
@@ -56,7 +55,7 @@ impl Lane {
         };
         let priority = match (model.priority_model, declared) {
             (PriorityModel::ServerDeclared, Some(declared)) => declared,
-            _ => match said_priority(upcall.request) {
+            _ => match contexts::read::priority(upcall.request) {
                 Ok(said) => said.unwrap_or(model.server_priority),
                 Err(exception) => return Err(Outcome::Raise(exception)),
             },
@@ -99,8 +98,7 @@ impl Lane {
     /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where this is a lane whose priority is none of them.
     pub(crate) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
         let unsaid = raise::bad_param(minor::NONE, Completion::No);
-        let said = request.contexts.find(context_id::RT_CORBA_PRIORITY_RANGE);
-        let (low, high) = parse_priority_range_context(said.ok_or(unsaid)?)?;
+        let (low, high) = contexts::read::priority_range(request)?.ok_or(unsaid)?;
         if low < 0 || low > high {
             return Err(unsaid);
         }
@@ -160,25 +158,4 @@ impl Lane {
         self.counters.count(Counter::PriorityChanges);
         Ok(at_priority)
     }
-}
-
-/// The priority that a request travels with.
-///
-/// # Errors
-/// MARSHAL where it cannot be read, BAD_PARAM for a negative one.
-pub(crate) fn said_priority(request: &Request<'_>) -> Result<Option<Priority>, SystemException> {
-    let Some(data) = request.contexts.find(context_id::RT_CORBA_PRIORITY) else {
-        return Ok(None);
-    };
-    Priority::try_from(parse_priority_context(data)?).map(Some)
-}
-
-/// The priority of a request, which goes back with its reply as it came.
-pub(crate) fn echoed_priority<'r>(request: &Request<'r>) -> Option<ServiceContext<'r>> {
-    if request.contexts.is_empty() {
-        return None;
-    }
-    let id = context_id::RT_CORBA_PRIORITY;
-    let data = request.contexts.find(id)?;
-    Some(ServiceContext { id, data })
 }

@@ -1,8 +1,9 @@
 //! Requests that have come too late or too early by the times that travelled with them.
 
 use deckwatch_giop::invocation::Times;
-use deckwatch_giop::{Request, Response, context_id};
+use deckwatch_giop::{Request, Response};
 
+use crate::contexts;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::limits::START_AHEAD_MAX;
@@ -21,30 +22,23 @@ impl Lane {
         &self,
         request: &Request<'_>,
     ) -> Result<Option<Instant64>, SystemException> {
-        if request.contexts.is_empty() {
-            return Ok(None);
-        }
-        match request.contexts.find(context_id::INVOCATION_POLICIES) {
+        match contexts::read::times(request)? {
             None => Ok(None),
-            Some(data) => self.start_by(request, data),
+            Some(times) => self.start_by(request, &times),
         }
     }
 
     fn start_by(
         &self,
         request: &Request<'_>,
-        data: &[u8],
+        times: &Times,
     ) -> Result<Option<Instant64>, SystemException> {
-        let times = Times::parse(data)?;
-        if times.is_empty() {
-            return Ok(None);
-        }
         let Some(bound) = self.shape.clock_bound else {
             self.counters.count(Counter::TimesIgnored);
             return Ok(None);
         };
         let has_reply = request.response == Response::Outcome;
-        match verdict(&times, has_reply, self.transport.utc_ns(), bound) {
+        match verdict(times, has_reply, self.transport.utc_ns(), bound) {
             Verdict::Due => Ok(None),
             Verdict::Early(wait) if wait <= START_AHEAD_MAX => {
                 Ok(Some(self.transport.now().after(wait)))

@@ -9,6 +9,7 @@ use deckwatch_giop::{Request, Response, ServiceContext};
 use super::dispatch::Outcome;
 use crate::adapter::{self, Found, Patience, PoaState};
 use crate::connection::Connection;
+use crate::contexts::ContextList;
 use crate::counters::Counter;
 use crate::interceptor::{ExtraContext, Served, ServerFlow};
 use crate::lane::Lane;
@@ -16,7 +17,6 @@ use crate::raise::{self, own};
 use crate::rt::current::priority as current_priority;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
-use crate::wire::Contexts;
 use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
@@ -48,11 +48,11 @@ pub(crate) enum Caller<'u> {
 
 impl<'u> Upcall<'u> {
     /// The service contexts of the reply, and those that interceptors have added.
-    pub(crate) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> Contexts<'s>
+    pub(crate) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> ContextList<'s>
     where
         'u: 's,
     {
-        let mut contexts = Contexts::new();
+        let mut contexts = ContextList::new();
         for context in self.contexts {
             contexts.push(context.id, context.data);
         }

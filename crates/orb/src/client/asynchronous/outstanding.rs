@@ -2,7 +2,7 @@
 
 mod reply_source;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use deckwatch_giop::{Ior, Response};
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::Replies;
-use crate::client::Deadlines;
-use crate::client::call::{Call, CallKind, Outcome, Reply};
-use crate::client::oneway::first_target;
-use crate::client::redirect::{may_be_elsewhere, trace_raised};
+use crate::client::redirect::trace_raised;
+use crate::client::retry::{Failure, may_rebind, may_return_to_origin};
+use crate::client::times::reply_start;
+use crate::client::{Call, CallKind, Client, Deadlines, Outcome, Reply, with_current_targets};
 use crate::counters::Counter;
-use crate::interceptor::{ClientFlow, Ending, completed};
+use crate::interceptor::{Ending, begin_asynchronous};
 use crate::limits::FORWARDS_MAX;
 use crate::orb::OrbCore;
-use crate::policy::{Overrides, RebindMode};
+use crate::policy::Overrides;
 use crate::reference::{Inner, Routes};
 use crate::rt::Priority;
 use crate::trace::CallNumber;
@@ -62,8 +62,6 @@ struct State {
     /// Somebody has had the reply.
     is_taken: bool,
     handler: Option<Handler>,
-    /// Its way through the interceptors.
-    flow: Option<ClientFlow>,
     /// Where it is to go next, if not to where the reference leads.
     forward: Option<(Ior, bool)>,
     moves: usize,
@@ -120,9 +118,10 @@ impl Outstanding {
                 ..State::default()
             }),
         };
-        client.start(call, now, deadlines)?;
-        let target = first_target(client, origin, call)?;
-        outstanding.keep(target.profile.codec(), call)?;
+        deadlines.await_start(client, call, now)?;
+        let codec =
+            with_current_targets(client, origin, call, |targets| targets[0].profile.codec())?;
+        outstanding.keep(codec, call)?;
         let outstanding = Arc::new(outstanding);
         outstanding
             .send_first(&replies, call)
@@ -165,68 +164,54 @@ impl Outstanding {
         let Some(all) = client.interceptors.client() else {
             return self.dispatch(replies, targets, call).map(|()| None);
         };
-        let outcome = match ClientFlow::begin(all, origin, &targets[0], call, false) {
-            Ok(flow) => {
-                let contexts = flow.request_contexts();
-                self.state.lock("call.state").flow = Some(flow);
-                let call = Call {
-                    contexts: &contexts,
-                    ..*call
-                };
-                match self.dispatch(replies, targets, &call) {
-                    Ok(()) => return Ok(None),
-                    Err(exception) => self.completed(Err(exception)),
-                }
-            }
-            Err(ending) => ending.into_outcome(),
-        };
-        match outcome? {
-            Outcome::Forwarded(ior, is_for_good) => Ok(Some((ior, is_for_good))),
-            Outcome::Replied(reply) => {
-                debug_assert!(false, "nothing was sent");
-                reply.give_back(client);
-                Ok(None)
-            }
-        }
+        begin_asynchronous(
+            client,
+            all,
+            self.key(),
+            (origin, &targets[0]),
+            call,
+            |call| self.dispatch(replies, targets, call),
+        )
     }
 
-    /// What it has come to, once the interceptors have seen it.
-    fn completed(
-        &self,
-        outcome: Result<Outcome, SystemException>,
-    ) -> Result<Outcome, SystemException> {
-        let flow = self.state.lock("call.state").flow.take();
-        match flow {
-            Some(flow) => completed(&self.orb.client, RefCell::new(flow), outcome),
-            None => outcome,
-        }
+    /// By which interceptors know it.
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
-    /// Its reply has come.
-    pub(super) fn take_reply(self: &Arc<Self>, replies: &Replies, reply: Reply) {
+    /// What its reply, or its failure, means once the interceptors have seen it.
+    fn outcome(&self, replied: Result<Reply, SystemException>) -> Result<Outcome, SystemException> {
         let client = &self.orb.client;
-        let flow = self.state.lock("call.state").flow.take().map(RefCell::new);
-        let outcome = client.interpret(reply, flow.as_ref());
-        let outcome = match flow {
-            Some(flow) => completed(client, flow, outcome),
-            None => outcome,
-        };
+        match client.interceptors.client() {
+            None => replied?.into_outcome(client),
+            Some(all) => all.asynchronous.end(client, self.key(), replied),
+        }
+    }
+
+    /// Its reply has arrived.
+    pub(super) fn take_reply(self: &Arc<Self>, replies: &Replies, reply: Reply) {
+        let outcome = self.outcome(Ok(reply));
         self.conclude(replies, outcome);
     }
 
     /// It will have no reply.
     pub(super) fn fail(self: &Arc<Self>, replies: &Replies, exception: SystemException) {
-        let outcome = self.completed(Err(exception));
+        let outcome = self.outcome(Err(exception));
         self.conclude(replies, outcome);
     }
 
-    /// It has certainly not been served.
+    /// Its attempt failed in a retriable way.
     pub(super) fn retry(self: &Arc<Self>, replies: &Replies) {
-        let flow = self.state.lock("call.state").flow.take();
-        match flow.and_then(|mut flow| flow.end(&Ending::Retry)) {
+        match self.end_interception(&Ending::Retry) {
             None => self.move_to(replies, None),
             Some(changed) => self.conclude(replies, changed.into_outcome()),
         }
+    }
+
+    /// Passes interceptors that see the call their ending points, without a reply. Returns what they changed the end into.
+    fn end_interception(&self, ending: &Ending) -> Option<Ending> {
+        let all = self.orb.client.interceptors.client()?;
+        all.asynchronous.end_without_reply(self.key(), ending)
     }
 
     fn conclude(self: &Arc<Self>, replies: &Replies, outcome: Result<Outcome, SystemException>) {
@@ -259,8 +244,7 @@ impl Outstanding {
 
     /// Has it sent again: to where a server says that the object is, or to where its reference leads.
     pub(super) fn move_to(self: &Arc<Self>, replies: &Replies, forward: Option<(Ior, bool)>) {
-        let may_rebind = !self.is_bound || self.policies.rebind() == RebindMode::Transparent;
-        if forward.is_some() && !may_rebind {
+        if forward.is_some() && !may_rebind(&self.policies, self.is_bound) {
             let rebind = raise::rebind(minor::NONE, Completion::No);
             return self.finish(replies, End::Raised(rebind));
         }
@@ -301,8 +285,6 @@ impl Outstanding {
             priority: self.priority,
             number: self.number,
             contexts: &[],
-            flow: None,
-            is_intercepted: false,
         };
         if let Err(exception) = self.send_again(replies, &call) {
             self.state.lock("call.state").is_unsendable = is_misplaced.get();
@@ -329,7 +311,7 @@ impl Outstanding {
         }
         let mut sent = routes.map(|routes| self.intercept(replies, origin, &routes, call));
         if let Some(Err(exception)) = sent
-            && may_be_elsewhere(exception)
+            && may_return_to_origin(exception)
         {
             origin.remember(None);
             sent = None;
@@ -364,7 +346,7 @@ impl Outstanding {
             return end.give_back(&self.orb);
         }
         if let End::Replied(_) = end
-            && let Some(start) = client.reply_start(self.times.as_ref())
+            && let Some(start) = reply_start(client, self.times.as_ref())
         {
             state.early = Some(end);
             drop(state);
@@ -399,12 +381,12 @@ impl Outstanding {
     }
 
     /// Its time has passed.
-    pub(super) fn expire(self: &Arc<Self>, client: &crate::client::Client, replies: &Replies) {
+    pub(super) fn expire(self: &Arc<Self>, client: &Client, replies: &Replies) {
         if self.has_ended() {
             return;
         }
         self.give_up();
-        self.fail(replies, client.waited_in_vain().exception);
+        self.fail(replies, Failure::reply_timed_out(client).exception);
     }
 
     /// Whoever waited for it does so no longer.
@@ -413,11 +395,8 @@ impl Outstanding {
         state.is_taken = true;
         state.handler = None;
         let ends = [state.end.take(), state.early.take()];
-        let flow = state.flow.take();
         drop(state);
-        if let Some(mut flow) = flow {
-            let _nobody_waits = flow.end(&Ending::Abandoned);
-        }
+        let _ = self.end_interception(&Ending::Abandoned); // Nobody waits for it.
         self.give_up();
         for end in ends.into_iter().flatten() {
             end.give_back(&self.orb);
@@ -518,6 +497,9 @@ impl Drop for Outstanding {
         drop(state);
         for end in ends.into_iter().flatten() {
             end.give_back(&self.orb);
+        }
+        if let Some(all) = self.orb.client.interceptors.client() {
+            all.asynchronous.forget(self.key());
         }
         self.orb.client.outstanding.give(1);
     }

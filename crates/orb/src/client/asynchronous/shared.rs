@@ -9,11 +9,13 @@ use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::{Outstanding, Replies, ReplySource};
 use crate::client::abandoned::Cancel;
-use crate::client::call::{Call, Failure, Reply};
-use crate::client::{Client, ClientConnection};
+use crate::client::attempt::Attempt;
+use crate::client::connection::ClientConnection;
+use crate::client::receive::{misread, no_reply};
+use crate::client::retry::Failure;
+use crate::client::{Client, Reply, Target};
 use crate::connection::{Arrived, Inbound};
 use crate::counters::Counter;
-use crate::reference::Target;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, Source, Stream, TransportError};
 use crate::wire::{self, FromServer, Profile};
@@ -95,18 +97,17 @@ impl SharedConnection {
 
     fn sending(&self, client: &Client, until: Option<Instant64>) -> Result<Sending<'_>, Failure> {
         let taken = client.lock_until(&self.sending, "client.shared", until);
-        taken.ok_or_else(|| Failure::last(client.timed_out(own::TIMED_OUT_SENDING, Completion::No)))
+        taken.ok_or_else(|| Failure::timed_out(client, own::TIMED_OUT_SENDING, Completion::No))
     }
 
     /// Sends the request of a call, whose end is told to it.
     pub(super) fn send(
         self: &Arc<Self>,
-        client: &Client,
         waiting: &Arc<Outstanding>,
-        target: &Target,
-        call: &Call<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<(), Failure> {
-        let until = waiting.deadlines().request;
+        let (client, target) = (attempt.client, attempt.target);
+        let until = attempt.deadlines.request;
         let mut sending = self.sending(client, until)?;
         let id = sending.request_id.wrapping_add(1);
         waiting.set_place(ReplySource::Shared(Arc::clone(self)), target, id);
@@ -119,10 +120,10 @@ impl SharedConnection {
         self.used.store(now.0, Ordering::Relaxed);
         let sent = if self.has_ended() {
             let closed = raise::comm_failure(own::SEND_FAILED, Completion::No);
-            Err(Failure::of_the_way(closed))
+            Err(Failure::retriable(closed))
         } else {
             client.counters.count(Counter::RequestsSent);
-            client.send(&mut sending, target, call, until).map(drop)
+            sending.send(client, target, attempt.call, until).map(drop)
         };
         let Err(failure) = sent else { return Ok(()) };
         if !failure.keeps_connection {
@@ -139,7 +140,7 @@ impl SharedConnection {
     pub(super) fn give_up(&self, client: &Client, target: &Target, id: u32) {
         if self.waiting.lock("client.waiting").remove(&id).is_some()
             && let Some(sending) = self.sending.try_lock("client.shared")
-            && client.cancel(&sending, &target.profile, id) == Cancel::Cut
+            && sending.cancel(client, &target.profile, id) == Cancel::Cut
         {
             self.cut();
         }
@@ -158,13 +159,13 @@ impl SharedConnection {
         };
         loop {
             let Ok(space) = inbound.space(&client.slab) else {
-                return self.end(client, replies, &client.lost());
+                return self.end(client, replies, &Failure::lost(client));
             };
             match self.stream.read_now(space) {
                 Ok(None) => return inbound.rest(&client.slab),
                 Ok(Some(0)) | Err(_) => {
                     inbound.discard(&client.slab);
-                    return self.end(client, replies, &client.lost());
+                    return self.end(client, replies, &Failure::lost(client));
                 }
                 Ok(Some(count)) => inbound.handle_bytes(count),
             }
@@ -181,7 +182,7 @@ impl SharedConnection {
             return;
         };
         let Ok(space) = inbound.space(&client.slab) else {
-            return self.end(client, replies, &client.lost());
+            return self.end(client, replies, &Failure::lost(client));
         };
         let read = match self.stream.read(space, until) {
             Err(TransportError::TimedOut) => return inbound.rest(&client.slab),
@@ -189,7 +190,7 @@ impl SharedConnection {
                 inbound.handle_bytes(count);
                 self.take_messages(client, replies, &mut inbound)
             }
-            Ok(_) | Err(_) => Err(client.lost()),
+            Ok(_) | Err(_) => Err(Failure::lost(client)),
         };
         match read {
             Ok(()) => inbound.rest(&client.slab),
@@ -206,7 +207,7 @@ impl SharedConnection {
         replies: &Replies,
         inbound: &mut Inbound,
     ) -> Result<(), Failure> {
-        let misread = |fault| client.misread(self.number, fault);
+        let misread = |fault| misread(client, self.number, fault);
         while let Some(place) = inbound.poll_message().map_err(misread)? {
             let octets = inbound.message(place.clone());
             client
@@ -235,7 +236,7 @@ impl SharedConnection {
             Ok(FromServer::Reply(head)) => head,
             other => {
                 client.slab.take_back(arrived.buffer);
-                return Err(client.no_reply(self.number, other));
+                return Err(no_reply(client, self.number, other));
             }
         };
         // Before nobody waits any more: who ends what is unused looks at both.

@@ -7,11 +7,11 @@ use deckwatch_sync::SlotKey;
 
 use crate::connection::Connection;
 use crate::connection::{Arrived, Inbound};
+use crate::contexts::{read, written::echoed_priority};
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::lane::waiting::{Behind, Waiting, WaitingRoom};
 use crate::rt::Priority;
-use crate::server::priority::{echoed_priority, said_priority};
 use crate::wire;
 use crate::{Completion, raise, raise::own};
 
@@ -106,7 +106,7 @@ impl Lane {
             return 0;
         }
         let priority = match Message::parse_joined(&arrived.message()) {
-            Ok(Message::Request(request)) => said_priority(&request).ok().flatten(),
+            Ok(Message::Request(request)) => read::priority(&request).ok().flatten(),
             _ => None,
         };
         let priority = priority.or(self.station.priority).unwrap_or(Priority::MIN);

@@ -6,24 +6,26 @@ use deckwatch_giop::ReplyStatus;
 
 use super::Outstanding;
 use crate::client::asynchronous::{Replies, SharedConnection};
-use crate::client::call::{Attempt, Call, Failure, Reply};
+use crate::client::attempt::Attempt;
+use crate::client::bidirectional::{cancel, read_reply};
+use crate::client::retry::{Failure, first_of, may_reconnect};
+use crate::client::times::require_end;
+use crate::client::{Call, Reply, Target};
 use crate::connection::Arrived;
 use crate::connection::bidirectional::Bidirectional;
 use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::life::Life;
 use crate::orb::OrbCore;
-use crate::policy::RebindMode;
-use crate::reference::Target;
 use crate::transport::Instant64;
-use crate::{Completion, SystemException, minor, raise, raise::own, wire};
+use crate::{SystemException, minor, raise};
 
 /// What carries a request and its reply.
 #[derive(Clone)]
 pub(crate) enum ReplySource {
     Shared(Arc<SharedConnection>),
     /// A thread of its lane reads it.
-    TwoWay(Arc<Bidirectional>),
+    Bidirectional(Arc<Bidirectional>),
 }
 
 /// Where it waits.
@@ -40,7 +42,7 @@ impl ReplySource {
     pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<Lane>> {
         match self {
             Self::Shared(_) => None,
-            Self::TwoWay(two_way) => two_way.lane().map(|(lane, _)| lane),
+            Self::Bidirectional(over) => over.lane().map(|(lane, _)| lane),
         }
     }
 
@@ -53,9 +55,9 @@ impl ReplySource {
     ) {
         match self {
             Self::Shared(connection) => connection.read_until(&orb.client, replies, until),
-            Self::TwoWay(two_way) => {
+            Self::Bidirectional(over) => {
                 let patience = until.map(|until| until.since(orb.client.transport.now()));
-                if let Some((lane, _)) = two_way.lane() {
+                if let Some((lane, _)) = over.lane() {
                     lane.turn(None, patience);
                 }
             }
@@ -71,46 +73,40 @@ impl Outstanding {
         targets: &[Target],
         call: &Call<'_>,
     ) -> Result<(), SystemException> {
-        let mut last = raise::transient(minor::NO_USABLE_PROFILE, Completion::No);
-        for target in targets {
-            let sent = match self.orb.client.two_way(target, call) {
-                Some(over) => over.and_then(|over| self.send_over(&over, target, call)),
-                None => self.send_shared(replies, target, call),
+        let client = &self.orb.client;
+        let may_reconnect = may_reconnect(call.policies, self.is_bound);
+        first_of(targets, |target| {
+            let attempt = Attempt {
+                client,
+                target,
+                call,
+                may_reconnect,
+                deadlines: self.deadlines,
             };
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(failure) if failure.may_retry => last = failure.exception,
-                Err(failure) => return Err(failure.exception),
+            match attempt.bidirectional() {
+                Some(found) => found.and_then(|over| self.send_over(&over, &attempt)),
+                None => self.send_shared(replies, &attempt),
             }
-        }
-        Err(last)
+        })
     }
 
-    /// A cached connection that turns out to be closed is replaced by a fresh one, once.
+    /// Over the shared connection. If that turns out to be closed, once over a new one.
     fn send_shared(
         self: &Arc<Self>,
         replies: &Replies,
-        target: &Target,
-        call: &Call<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<(), Failure> {
-        let client = &self.orb.client;
-        let attempt = Attempt {
-            target,
-            call,
-            may_reconnect: !self.is_bound || call.policies.rebind() != RebindMode::NoReconnect,
-            deadlines: self.deadlines,
-        };
         let mut is_second = false;
         loop {
-            let connection = replies.connection(client, &attempt)?;
-            let Err(failure) = connection.send(client, self, target, call) else {
+            let connection = replies.connection(attempt)?;
+            let Err(failure) = connection.send(self, attempt) else {
                 return Ok(());
             };
             self.leave_place();
             if !failure.may_retry || is_second {
                 return Err(failure);
             }
-            client.counters.count(Counter::StaleConnections);
+            attempt.client.counters.count(Counter::StaleConnections);
             is_second = true;
         }
     }
@@ -118,23 +114,26 @@ impl Outstanding {
     fn send_over(
         self: &Arc<Self>,
         over: &Arc<Bidirectional>,
-        target: &Target,
-        call: &Call<'_>,
+        attempt: &Attempt<'_>,
     ) -> Result<(), Failure> {
-        let client = &self.orb.client;
-        client.require_end(call, self.deadlines.request)?;
+        let client = attempt.client;
+        require_end(client, attempt.call, self.deadlines.request)?;
         let id = over.next_id();
-        self.set_place(ReplySource::TwoWay(Arc::clone(over)), target, id);
-        // Before it is sent: the reply may be faster than we are.
+        self.set_place(
+            ReplySource::Bidirectional(Arc::clone(over)),
+            attempt.target,
+            id,
+        );
+        // Registered before it is sent: the reply may arrive before `send_bidirectional` returns.
         let expected = over.expect_for(id, self);
         client.counters.count(Counter::RequestsSent);
         let sent = expected
-            .map_err(Failure::of_the_way)
-            .and_then(|()| client.send_two_way(over, target, call, id));
+            .map_err(Failure::retriable)
+            .and_then(|()| attempt.send_bidirectional(over, id));
         let Err(failure) = sent else { return Ok(()) };
-        let is_told = expected.is_ok() && !over.forget_call(id);
-        if is_told {
-            // The end of the connection has been told to the call already.
+        let is_notified = expected.is_ok() && !over.forget_call(id);
+        if is_notified {
+            // The call has been notified of the connection's end already.
             return Ok(());
         }
         self.leave_place();
@@ -177,9 +176,9 @@ impl Outstanding {
         };
         match road {
             ReplySource::Shared(connection) => connection.give_up(client, &target, id),
-            ReplySource::TwoWay(over) => {
+            ReplySource::Bidirectional(over) => {
                 if over.forget_call(id) {
-                    client.cancel_two_way(&over, &target, id);
+                    cancel(client, &over, &target, id);
                 }
             }
         }
@@ -206,7 +205,7 @@ impl Outstanding {
                 client.counters.count(Counter::LateReplies);
                 client.slab.take_back(arrived.buffer);
             }
-            (Ok(arrived), Some(place)) => match client.read_two_way(&place.target, arrived) {
+            (Ok(arrived), Some(place)) => match read_reply(client, &place.target, arrived) {
                 Ok(reply) => self.take_answer(replies, Some(place), reply),
                 Err(failure) => self.fail(replies, failure.exception),
             },
@@ -216,9 +215,10 @@ impl Outstanding {
             }
             (Err(exception), _) => {
                 client.counters.count(Counter::CommFailures);
-                match exception.completed {
-                    Completion::No => self.retry(replies),
-                    _ => self.fail(replies, exception),
+                if Failure::bidirectional(exception).may_retry {
+                    self.retry(replies);
+                } else {
+                    self.fail(replies, exception);
                 }
             }
         }
@@ -235,17 +235,15 @@ impl Outstanding {
             return self.take_reply(replies, reply);
         }
         let client = &self.orb.client;
-        client.counters.count(Counter::Readdressings);
-        let wanted = wire::read_disposition(reply.body(&reply.message()));
-        reply.give_back(client);
+        let wanted = reply.into_wanted_addressing(client);
         let obeys = place.zip(wanted).is_some_and(|(place, wanted)| {
             let profile = &place.target.profile;
             profile.address_by(wanted, place.asked_in)
         });
-        let refused = raise::comm_failure(own::ADDRESSING_REFUSED, Completion::No);
-        match obeys {
-            true => self.retry(replies),
-            false => self.fail(replies, refused),
+        if obeys {
+            self.retry(replies);
+        } else {
+            self.fail(replies, Failure::addressing_refused().exception);
         }
     }
 }

@@ -1,22 +1,28 @@
-//! The service contexts of one message that is about to be written: borrowed from whoever has them, in the order they were added.
+//! Service contexts: what travels with a request or reply beside its arguments (CORBA 3.3 part 2, clause 7.7).
+//!
+//! `written.rs` has the table of those that are written, with their writers; `read.rs` that of those that are read, with their
+//! readers. A new context has its id in `giop::context_id`, a row and a writer in the one file, a row and a reader in the other.
+
+pub(crate) mod read;
+pub(crate) mod written;
 
 use deckwatch_giop::ServiceContext;
 
 use crate::limits::CONTEXTS_FEW;
 
-/// Each feature that has something to say with a request or reply adds its own. The first [`CONTEXTS_FEW`] take no memory, which is
-/// more than the ORB has of its own.
+/// The service contexts of one message that is about to be written, in the order they were added. The first [`CONTEXTS_FEW`]
+/// allocate nothing; the ORB has fewer of its own.
 #[derive(Debug)]
-pub(crate) struct Contexts<'a> {
+pub(crate) struct ContextList<'a> {
     few: [ServiceContext<'a>; CONTEXTS_FEW],
     count: usize,
-    /// All of them, once they are more than a few.
+    /// All of them, once they are more than [`CONTEXTS_FEW`].
     many: Vec<ServiceContext<'a>>,
 }
 
 const NONE: ServiceContext<'static> = ServiceContext { id: 0, data: &[] };
 
-impl<'a> Contexts<'a> {
+impl<'a> ContextList<'a> {
     pub(crate) const fn new() -> Self {
         Self {
             few: [NONE; CONTEXTS_FEW],
@@ -55,7 +61,7 @@ mod tests {
     #[test]
     fn contexts_keep_their_order_however_many_they_are() {
         let data = [1, 2, 3];
-        let mut contexts = Contexts::new();
+        let mut contexts = ContextList::new();
         for id in 0..20 {
             contexts.push(id, &data);
             let ids: Vec<u32> = contexts.as_slice().iter().map(|one| one.id).collect();

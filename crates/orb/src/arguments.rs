@@ -105,6 +105,11 @@ const KNOWN: &[Known] = &[
         obey: |builder, value| Some(builder.client_idle_timeout(milliseconds(value)?)),
     },
     Known {
+        names: &["-ORBClockBound"],
+        value: CLOCK_BOUND,
+        obey: |builder, value| Some(builder.clock_bound(clock_bound(value)?)),
+    },
+    Known {
         names: &["-ORBLaneSpin"],
         value: SPIN,
         obey: |builder, value| Some(builder.spinning_lanes(spin(value)?)),
@@ -185,6 +190,8 @@ const LANE_PLACES: &str = "-ORBLaneListenEndpoints";
 
 const MILLISECONDS: &str = "a number of milliseconds";
 
+const CLOCK_BOUND: &str = "a time with its unit, such as 5ms or 200us";
+
 const SPIN: &str = "a number of microseconds, or forever";
 
 /// Where a trace can be written.
@@ -206,6 +213,7 @@ impl OrbBuilder {
     /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor taken;
     /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`, each
     ///   in milliseconds;
+    /// * `-ORBClockBound TIME`: how far this host's clock may be off UTC, such as `5ms` or `200us` ([`OrbBuilder::clock_bound`]);
     /// * `-ORBLaneSpin MICROSECONDS|forever`, `-ORBCallSpin`: how long threads of lanes and callers look for requests and replies before
     ///   they sleep;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
@@ -286,6 +294,19 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().map(Duration::from_millis)
 }
 
+fn clock_bound(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (count, unit) = text.split_at(digits);
+    let count: u64 = count.parse().ok()?;
+    match unit {
+        "ns" => Some(Duration::from_nanos(count)),
+        "us" => Some(Duration::from_micros(count)),
+        "ms" => Some(Duration::from_millis(count)),
+        "s" => Some(Duration::from_secs(count)),
+        _ => None,
+    }
+}
+
 fn sync_scope(text: &str) -> Option<SyncScope> {
     Some(match text {
         "none" => SyncScope::None,
@@ -354,6 +375,26 @@ mod tests {
             (sizes.fragment, sizes.message_max),
             (Some(8_192), 1_000_000)
         );
+    }
+
+    #[test]
+    fn the_clock_bound_has_a_unit() {
+        let bound = |value: &str| {
+            let (builder, _) = take(&["-ORBClockBound", value]);
+            builder.map(|builder| builder.shape.clock_bound.unwrap())
+        };
+        assert_eq!(bound("5ms"), Ok(Duration::from_millis(5)));
+        assert_eq!(bound("200us"), Ok(Duration::from_micros(200)));
+        assert_eq!(bound("800ns"), Ok(Duration::from_nanos(800)));
+        assert_eq!(bound("1s"), Ok(Duration::from_secs(1)));
+        for wrong in ["5", "ms", "-5ms", "5 ms", "5min", ""] {
+            assert_eq!(
+                refuse(&["-ORBClockBound", wrong]),
+                format!(
+                    "-ORBClockBound cannot be '{wrong}': write a time with its unit, such as 5ms or 200us."
+                )
+            );
+        }
     }
 
     #[test]

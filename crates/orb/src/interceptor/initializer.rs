@@ -9,8 +9,7 @@ use deckwatch_cdr::Any as AnyValue;
 
 use super::{
     AsynchronousFlows, ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered,
-    RequestOrder,
-    ServerRequestInterceptor, SlotId, facts,
+    RequestOrder, ServerRequestInterceptor, SlotId, facts,
 };
 use crate::orb::Orb;
 use crate::policy::{Policy, PolicyErrorCode, PolicyType};

@@ -1,4 +1,4 @@
-//! References to objects, ours or another's.
+//! Object references.
 
 mod calls;
 mod implicit_operations;
@@ -30,29 +30,29 @@ use crate::{Completion, SystemException, current};
 pub(crate) use calls::understand;
 pub(crate) use routes::Routes;
 
-/// A reference to an object: cheap to clone, usable from any thread. Nil is `None` of an `Option`.
+/// A reference to an object: cheap to clone, usable from any thread. A nil reference is `None` of an `Option`.
 ///
-/// Two references are equal where their IORs are.
+/// Two references are equal if their IORs are.
 #[derive(Clone)]
 pub struct ObjectRef(Arc<Inner>);
 
-/// What every call looks at stands in front, in as few cache lines as it takes: a client of many objects finds none of it near.
+/// The fields that every call reads come first, in as few cache lines as possible: a client of many objects finds none in the cache.
 #[repr(C)]
 pub(crate) struct Inner {
     orb: OnceLock<Arc<OrbCore>>,
     routes: OnceLock<Routes>,
-    /// Who has taken its place by a permanent forward.
+    /// The reference that a permanent forward has put in its place.
     successor: OnceLock<Arc<Inner>>,
-    /// None: nothing is set.
+    /// `None`: no policy is set.
     overrides: Option<Box<Overrides>>,
     is_forwarded: AtomicBool,
     /// A call through it has reached a server.
     is_bound: AtomicBool,
     /// How many permanent forwards have led here.
     generation: u8,
-    /// Where requests go after a location forward; looked at only while the flag is up.
+    /// Where requests go after a location forward; read only while `is_forwarded`.
     forward: PiMutex<Option<Arc<Routes>>>,
-    /// The connection that it came over, where its server is asked over that.
+    /// The bidirectional connection that it arrived over, if its server is called over that.
     way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
     ior: Ior,
@@ -80,7 +80,8 @@ impl ObjectRef {
         Self::new(ior, self.0.orb.get().cloned())
     }
 
-    /// For a table of `orb`, which a reference there would keep for ever: without it. One of another ORB stays as it is.
+    /// The same without its ORB, for a table of `orb`: with it, the table would keep the ORB alive. A reference of another ORB is
+    /// returned as it is.
     pub(crate) fn kept_by(&self, orb: &OrbCore) -> Self {
         let current = self.0.current();
         if current
@@ -94,7 +95,7 @@ impl ObjectRef {
         Self(Arc::new(inner))
     }
 
-    /// Out of such a table: usable through `orb`.
+    /// A reference out of such a table, usable through `orb`.
     pub(crate) fn given_by(&self, orb: &Arc<OrbCore>) -> Self {
         if self.0.orb.get().is_some() {
             return self.clone();
@@ -104,7 +105,7 @@ impl ObjectRef {
         Self(Arc::new(inner))
     }
 
-    /// The same object by a new reference with these policies; they count before the thread's and the ORB's.
+    /// A new reference to the same object with these policies; they take precedence over the thread's and the ORB's.
     ///
     /// # Errors
     /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
@@ -116,22 +117,22 @@ impl ObjectRef {
         Ok(self.with(self.0.overrides().changed(policies, how)?))
     }
 
-    /// The policies set for this reference, of these kinds, all where none is named.
+    /// The policies of these kinds that are set for this reference; all of them if `kinds` is empty.
     #[must_use]
     pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
         self.0.overrides().list(kinds)
     }
 
-    /// The policy of this kind that a call from this thread would have: the reference's, the thread's, the ORB's or the
-    /// default, in this order. `None`: no limit.
+    /// The policy of this kind that a call from this thread would have: the reference's, else the thread's, else the ORB's, else the
+    /// default. `None`: no limit.
     ///
     /// # Errors
-    /// INV_POLICY for a kind that is not known; BAD_INV_ORDER for a reference that belongs to no ORB.
+    /// INV_POLICY for an unknown kind; BAD_INV_ORDER for a reference without an ORB.
     pub fn client_policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         self.in_force(self.0.orb()?).in_force(kind)
     }
 
-    /// Whether no policy is set for a call from this thread.
+    /// Whether a call from this thread has default policies only.
     #[inline]
     fn is_all_default(&self, orb: &OrbCore) -> bool {
         self.0.overrides.is_none() && orb.policies.is_empty() && !policy::is_any_at_thread()
@@ -143,15 +144,14 @@ impl ObjectRef {
         self.0.overrides().over(outer)
     }
 
-    /// The same object, with another limit on the time from call to reply: [`Policy::RelativeRoundtripTimeout`] in one
-    /// word. `None`: no limit.
+    /// A reference with another limit on the time from call to reply ([`Policy::RelativeRoundtripTimeout`]). `None`: no limit.
     #[must_use]
     pub fn with_round_trip_timeout(&self, limit: Option<Duration>) -> Self {
         let limit = limit.unwrap_or(Duration::MAX);
         self.with(Overrides::one(Policy::RelativeRoundtripTimeout(limit)).over(*self.0.overrides()))
     }
 
-    /// The same object, with another limit on the time to connect: [`Policy::ConnectionTimeout`] in one word. `None`:
+    /// A reference with another limit on the time to connect ([`Policy::ConnectionTimeout`]). `None`:
     /// [`crate::limits::CONNECT_TIMEOUT`].
     #[must_use]
     pub fn with_connect_timeout(&self, limit: Option<Duration>) -> Self {
@@ -159,13 +159,13 @@ impl ObjectRef {
         self.with(Overrides::one(Policy::ConnectionTimeout(limit)).over(*self.0.overrides()))
     }
 
-    /// The reference as it travels.
+    /// The interoperable object reference.
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.0.current().ior
     }
 
-    /// The repository id it travels with; may be empty or that of a base interface.
+    /// The repository id in its IOR; may be empty or that of a base interface.
     #[must_use]
     pub fn type_id(&self) -> &str {
         &self.ior().type_id
@@ -210,13 +210,13 @@ impl Inner {
         }
     }
 
-    /// A reference of its own to the same object.
+    /// A new reference to the same object.
     pub(crate) fn to_object(&self) -> ObjectRef {
         let inner = Self::new(self.ior.clone(), self.orb.clone(), *self.overrides());
         ObjectRef(Arc::new(inner))
     }
 
-    /// What a permanent forward has put in its place, or itself.
+    /// The reference that permanent forwards have put in its place, or itself.
     #[inline]
     pub(crate) fn current(&self) -> &Self {
         let mut current = self;
@@ -226,7 +226,7 @@ impl Inner {
         current
     }
 
-    /// Gives way to the reference of a permanent forward; none where there have been too many for them all to be meant.
+    /// Puts the reference of a permanent forward in its place. Returns `None` after [`PERMANENT_FORWARDS_MAX`] of them.
     pub(crate) fn give_way(&self, ior: &Ior, routes: &Routes) -> Option<&Self> {
         if self.generation >= PERMANENT_FORWARDS_MAX {
             return None;
@@ -255,7 +255,7 @@ impl Inner {
         Ok(self.orb.get_or_init(|| orb))
     }
 
-    /// First address and key.
+    /// Its first address and its key.
     fn place(&self) -> &Option<(Endpoint, Vec<u8>)> {
         self.place.get_or_init(|| wire::place(&self.ior))
     }
@@ -264,7 +264,7 @@ impl Inner {
         self.place().as_ref().map(|(_, key)| key.as_slice())
     }
 
-    /// Where the addresses in the reference lead.
+    /// The routes to its own addresses.
     #[inline]
     pub(crate) fn routes(&self) -> Result<&Routes, SystemException> {
         match self.routes.get() {
@@ -293,7 +293,7 @@ impl Inner {
         self.is_bound.load(Ordering::Relaxed)
     }
 
-    /// A server has been reached: from here on rebinding is what the policy says.
+    /// A server has replied: from now on RebindPolicy applies.
     #[inline]
     pub(crate) fn bind(&self) {
         if !self.is_bound() {
@@ -301,13 +301,13 @@ impl Inner {
         }
     }
 
-    /// Forgets where it has been led.
+    /// Drops its location forward, and is unbound again.
     fn unbind(&self) {
         self.remember(None);
         self.is_bound.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a location forward has led somewhere else.
+    /// Whether a location forward holds.
     #[inline]
     pub(crate) fn is_forwarded(&self) -> bool {
         self.is_forwarded.load(Ordering::Acquire)

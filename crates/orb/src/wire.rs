@@ -1,4 +1,4 @@
-//! What connection, lane and caller say to each other in GIOP, on top of the messages of the crate `giop`.
+//! The messages of client and server, on top of the crate `giop`.
 
 use std::borrow::Cow;
 
@@ -26,17 +26,17 @@ pub(crate) use profile::{
     Address, Profile, RequestHead, profiles, write_cancel, write_locate_request, write_request,
 };
 
-/// What `_is_a` answers yes to for every object.
+/// The repository id for which `_is_a` is true for every object.
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// What a server does with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A request whose outcome is waited for.
+    /// A request with a reply to wait for.
     TwoWay,
-    /// A one-way or a locate request: dispatched before the next message is looked at.
+    /// A one-way or LocateRequest: dispatched before the next message is parsed.
     InOrder,
-    /// A part of a message.
+    /// A fragment of a message.
     Fragmented,
     /// The caller no longer waits.
     Cancel,
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     Misplaced,
 }
 
-/// The length of the first message in `octets`, where it is there whole.
+/// The length of the first message in `octets`, if it is whole.
 #[inline]
 pub(crate) fn whole_len(octets: &[u8], size_max: usize) -> Result<Option<usize>, ProtocolError> {
     match Request::plain_len(octets) {
@@ -65,12 +65,12 @@ fn whole_len_of_other(octets: &[u8], size_max: usize) -> Result<Option<usize>, P
     })
 }
 
-/// What the first message in `octets` says its length is; 0 where its header is not there.
+/// The length in the header of the first message in `octets`; 0 without a whole header.
 pub(crate) fn stated_len(octets: &[u8]) -> usize {
     header(octets).map_or(0, |header| header.message_size())
 }
 
-/// Which fact a malformed message is counted as.
+/// The counter of a malformed message.
 pub(crate) const fn counter_of(error: ProtocolError) -> Counter {
     match error {
         ProtocolError::VersionUnsupported { .. } => Counter::UnknownVersions,
@@ -86,23 +86,23 @@ fn header(message: &[u8]) -> Option<Header> {
     Header::parse(message.first_chunk::<HEADER_SIZE>()?).ok()
 }
 
-/// How large messages may be and go out.
+/// The largest messages, and the size of fragments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Octets of the largest taken or sent.
+    /// Octets of the largest message that is read or sent.
     pub(crate) message_max: usize,
-    /// Octets of the parts in which larger ones are sent; a multiple of 8, as messages of GIOP 1.1 are aligned for it.
+    /// Octets of the fragments in which larger messages are sent; a multiple of 8, as the alignment of GIOP 1.1 needs.
     pub(crate) fragment: Option<usize>,
 }
 
 impl Sizes {
-    /// Whether a message goes out in parts.
+    /// Whether a message is sent in fragments.
     #[inline]
     pub(crate) fn divides(self, message_len: usize) -> bool {
         self.fragment.is_some_and(|size| message_len > size)
     }
 
-    /// Has all the parts of a message written at once.
+    /// Calls `write` once with all fragments of a message.
     pub(crate) fn with_parts<T>(
         self,
         message: &[u8],
@@ -171,7 +171,7 @@ fn kind_of_other(message: &[u8]) -> Kind {
     }
 }
 
-/// Whether a message that was joined from fragments answers one of ours.
+/// Whether a message that was joined from fragments is a Reply or LocateReply.
 pub(crate) fn is_answer(message: &Divided<'_>) -> bool {
     let joined = Message::parse_joined(message);
     matches!(joined, Ok(Message::Reply(_) | Message::LocateReply(_)))
@@ -191,7 +191,7 @@ pub(crate) fn cancelled(message: &[u8]) -> Option<u32> {
     }
 }
 
-/// In GIOP 1.2 the response flags stand behind header and request id; before, service contexts stand before them.
+/// In GIOP 1.2 the response flags follow header and request id; earlier versions have service contexts before them.
 fn waits_for_outcome(header: &Header, message: &[u8]) -> bool {
     if header.version == Version::V1_2 {
         return message.get(HEADER_SIZE + 4) == Some(&(Response::Outcome as u8));
@@ -199,7 +199,7 @@ fn waits_for_outcome(header: &Header, message: &[u8]) -> bool {
     matches!(Message::parse(message), Ok(Message::Request(request)) if request.response == Response::Outcome)
 }
 
-/// Begins the reply to `request` in `buffer`, in place of whatever stood there. It is formed as the request was: version, code sets.
+/// Begins the reply to `request` in `buffer`, which is cleared. The reply has the request's version and code sets.
 pub(crate) fn begin_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
@@ -216,7 +216,7 @@ pub(crate) fn begin_reply(
     .begin(buffer, sizes.format(request.body.codec()))
 }
 
-/// Makes the reply a system exception.
+/// Writes a reply with a system exception.
 pub(crate) fn exception_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
@@ -232,7 +232,7 @@ pub(crate) fn exception_reply(
     debug_assert!(whole.is_ok(), "an exception of ours can always be written");
 }
 
-/// Makes the reply a location forward.
+/// Writes a reply with a location forward.
 pub(crate) fn forward_reply(
     buffer: &mut Vec<u8>,
     request: &Request<'_>,
@@ -246,8 +246,8 @@ pub(crate) fn forward_reply(
     open.finish(buffer).map(drop)
 }
 
-/// Adds service contexts to a reply that has been written, in place of those it had. Before GIOP 1.2 its body is aligned as the contexts leave it;
-/// an empty one of no meaning keeps it where it was.
+/// Replaces the service contexts of a written reply. Before GIOP 1.2 the alignment of the body depends on their length: a context
+/// without meaning pads them.
 pub(crate) fn say_with_reply(
     buffer: &mut Vec<u8>,
     contexts: &[ServiceContext<'_>],
@@ -257,7 +257,7 @@ pub(crate) fn say_with_reply(
         return Ok(());
     };
     if reply.version == Version::V1_1 && sizes.fragment.is_some() {
-        // Its values are aligned for fragments that begin elsewhere.
+        // Its values are aligned for fragments with other boundaries.
         return Err(EncodeError::TypeUnsupported);
     }
     let at = reply.body.position();
@@ -282,10 +282,10 @@ pub(crate) fn say_with_reply(
     }
 }
 
-/// A service context that means nothing: receivers pass over those they do not know.
+/// The id of a service context without meaning: receivers ignore unknown ids.
 const PADDING_CONTEXT: u32 = 0x4457_0000;
 
-/// A message that answers a locate request; `elsewhere`: where the object is instead.
+/// Writes a LocateReply. `elsewhere`: the reference of a forward.
 pub(crate) fn locate_reply(
     buffer: &mut Vec<u8>,
     version: Version,
@@ -311,20 +311,19 @@ pub(crate) fn locate_reply(
     );
 }
 
-/// A farewell.
+/// Writes CloseConnection.
 pub(crate) fn close_connection(buffer: &mut Vec<u8>) {
     buffer.clear();
     write_close_connection(buffer, Version::V1_0);
 }
 
-/// The answer to what cannot be read.
+/// Writes MessageError, the answer to octets that are no message.
 pub(crate) fn message_error(buffer: &mut Vec<u8>, version: Version) {
     buffer.clear();
     write_message_error(buffer, version);
 }
 
-/// The version a message error is written in: the highest of ours for a peer that has a higher one (clause 9.4.1), else the one
-/// that every peer can read.
+/// The version of a MessageError: our highest for a peer with a higher one (clause 9.4.1), else the one that every peer can read.
 pub(crate) const fn version_of_complaint(fault: ProtocolError) -> Version {
     match fault {
         ProtocolError::VersionUnsupported { .. } => Version::V1_2,
@@ -334,20 +333,20 @@ pub(crate) const fn version_of_complaint(fault: ProtocolError) -> Version {
 
 /// What a client does with a message.
 pub(crate) enum FromServer {
-    /// A reply, to whichever request.
+    /// A Reply or LocateReply.
     Reply(ReplyHead),
-    /// The server closes the connection and has served nothing that it has not answered.
+    /// CloseConnection: what the server has not answered it has not served.
     Close,
     /// The server could not read our message.
     MessageError,
 }
 
-/// The parts of a reply's head that outlive the borrow of its octets.
+/// A reply's header, without a borrow of its octets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplyHead {
     pub(crate) id: u32,
     pub(crate) status: ReplyStatus,
-    /// The answer to a locate request that the server does not know the object.
+    /// A LocateReply with UNKNOWN_OBJECT.
     pub(crate) is_unknown: bool,
     body: usize,
     order: ByteOrder,
@@ -367,7 +366,7 @@ impl ReplyHead {
         }
     }
 
-    /// The answer to a locate request, as the reply with the same consequences.
+    /// A LocateReply as the Reply with the same consequences.
     fn located(reply: &LocateReply<'_>, codec: Codec) -> Self {
         let body = reply.body;
         Self {
@@ -388,7 +387,7 @@ impl ReplyHead {
         }
     }
 
-    /// The body, in the octets of the message this is the head of.
+    /// The body, in the octets of this header's message.
     pub(crate) fn body<'m>(&self, message: &'m Divided<'m>) -> Reader<'m> {
         let reader = if message.ends().is_empty() {
             Reader::new(message.octets(), self.order).at_position(self.body)
@@ -399,7 +398,7 @@ impl ReplyHead {
     }
 }
 
-/// Reads a whole message from a server that was asked by `profile`.
+/// Parses a whole message from the server of `profile`.
 pub(crate) fn parse_reply(
     message: &Divided<'_>,
     profile: &Profile,
@@ -421,8 +420,7 @@ pub(crate) fn parse_reply(
     }
 }
 
-/// The head of the reply to the request of this number, where it is as most are: whole, without exception and service contexts. `None`:
-/// [`parse_reply`] tells what it is.
+/// Fast path: the header of a whole reply to the request `id`, without exception or service contexts. `None`: use [`parse_reply`].
 #[inline]
 pub(crate) fn plain_reply(octets: &[u8], id: u32, profile: &Profile) -> Option<ReplyHead> {
     (Reply::plain_id(octets)? == id).then(|| ReplyHead {
@@ -435,7 +433,7 @@ pub(crate) fn plain_reply(octets: &[u8], id: u32, profile: &Profile) -> Option<R
     })
 }
 
-/// The number of the request that a message answers, if it is a reply in one piece.
+/// The request id of an unfragmented reply.
 pub(crate) fn whole_reply(message: &[u8]) -> Option<u32> {
     match Message::parse(message) {
         Ok(Message::Reply(reply)) => Some(reply.id),
@@ -454,16 +452,16 @@ pub(crate) fn read_exception(mut body: Reader<'_>) -> SystemException {
     SystemException::parse(&mut body).unwrap_or_else(SystemException::from)
 }
 
-/// What a reference says of the way to its object.
+/// The addresses and components of a new reference.
 pub(crate) struct Reach<'r> {
-    /// Where it is asked, most preferred first.
+    /// The addresses, most preferred first.
     pub(crate) endpoints: Cow<'r, [Endpoint]>,
-    /// What else the profile carries.
+    /// Further components of the profile.
     pub(crate) components: Cow<'static, [TaggedComponent]>,
 }
 
 impl Reach<'_> {
-    /// Has the profile carry more.
+    /// Adds components to the profile.
     pub(crate) fn add(&mut self, components: &[TaggedComponent]) {
         if !components.is_empty() {
             self.components.to_mut().extend_from_slice(components);
@@ -471,7 +469,7 @@ impl Reach<'_> {
     }
 }
 
-/// A reference to a key: one profile, the further endpoints as components of it.
+/// A reference to an object key: one profile, whose components hold the further endpoints.
 pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<Ior, EncodeError> {
     let mut profile: Option<IiopProfile> = None;
     let mut components = vec![CodeSetInfo::ours().to_component()?];
@@ -485,7 +483,7 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
             }
             (Endpoint::Unix { host, path }, _) => {
                 components.push(unix_address(host, path)?);
-                // Who can only be reached by sockets of its host says so by port 0.
+                // Port 0: the server can be reached from its own host only.
                 profile.get_or_insert_with(|| IiopProfile::new(host, 0, key));
             }
             (Endpoint::SharedMemory { host, path }, _) => {
@@ -502,7 +500,7 @@ pub(crate) fn make_ior(type_id: &str, reach: &Reach<'_>, key: &[u8]) -> Result<I
     Ior::with_iiop(type_id, &profile)
 }
 
-/// The addresses of a profile in their order; one of port 0 is none.
+/// The addresses of a profile in their order. Port 0 is no address.
 fn addresses(profile: &IiopProfile) -> impl Iterator<Item = Endpoint> {
     let tcp = profile.addresses().filter(|(_, port)| *port != 0);
     let unix = profile.unix_addresses();

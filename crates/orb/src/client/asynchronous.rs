@@ -1,10 +1,9 @@
-//! Asynchronous calls (CORBA 3.3 part 1, clause 17.3): many requests under way on one connection, no thread for any of them.
+//! Asynchronous calls (CORBA 3.3 part 1, clause 17.3): many requests under way on one connection, none has a thread.
 //!
-//! One connection to each endpoint carries them all; replies come in any order. A thread of the ORB reads what comes and ends
-//! those whose time has passed, another one calls the application back and sends requests again that must go elsewhere. An ORB
-//! that is turned by hand has neither: [`Replies::turn`] does both, and so does whoever waits.
-//!
-//! The first has the highest priority that a caller has had; the other that of the call whose handler it calls, the highest first.
+//! One connection to each endpoint carries them all; replies arrive in any order. The ORB has two threads for them. The reading
+//! thread reads replies and ends calls at their deadlines; it has the highest priority that a caller has had. The callback
+//! thread calls handlers and retries requests; it has the priority of the call whose handler it calls, and takes the highest
+//! first. An ORB that is turned by hand has neither: [`Replies::turn`] does their work, and so does a thread that waits.
 
 mod outstanding;
 mod shared;
@@ -38,21 +37,21 @@ use timers::Timer;
 /// All asynchronous calls of one ORB.
 pub(crate) struct Replies {
     poller: Box<dyn Poller>,
-    /// Whether it has threads.
+    /// It has no threads: the application turns it.
     is_by_hand: bool,
-    /// None from the end on.
+    /// `None` once it is closed.
     connections: PiMutex<Option<HashMap<u64, Arc<SharedConnection>>>>,
     next_token: AtomicU64,
-    /// When a connection may have been unused for too long; [`NEVER`]: there is none.
+    /// When a connection may have been unused for too long; [`NEVER`] without connections.
     idle_due: AtomicU64,
-    /// When calls end by their deadlines, and replies that came early may be given.
+    /// When calls end by their deadlines, and when early replies may be returned.
     deadlines: PiMutex<BinaryHeap<Reverse<Timer>>>,
     jobs: PiMutex<Jobs>,
-    /// Told of jobs, of calls that have ended, and of the end.
+    /// Rings for jobs, for calls that have ended, and at the close.
     changed: Bell,
     is_closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The highest priority of a call; below 0: none has had any.
+    /// The highest priority of a call; below 0 if no call has had one.
     highest: AtomicI16,
 }
 
@@ -60,13 +59,13 @@ const NEVER: Instant64 = Instant64(u64::MAX);
 
 #[derive(Default)]
 struct Jobs {
-    /// Handlers to be called: of the highest priority first, else in their order.
+    /// Calls whose handlers are due: the highest priority first, else in their order.
     calls: VecDeque<Arc<Outstanding>>,
-    /// Requests to be sent again: whoever waits does that too, so that a handler may wait for another call.
+    /// Requests to retry. Waiting threads do that too, so that a handler may wait for another call.
     moves: VecDeque<Arc<Outstanding>>,
-    /// What lanes have read for calls, or how their connections have ended.
+    /// Replies that lanes have read, or how their connections ended.
     arrived: VecDeque<(Arc<Outstanding>, Result<Arrived, SystemException>)>,
-    /// Calls that have ended, counted: who waits looks again.
+    /// How many calls have ended: waiting threads check theirs when it changes.
     ended: u64,
 }
 
@@ -106,7 +105,7 @@ impl Replies {
         Ok(replies)
     }
 
-    /// The connection for asynchronous calls of a target, a new one where there is none that lives.
+    /// The open connection for asynchronous calls of a target, or a new one.
     pub(super) fn connection(
         &self,
         attempt: &Attempt<'_>,
@@ -117,7 +116,7 @@ impl Replies {
         if self.is_closed() {
             return Err(ended());
         }
-        // Another caller may be connecting.
+        // Another thread may be connecting.
         let kept = client.lock_until(&target.binding.shared, "client.shared", deadline);
         let mut kept = kept
             .ok_or_else(|| Failure::timed_out(client, own::TIMED_OUT_CONNECTING, Completion::No))?;
@@ -130,7 +129,7 @@ impl Replies {
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let max = client.sizes.message_max;
         let connection = Arc::new(SharedConnection::new(made, token, target, max));
-        // The end, which ends those that it finds, may have come meanwhile.
+        // `close` ends the connections that it finds here; it may have run meanwhile.
         match &mut *self.connections.lock("replies.connections") {
             Some(all) => {
                 all.insert(token, Arc::clone(&connection));
@@ -158,13 +157,13 @@ impl Replies {
         }
     }
 
-    /// A call has ended, or must be sent again, or is to be told to its handler.
+    /// Queues a call whose handler is due, a retry, or the end of a call.
     fn queue(&self, put: impl FnOnce(&mut Jobs)) {
         put(&mut self.jobs.lock("replies.jobs"));
         self.changed.ring();
     }
 
-    /// Replies to a call of this priority are read at it, or at a higher one.
+    /// Raises the reading thread to at least this priority.
     fn rise_to(&self, priority: Option<Priority>) {
         let Some(value) = priority.map(Priority::value) else {
             return;
@@ -176,7 +175,7 @@ impl Replies {
         }
     }
 
-    /// The thread that reads.
+    /// The reading thread.
     fn read(&self, orb: &Weak<OrbCore>) {
         let mut wait = None;
         let mut at_priority = None;
@@ -199,7 +198,7 @@ impl Replies {
         }
     }
 
-    /// A lane has read the reply to a call, or the end of its connection.
+    /// A lane has read the reply to a call, or its connection has ended.
     fn bring(&self, call: Arc<Outstanding>, got: Result<Arrived, SystemException>) {
         let mut jobs = self.jobs.lock("replies.bring");
         jobs.arrived.push_back((call, got));
@@ -210,7 +209,7 @@ impl Replies {
         self.poller.wake();
     }
 
-    /// Takes what lanes have brought; false: nothing.
+    /// Takes what lanes have queued. Returns whether there was anything.
     fn take_arrived(&self) -> bool {
         let next = || self.jobs.lock("replies.arrived").arrived.pop_front();
         let mut any = false;
@@ -221,7 +220,7 @@ impl Replies {
         any
     }
 
-    /// The thread that calls back.
+    /// The callback thread.
     fn work(&self, orb: &Weak<OrbCore>) {
         while let Some(job) = self.await_job() {
             let Some(orb) = orb.upgrade() else {
@@ -248,7 +247,7 @@ impl Replies {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what has come over a connection.
+    /// Reads what has arrived on a connection.
     fn handle(&self, client: &Client, token: u64) {
         let connection = match &*self.connections.lock("replies.connections") {
             Some(all) => all.get(&token).cloned(),
@@ -263,7 +262,7 @@ impl Replies {
         }
     }
 
-    /// Ends connections that nobody has used for long; how long until one may have to be ended.
+    /// Closes connections that were unused for too long. Returns how long until the next check.
     fn end_idle(&self, client: &Client, now: Instant64) -> Option<Duration> {
         let due = Instant64(self.idle_due.load(Ordering::Relaxed));
         if now < due {
@@ -279,13 +278,13 @@ impl Replies {
                     return false;
                 }
                 let due = connection.idle_due(limit);
-                // One that waits for replies is looked at now and then.
+                // A connection that awaits replies is checked at intervals.
                 let looked_at = if due > now { due } else { now.after(limit / 4) };
                 next = next.min(looked_at);
                 true
             });
         }
-        // Under the lock: who adds another says so after this.
+        // Under the lock: a thread that adds a connection lowers it after this.
         self.idle_due.store(next.0, Ordering::Relaxed);
         drop(connections);
         (next != NEVER).then(|| next.since(now))
@@ -301,7 +300,7 @@ impl Replies {
         self.changed.ring();
     }
 
-    /// Ends every call, tells their handlers, and ends the threads.
+    /// Ends every call, calls their handlers, and ends the threads.
     pub(crate) fn close(&self, orb: &OrbCore) {
         let client = &orb.client;
         let all = self
@@ -326,14 +325,14 @@ impl Replies {
                 std::thread::park_timeout(Duration::from_millis(1));
             }
             if !is_here && thread.is_finished() {
-                let _panicked = thread.join();
+                let _ = thread.join(); // A panic has been reported by its hook.
             }
         }
-        // What the thread that reads has found while the other one ended.
+        // The reading thread may have queued calls while the callback thread ended.
         self.end_jobs(orb, &ended);
     }
 
-    /// Fails what would be sent again, and what would be given later; who has threads no longer calls handlers itself.
+    /// Fails retries and early replies. Without threads, or after they have ended, the calling thread calls the handlers.
     fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
         self.take_arrived();
         let moves = std::mem::take(&mut self.jobs.lock("replies.jobs").moves);
@@ -353,7 +352,7 @@ impl Replies {
 type Job = Box<dyn FnOnce(&Arc<OrbCore>, &Replies)>;
 
 impl Jobs {
-    /// A handler is to be called.
+    /// Queues a call whose handler is due.
     fn add_call(&mut self, call: Arc<Outstanding>) {
         let before = |other: &Arc<Outstanding>| other.priority() >= call.priority();
         let place = self.calls.partition_point(before);
@@ -376,7 +375,7 @@ impl Jobs {
 }
 
 impl Client {
-    /// The asynchronous calls of `orb`, with their threads from the first one on.
+    /// The asynchronous calls of `orb`; the first use starts their threads.
     pub(super) fn replies(&self, orb: &Arc<OrbCore>) -> Result<Arc<Replies>, SystemException> {
         let mut made = self.replies.lock("client.replies");
         if let Some(replies) = &*made {

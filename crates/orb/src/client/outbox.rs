@@ -1,7 +1,7 @@
-//! One-ways with SYNC_NONE: the caller leaves them in a box and goes on; a thread an endpoint sends them in their order.
+//! One-ways with SYNC_NONE: the caller queues them and returns; one thread for each endpoint sends them in their order.
 //!
-//! Whoever sends another one-way to that endpoint sends what lies in the box first, so that the order of calls is kept
-//! whatever they wait for.
+//! A thread that sends another one-way to that endpoint sends the queued ones first: the order of calls is kept whatever their
+//! sync scope.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,20 +34,20 @@ use crate::trace::CallNumber;
 use crate::wire::By;
 use crate::{Completion, SystemException, minor, raise};
 
-/// What waits to be sent to one endpoint.
+/// The one-ways that are queued for one endpoint.
 pub(super) struct Outbox {
     queued: PiMutex<VecDeque<QueuedOneway>>,
-    /// Octets in it.
+    /// Octets that are queued.
     size: AtomicUsize,
-    /// Rings where there is something in it.
+    /// Rings when something is queued.
     bell: Arc<BoundedQueue<()>>,
 }
 
-/// A one-way, marshalled.
+/// A marshalled one-way.
 struct QueuedOneway {
     orb: Arc<OrbCore>,
     object: Arc<Inner>,
-    /// The first of them is where it goes.
+    /// It is sent to the first of them.
     targets: Arc<[Target]>,
     policies: Overrides,
     times: Option<Times>,
@@ -57,15 +57,16 @@ struct QueuedOneway {
     /// The arguments, then the operation's name.
     buffer: Vec<u8>,
     arguments_len: usize,
-    /// What interceptors have added.
+    /// Service contexts that interceptors have added.
     contexts: Vec<ExtraContext>,
 }
 
-/// Leaves a one-way to be sent. Where that cannot be, it is sent at once: before GIOP 1.2 arguments cannot be marshalled apart
-/// from their message, an ORB that is turned by hand has no threads, and nothing in the box may wait for its start.
+/// Queues a one-way, past the interceptors if there are any (SYNC_NONE). Some are sent at once instead: before GIOP 1.2 arguments
+/// cannot be marshalled apart from their message, an ORB that is turned by hand has no threads, and a queued one-way must not
+/// wait for its start.
 ///
 /// # Errors
-/// What the caller has done wrong; TRANSIENT where [`QUEUED_ONEWAYS_MAX`] or [`QUEUED_ONEWAYS_SIZE_MAX`] are waiting.
+/// The caller's own faults; TRANSIENT if [`QUEUED_ONEWAYS_MAX`] or [`QUEUED_ONEWAYS_SIZE_MAX`] are queued.
 pub(crate) fn post_oneway(
     orb: &Arc<OrbCore>,
     origin: &Arc<Inner>,
@@ -129,7 +130,7 @@ fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), 
 }
 
 impl Outbox {
-    /// An empty box and the thread that empties it.
+    /// An empty queue and the thread that sends from it.
     fn start(binding: &Arc<Binding>) -> Option<Self> {
         let bell = Arc::new(BoundedQueue::with_capacity(1));
         let (binding, rings) = (Arc::downgrade(binding), Arc::clone(&bell));
@@ -142,8 +143,8 @@ impl Outbox {
         })
     }
 
-    /// Whether the box's thread will come for it: not at the end of the ORB. A letter that stays would keep the ORB for ever. Where there is
-    /// no room its buffer comes back.
+    /// Queues a one-way. Returns whether the thread will send it: after the ORB's end it will not, and a one-way that stayed queued
+    /// would keep the ORB alive. If the queue is full, returns the buffer.
     fn post(&self, oneway: QueuedOneway) -> Result<bool, Vec<u8>> {
         let size = oneway.buffer.len();
         let mut queued = self.queued.lock("outbox.post");
@@ -188,14 +189,14 @@ fn send_posted(binding: &Weak<Binding>, bell: &BoundedQueue<()>) {
 }
 
 impl Binding {
-    /// The box, with its thread from the first time on; none where a thread cannot be had.
+    /// The queue; the first use starts its thread. `None` if the thread could not be started.
     fn outbox(self: &Arc<Self>) -> Option<&Outbox> {
         let made = self.outbox.get_or_init(|| Outbox::start(self));
         made.as_ref()
     }
 
-    /// Sends what lies in the box while there is time, and throws the rest away. What its endpoint does not take goes to the
-    /// other addresses of its reference.
+    /// Sends queued one-ways while `in_time`, and drops the rest. What cannot be sent to its first address is sent to the others
+    /// of its reference.
     fn send_queued(&self, in_time: impl Fn() -> bool) {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;
@@ -221,7 +222,7 @@ impl Binding {
         }
     }
 
-    /// Sends what lay in the box when the caller, who wants to send something behind it, got the turn.
+    /// Sends what was queued when the calling thread, which sends a one-way behind that, got the turn.
     pub(super) fn send_queued_before(&self, kept: &mut Option<ClientConnection>) {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;
@@ -235,7 +236,7 @@ impl Binding {
         }
     }
 
-    /// Whether anything lies in the box.
+    /// Whether anything is queued.
     pub(super) fn has_queued(&self) -> bool {
         matches!(self.outbox.get(), Some(Some(outbox)) if outbox.len() != 0)
     }
@@ -249,11 +250,11 @@ impl Binding {
 }
 
 impl QueuedOneway {
-    /// As the caller made it.
+    /// Calls `then` with the call as its caller made it.
     fn with_call<T>(&self, then: impl FnOnce(&Call<'_>) -> T) -> T {
         let (arguments, operation) = self.buffer.split_at(self.arguments_len);
         let write = By::new(|w: &mut Writer<'_>| {
-            // A place where another codec was agreed on would read them wrong.
+            // Under another codec the arguments would be misread.
             if w.codec() != self.codec || w.phase() != 0 {
                 return Err(EncodeError::TypeMismatch);
             }
@@ -309,7 +310,7 @@ impl QueuedOneway {
     }
 }
 
-/// Sends what is queued in all outboxes, and ends their threads. What is not sent within [`DRAIN_TIMEOUT`] is lost.
+/// Sends all that is queued, and ends the threads. What is not sent within [`DRAIN_TIMEOUT`] is dropped.
 pub(super) fn close_outboxes(client: &Client, bindings: &[Arc<Binding>]) {
     let until = client.transport.now().after(DRAIN_TIMEOUT);
     for binding in bindings {

@@ -1,4 +1,4 @@
-//! Calls through a reference: what stubs are made of.
+//! Calls through a reference: what generated stubs use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::wire::{Arguments, By};
 use crate::{Completion, SystemException, current, minor};
 
 impl ObjectRef {
-    /// Calls an operation and waits for its reply; what stubs are made of.
+    /// Calls an operation and waits for its reply; generated stubs use it.
     ///
     /// # Errors
-    /// The user exception that `exceptions` makes of the reply, or a system exception.
+    /// The user exception that `exceptions` reads from the reply, or a system exception.
     pub fn invoke<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
@@ -34,7 +34,7 @@ impl ObjectRef {
         self.invoke_within(None, operation, &By::new(arguments), results, exceptions)
     }
 
-    /// As [`ObjectRef::invoke`], in the time that is left, whatever the policies say.
+    /// As [`ObjectRef::invoke`], but within `left`, whatever the policies allow.
     pub(crate) fn invoke_within<T, E: From<SystemException>>(
         &self,
         left: Option<Duration>,
@@ -48,7 +48,7 @@ impl ObjectRef {
         understand(orb, reply, results, exceptions)
     }
 
-    /// The part of a call that is the same for every operation.
+    /// The part of a call that is the same for all operations.
     fn exchange(
         &self,
         orb: &Arc<OrbCore>,
@@ -67,7 +67,7 @@ impl ObjectRef {
         call_object(&orb.client, &self.0, &call)
     }
 
-    /// Sends a request whose end [`Outstanding`] tells.
+    /// Sends a request without waiting; [`Outstanding`] gets its end.
     pub(crate) fn send_asynchronously(
         &self,
         operation: &str,
@@ -81,12 +81,11 @@ impl ObjectRef {
         Outstanding::send(orb, &self.0, &call, handler)
     }
 
-    /// Calls a one-way operation: returns when the [`SyncScope`] in force is reached, without one when the request has
-    /// been handed to the transport.
+    /// Calls a one-way operation. Returns when the [`SyncScope`] in force is reached; the default is to return when the transport
+    /// has the request.
     ///
     /// # Errors
-    /// The system exception that stood in the way. Only with [`SyncScope::WithTarget`] its absence says that the request
-    /// has been served.
+    /// A system exception. Only with [`SyncScope::WithTarget`] does success mean that the request has been served.
     pub fn invoke_oneway<'c, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
@@ -145,14 +144,14 @@ impl ObjectRef {
     }
 }
 
-/// What a call refers to where something is said of it: most have nothing of it.
+/// What a [`Call`] borrows. Most calls use nothing of it.
 #[derive(Default)]
 pub(super) struct CallScratch {
     in_force: Option<Overrides>,
     times: Option<Times>,
 }
 
-/// Reads results or a user exception out of a reply.
+/// Reads the results or a user exception of a reply.
 pub(crate) fn understand<T, E: From<SystemException>>(
     orb: &OrbCore,
     reply: Reply,
@@ -189,7 +188,7 @@ fn read_user_exception<E: From<SystemException>>(
     }
 }
 
-/// The request was served; its reply cannot be read.
+/// The request was served, but its reply cannot be read.
 #[cold]
 fn misread(error: DecodeError) -> SystemException {
     SystemException::from(error).of_reply()

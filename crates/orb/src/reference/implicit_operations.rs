@@ -1,4 +1,4 @@
-//! What every object can be asked, whatever its interface (CORBA 3.3 part 1, clause 8.3).
+//! The operations that every object has, whatever its interface (CORBA 3.3 part 1, clause 8.3).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,10 +10,10 @@ use crate::client::{CallKind, call_object};
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 
 impl ObjectRef {
-    /// Whether the object has the interface of this repository id. Asks it where the reference's own type does not tell.
+    /// Whether the object has the interface of this repository id. Calls the object if the reference's own type does not tell.
     ///
     /// # Errors
-    /// The system exception that the question ended in.
+    /// The system exception of the call.
     pub fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
         if repository_id == self.type_id() || repository_id == wire::OBJECT_REPOSITORY_ID {
             return Ok(true);
@@ -21,11 +21,11 @@ impl ObjectRef {
         self.ask("_is_a", |w| repository_id.write(w))
     }
 
-    /// Whether the object is known not to exist. A server of old that knows the question by its name in GIOP 1.0 only is
-    /// asked by that.
+    /// Whether the object is known not to exist. A server that raises BAD_OPERATION is called by the operation's old name,
+    /// `_not_existent`.
     ///
     /// # Errors
-    /// The system exception that the question ended in, OBJECT_NOT_EXIST excepted.
+    /// The system exception of the call, except OBJECT_NOT_EXIST.
     pub fn non_existent(&self) -> Result<bool, SystemException> {
         let asked_by = |name| self.ask(name, |_| Ok(()));
         let answer = match asked_by("_non_existent") {
@@ -38,26 +38,26 @@ impl ObjectRef {
         }
     }
 
-    /// The description of its interface in an interface repository; `None` where the server has none for it.
+    /// Its interface definition in an interface repository; `None` if the server has none for it.
     ///
     /// # Errors
-    /// INTF_REPOS where there is no repository, as at every server of this ORB; whatever else the question ended in.
+    /// INTF_REPOS without a repository, as at every server of this ORB; else the system exception of the call.
     pub fn interface(&self) -> Result<Option<Self>, SystemException> {
         self.ask("_interface", |_| Ok(()))
     }
 
-    /// The component that it is a facet of; `None` where it is none.
+    /// The component that it is a facet of; `None` if it is no facet.
     ///
     /// # Errors
-    /// The system exception that the question ended in.
+    /// The system exception of the call.
     pub fn component(&self) -> Result<Option<Self>, SystemException> {
         self.ask("_component", |_| Ok(()))
     }
 
-    /// The repository id of its most derived interface, as the object itself says.
+    /// The repository id of its most derived interface, as the object itself returns it.
     ///
     /// # Errors
-    /// The system exception that the question ended in.
+    /// The system exception of the call.
     pub fn repository_id(&self) -> Result<String, SystemException> {
         self.ask("_repository_id", |_| Ok(()))
     }
@@ -71,18 +71,18 @@ impl ObjectRef {
         self.invoke(question, arguments, answer, |_, _| Ok(None))
     }
 
-    /// Whether both lead to the same object as far as their addresses tell: `false` is no proof of the contrary.
+    /// Whether both references have the same first address and key. `false` does not prove that the objects differ.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         let place = |reference: &Self| reference.0.current().place().clone();
         self == other || place(self).is_some_and(|here| place(other) == Some(here))
     }
 
-    /// A number from 0 to `maximum` that is equal for equivalent references and stays as it is, also where a server forwards
-    /// the reference for good (Object::hash).
+    /// A number from 0 to `maximum` that is equal for equivalent references. It does not change, even if a server forwards the
+    /// reference for good (Object::hash).
     #[must_use]
     pub fn hash(&self, maximum: u32) -> u32 {
-        // Made without random keys: it is the same in every process.
+        // Without random keys: the number is the same in every process.
         let mut hasher = DefaultHasher::new();
         match self.0.place() {
             Some((endpoint, key)) => (endpoint, key).hash(&mut hasher),
@@ -92,12 +92,12 @@ impl ObjectRef {
         (hasher.finish() % numbers) as u32
     }
 
-    /// Finds the object now instead of at the first call: connects to its server, follows its forwards and asks whether it
-    /// knows the object. Whatever the rebind policy says, the reference is bound anew. In real-time CORBA it binds for calls of the
-    /// priority that this thread has now: the connection is that of their lane and band.
+    /// Binds the reference now instead of at the first call: connects, follows forwards and sends a LocateRequest. RebindPolicy does
+    /// not apply. With real-time policies, the connection is that of the calling thread's priority: its lane and band. Returns
+    /// whether the object exists.
     ///
     /// # Errors
-    /// The system exception that a call would have ended in.
+    /// The system exception that a call would raise.
     pub fn validate_connection(&self) -> Result<bool, SystemException> {
         let orb = self.0.orb()?;
         current::enter_core(orb);

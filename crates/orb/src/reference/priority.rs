@@ -1,4 +1,4 @@
-//! What a reference tells of real-time CORBA, and how that goes together with what its caller has set.
+//! The real-time policies in a reference, and whether the caller's overrides are consistent with them.
 
 use super::ObjectRef;
 use super::route_key;
@@ -7,12 +7,12 @@ use crate::policy::{Policy, PolicyType};
 use crate::rt::{self, PriorityBands, PriorityModelPolicy, Protocols};
 
 impl ObjectRef {
-    /// The policy of this kind that a call from this thread would have (Object::get_policy): as [`ObjectRef::client_policy`], and where
-    /// the reference itself says something of protocols or bands, that.
+    /// The policy of this kind that a call from this thread would have (Object::get_policy): as [`ObjectRef::client_policy`], or the
+    /// protocols or bands in the reference itself.
     ///
     /// # Errors
-    /// As there; INV_POLICY with the standard's minor code 1 where both say something; NO_RESOURCES at
-    /// [`crate::limits::POLICY_LISTS_MAX`] different lists in the process.
+    /// As there; INV_POLICY with the standard's minor code 1 if both set it; NO_RESOURCES at [`crate::limits::POLICY_LISTS_MAX`]
+    /// different lists in the process.
     pub fn policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         let orb = self.0.orb()?;
         let in_force = self.in_force(orb);
@@ -34,18 +34,18 @@ impl ObjectRef {
         }
     }
 
-    /// The priority model of its object, which only the server sets (Object::get_policy for
-    /// [`PolicyType::PRIORITY_MODEL`]); `None` for an object that has none.
+    /// The priority model of its object (Object::get_policy for [`PolicyType::PRIORITY_MODEL`]), which only the server sets. `None` if
+    /// the reference has none.
     ///
     /// # Errors
-    /// INV_OBJREF for a reference that leads nowhere, BAD_INV_ORDER for one that belongs to no ORB.
+    /// INV_OBJREF for a reference without a usable profile, BAD_INV_ORDER for one without an ORB.
     pub fn priority_model(&self) -> Result<Option<PriorityModelPolicy>, SystemException> {
         let exposed = self.0.current().routes()?.exposed();
         Ok(exposed.and_then(|exposed| exposed.model))
     }
 
-    /// The kinds of policies because of which a call from this thread, at the priority it has now, would raise INV_POLICY: what
-    /// Object::validate_connection has in its parameter. Empty where they all go together.
+    /// The kinds of policies because of which a call from this thread, at its present priority, would raise INV_POLICY (the
+    /// parameter of Object::validate_connection). Empty if all are consistent.
     ///
     /// # Errors
     /// As [`ObjectRef::priority_model`].

@@ -1,7 +1,7 @@
-//! What a call wants of the way it goes: the policies of the caller and those of the reference put together, and the priority of the
-//! caller (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, PrivateConnectionPolicy, ClientProtocolPolicy).
+//! What selects the route of a call: the policies of the caller, those in the reference, and the caller's priority (RTCORBA 1.2:
+//! PriorityModelPolicy, PriorityBandedConnectionPolicy, PrivateConnectionPolicy, ClientProtocolPolicy).
 
-use super::routes::Place;
+use super::routes::Candidate;
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{
     self, Exposed, NetworkPriorityMapping, Priority, PriorityBand, PriorityModel, Protocol,
@@ -11,44 +11,44 @@ use crate::transport::{Endpoint, StreamOptions};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// What a call wants of its way; calls that want the same go the same.
+/// What selects a route: calls with equal keys share one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct RouteKey {
-    lane: Lane,
+    lane: LaneChoice,
     /// The band whose priorities share the connection.
     pub(super) band: Option<PriorityBand>,
-    from: Source,
+    from: ProtocolSource,
     pub(super) is_private: bool,
-    /// The priority that packets have on the network.
+    /// The CORBA priority that packets are mapped from, if they have one.
     packets: Option<Priority>,
 }
 
 /// Which lane a call goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// Whichever comes first.
+enum LaneChoice {
+    /// The first one.
     Any,
-    /// One of this priority where there is one.
+    /// One of this priority, if there is one.
     Rather(Priority),
     /// One of this priority.
     Of(Priority),
-    /// The first whose priority lies in the band.
+    /// The first one whose priority is in the band.
     In(PriorityBand),
 }
 
-/// Whose list of protocols counts.
+/// Whose list of protocols applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ProtocolSource {
     Nobody,
     Reference,
-    /// The caller, by the number of his list.
+    /// The caller's, by the number of its list.
     Caller(u16),
 }
 
-/// Why a call has no way.
+/// Why a call has no route.
 pub(super) struct Inconsistent {
     minor: u32,
-    /// The kinds of the policies that do not go together.
+    /// The kinds of the policies that contradict each other.
     pub(super) policies: &'static [PolicyType],
 }
 
@@ -71,18 +71,18 @@ impl Inconsistent {
 }
 
 impl RouteKey {
-    /// What a call of this priority wants under the policies that are in force and those that its reference says. Takes no memory.
+    /// The key of a call of this priority, from the policies in force and those in its reference. Does not allocate.
     pub(super) fn of(
         exposed: Option<&Exposed>,
         policies: &Overrides,
         priority: Option<Priority>,
     ) -> Result<Self, Inconsistent> {
-        let from = Source::of(exposed, policies)?;
+        let from = ProtocolSource::of(exposed, policies)?;
         let bands = bands(exposed, policies)?;
         let model = exposed.and_then(|exposed| exposed.model);
         let has_lanes = exposed.is_some_and(|exposed| exposed.has_lanes);
-        let mut want = Self {
-            lane: Lane::Any,
+        let mut key = Self {
+            lane: LaneChoice::Any,
             band: None,
             from,
             is_private: policies.is_private(),
@@ -92,28 +92,30 @@ impl RouteKey {
             if !bands.is_empty() {
                 return Err(Inconsistent::new(own::BANDS_WITHOUT_MODEL, BANDS));
             }
-            want.set_packets(exposed, policies, priority);
-            return Ok(want);
+            key.set_packets(exposed, policies, priority);
+            return Ok(key);
         };
         let declared = model.server_priority;
-        // A caller without a priority is served at the one that the server has for such.
+        // A caller without a priority is served at the server's own.
         let (served, lane) = match (model.priority_model, priority) {
-            (PriorityModel::ClientPropagated, Some(priority)) => (priority, Lane::Of(priority)),
-            _ => (declared, Lane::Rather(declared)),
+            (PriorityModel::ClientPropagated, Some(priority)) => {
+                (priority, LaneChoice::Of(priority))
+            }
+            _ => (declared, LaneChoice::Rather(declared)),
         };
         if !bands.is_empty() {
             let band = bands.iter().find(|band| band.holds(served));
             let band = *band.ok_or(Inconsistent::new(own::BANDS_MISSED, BANDS_AND_MODEL))?;
-            want.band = Some(band);
+            key.band = Some(band);
         }
         if has_lanes {
-            want.lane = match want.band {
-                Some(band) if lane == Lane::Of(served) => Lane::In(band),
+            key.lane = match key.band {
+                Some(band) if lane == LaneChoice::Of(served) => LaneChoice::In(band),
                 _ => lane,
             };
         }
-        want.set_packets(exposed, policies, Some(served));
-        Ok(want)
+        key.set_packets(exposed, policies, Some(served));
+        Ok(key)
     }
 
     fn set_packets(
@@ -131,43 +133,43 @@ impl RouteKey {
         }
     }
 
-    /// The protocols that may be used, most preferred first; none: all.
+    /// The protocols that may be used, most preferred first; all if it is empty.
     pub(super) fn protocols<'p>(
         &self,
         exposed: Option<&'p Exposed>,
         policies: &Overrides,
     ) -> &'p [Protocol] {
         match (self.from, exposed) {
-            (Source::Caller(_), _) => policies.protocols(),
-            (Source::Reference, Some(exposed)) => &exposed.protocols,
+            (ProtocolSource::Caller(_), _) => policies.protocols(),
+            (ProtocolSource::Reference, Some(exposed)) => &exposed.protocols,
             _ => &[],
         }
     }
 
-    /// Those of all addresses that a call can go to, most preferred first.
+    /// The addresses of `all` that fit a call, most preferred first.
     pub(super) fn fitting<'a>(
         &self,
-        all: Vec<Place<'a>>,
+        all: Vec<Candidate<'a>>,
         protocols: &[Protocol],
-    ) -> Result<Vec<Place<'a>>, Inconsistent> {
+    ) -> Result<Vec<Candidate<'a>>, Inconsistent> {
         let some =
             |is_it: &dyn Fn(Priority) -> bool| all.iter().any(|at| at.lane.is_some_and(is_it));
         let lane = match (self.lane, self.band) {
-            (Lane::Rather(priority), band) if !some(&|lane| lane == priority) => match band {
-                Some(band) if some(&|lane| band.holds(lane)) => Lane::In(band),
-                _ => Lane::Any,
+            (LaneChoice::Rather(priority), band) if !some(&|lane| lane == priority) => match band {
+                Some(band) if some(&|lane| band.holds(lane)) => LaneChoice::In(band),
+                _ => LaneChoice::Any,
             },
             (lane, _) => lane,
         };
-        // Of a band's lanes the first: the others are for other callers.
+        // The first lane of a band; the others are for other callers.
         let mut lanes = all.iter().filter_map(|at| at.lane);
         let first = match lane {
-            Lane::In(band) => lanes.find(|priority| band.holds(*priority)),
-            Lane::Rather(priority) | Lane::Of(priority) => Some(priority),
-            Lane::Any => None,
+            LaneChoice::In(band) => lanes.find(|priority| band.holds(*priority)),
+            LaneChoice::Rather(priority) | LaneChoice::Of(priority) => Some(priority),
+            LaneChoice::Any => None,
         };
-        let is_there = |at: &Place<'_>| match lane {
-            Lane::Any => true,
+        let is_there = |at: &Candidate<'_>| match lane {
+            LaneChoice::Any => true,
             _ => at.lane.is_some() && at.lane == first,
         };
         let of_lane: Vec<_> = all.into_iter().filter(is_there).collect();
@@ -190,10 +192,10 @@ impl RouteKey {
         Ok(fitting)
     }
 
-    /// How a connection to this endpoint is made.
+    /// The options of a connection to this endpoint.
     ///
     /// # Errors
-    /// DATA_CONVERSION where its packets are to have a priority and the mapping has none.
+    /// DATA_CONVERSION if packets should have a priority and the mapping has none for it.
     pub(super) fn options(
         &self,
         protocols: &[Protocol],
@@ -204,7 +206,7 @@ impl RouteKey {
     }
 }
 
-impl Source {
+impl ProtocolSource {
     fn of(exposed: Option<&Exposed>, policies: &Overrides) -> Result<Self, Inconsistent> {
         let is_set = !policies.protocols().is_empty();
         Ok(match protocols(exposed, policies)? {
@@ -215,7 +217,7 @@ impl Source {
     }
 }
 
-/// The protocols of whoever names some.
+/// The protocols that the caller or the reference lists.
 pub(super) fn protocols<'p>(
     exposed: Option<&'p Exposed>,
     policies: &Overrides,
@@ -224,7 +226,7 @@ pub(super) fn protocols<'p>(
     either(policies.protocols(), said, PROTOCOLS)
 }
 
-/// The bands of whoever names some.
+/// The bands that the caller or the reference lists.
 pub(super) fn bands<'p>(
     exposed: Option<&'p Exposed>,
     policies: &Overrides,
@@ -233,7 +235,7 @@ pub(super) fn bands<'p>(
     either(policies.bands(), said, BANDS)
 }
 
-/// What the caller has set or what the reference says; a policy without a list leaves it to the other.
+/// The caller's list or the reference's; at most one of them may have entries.
 fn either<'p, T>(
     set: &'p [T],
     said: &'p [T],

@@ -1,6 +1,6 @@
-//! Where the calls through a reference go: at all of its addresses in turn, or where real-time CORBA is used, at those of the lane, the
-//! connections and the protocols that the policies in force and the priority of the caller ask for. Each such way is made by the first
-//! call that takes it; the later ones find it without a lock.
+//! Which addresses the calls of a reference go to: all of them in turn or, with real-time policies, those of the lane, connections
+//! and protocols that the policies in force and the caller's priority select. The first call that needs a route makes it; later
+//! calls find it without a lock.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -19,15 +19,15 @@ use crate::wire::{self, Address, Profile};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// Where calls go that one reference, or what it was forwarded to, leads to.
+/// The routes of one reference, or of one location forward.
 pub(crate) struct Routes {
-    /// Every address: for calls that nothing real-time is said of. Empty where the reference says something.
+    /// All addresses: for calls without real-time policies. Empty if the reference has some.
     plain: Arc<[Target]>,
     real_time: Option<Arc<RealTime>>,
-    ways: OnceLock<Box<Way>>,
+    made: OnceLock<Box<Route>>,
 }
 
-/// What a reference says of real time.
+/// The real-time policies and the addresses of a reference that has such policies.
 struct RealTime {
     exposed: Exposed,
     addresses: Vec<(Address, Option<Weak<Lane>>)>,
@@ -35,23 +35,23 @@ struct RealTime {
 
 /// An address that a call may go to.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Candidate<'a> {
     pub(super) endpoint: &'a Endpoint,
     profile: &'a Profile,
-    /// The priority of the lane that listens there, where that is told.
+    /// The priority of the lane that listens there, if the reference has it.
     pub(super) lane: Option<Priority>,
     here: Option<&'a Weak<Lane>>,
 }
 
-/// Where calls go that want the same.
-struct Way {
-    want: RouteKey,
+/// The targets of calls with the same route key.
+struct Route {
+    key: RouteKey,
     targets: Arc<[Target]>,
     next: OnceLock<Box<Self>>,
 }
 
 impl Routes {
-    /// The ways that a reference leads.
+    /// The routes of a reference.
     pub(super) fn of(
         ior: &Ior,
         orb: &OrbCore,
@@ -95,29 +95,29 @@ impl Routes {
         Ok(Self {
             plain,
             real_time,
-            ways: OnceLock::new(),
+            made: OnceLock::new(),
         })
     }
 
-    /// The same for another reference to the object: its private connections are its own.
+    /// The same for another reference to the object, without its private connections.
     pub(super) fn for_another(&self) -> Self {
         Self {
             plain: Arc::clone(&self.plain),
             real_time: self.real_time.clone(),
-            ways: OnceLock::new(),
+            made: OnceLock::new(),
         }
     }
 
-    /// What the reference says of real time.
+    /// The real-time policies in the reference.
     pub(super) fn exposed(&self) -> Option<&Exposed> {
         self.real_time.as_deref().map(|said| &said.exposed)
     }
 
-    /// Where a call goes, most preferred first.
+    /// The targets of a call, most preferred first.
     ///
     /// # Errors
-    /// INV_POLICY where the policies in force do not go together, or with the priority of the caller; DATA_CONVERSION where its packets
-    /// have no priority; NO_RESOURCES at [`ROUTES_MAX`].
+    /// INV_POLICY if the policies in force contradict each other or the caller's priority; DATA_CONVERSION if that has no packet
+    /// priority; NO_RESOURCES at [`ROUTES_MAX`].
     #[inline]
     pub(crate) fn choose(
         &self,
@@ -127,39 +127,39 @@ impl Routes {
         if self.real_time.is_none() && !call.policies.is_real_time() {
             return Ok(&self.plain);
         }
-        self.choose_way(client, call.policies, call.priority)
+        self.choose_route(client, call.policies, call.priority)
     }
 
-    fn choose_way(
+    fn choose_route(
         &self,
         client: &Client,
         policies: &Overrides,
         priority: Option<Priority>,
     ) -> Result<&Arc<[Target]>, SystemException> {
-        let want =
+        let key =
             RouteKey::of(self.exposed(), policies, priority).map_err(Inconsistent::exception)?;
-        let mut made = None;
-        let (mut place, mut count) = (&self.ways, 0);
+        let mut targets_made = None;
+        let (mut place, mut count) = (&self.made, 0);
         loop {
-            if let Some(way) = place.get() {
-                if way.want == want {
-                    return Ok(&way.targets);
+            if let Some(route) = place.get() {
+                if route.key == key {
+                    return Ok(&route.targets);
                 }
-                (place, count) = (&way.next, count + 1);
+                (place, count) = (&route.next, count + 1);
                 continue;
             }
             if count >= ROUTES_MAX {
                 return Err(raise::no_resources(minor::NONE, Completion::No));
             }
-            let targets = match made.take() {
+            let targets = match targets_made.take() {
                 Some(targets) => targets,
-                None => self.make(client, policies, want)?,
+                None => self.make(client, policies, key)?,
             };
-            // Where another thread is faster its way stands here, and this one may be wanted further on.
-            made = Some(Arc::clone(&targets));
+            // If another thread has set this place first, the targets are for a later one.
+            targets_made = Some(Arc::clone(&targets));
             place.get_or_init(|| {
-                Box::new(Way {
-                    want,
+                Box::new(Route {
+                    key,
                     targets,
                     next: OnceLock::new(),
                 })
@@ -172,21 +172,21 @@ impl Routes {
         &self,
         client: &Client,
         policies: &Overrides,
-        want: RouteKey,
+        key: RouteKey,
     ) -> Result<Arc<[Target]>, SystemException> {
-        let fitting = self.fitting(policies, want);
+        let fitting = self.fitting(policies, key);
         let fitting = fitting.map_err(Inconsistent::exception)?;
-        let protocols = want.protocols(self.exposed(), policies);
+        let protocols = key.protocols(self.exposed(), policies);
         let carries_priority = self.exposed().is_some_and(Exposed::is_propagated);
         let network = client.network_mapping();
-        let target = |at: Place<'_>| {
+        let target = |at: Candidate<'_>| {
             let quality = Quality {
-                band: want.band,
-                options: want.options(protocols, at.endpoint, &*network)?,
+                band: key.band,
+                options: key.options(protocols, at.endpoint, &*network)?,
             };
             let (endpoint, code_sets) = (at.endpoint.clone(), at.profile.code_sets);
             Ok(Target {
-                binding: match want.is_private {
+                binding: match key.is_private {
                     true => client.bindings.private(endpoint, quality),
                     false => client.bindings.shared(endpoint, code_sets, quality),
                 },
@@ -199,37 +199,37 @@ impl Routes {
         fitting.into_iter().take(TARGETS_MAX).map(target).collect()
     }
 
-    /// The addresses that a call can go to, most preferred first.
+    /// The addresses that fit a call, most preferred first.
     fn fitting(
         &self,
         policies: &Overrides,
-        want: RouteKey,
-    ) -> Result<Vec<Place<'_>>, Inconsistent> {
-        let plain = self.plain.iter().map(|target| Place {
+        key: RouteKey,
+    ) -> Result<Vec<Candidate<'_>>, Inconsistent> {
+        let plain = self.plain.iter().map(|target| Candidate {
             endpoint: target.binding.endpoint(),
             profile: &target.profile,
             lane: None,
             here: target.here.as_ref(),
         });
         let said = self.real_time.iter().flat_map(|said| &said.addresses);
-        let said = said.map(|(address, here)| Place {
+        let said = said.map(|(address, here)| Candidate {
             endpoint: &address.endpoint,
             profile: &address.profile,
             lane: address.lane,
             here: here.as_ref(),
         });
-        let protocols = want.protocols(self.exposed(), policies);
-        want.fitting(plain.chain(said).collect(), protocols)
+        let protocols = key.protocols(self.exposed(), policies);
+        key.fitting(plain.chain(said).collect(), protocols)
     }
 
-    /// The kinds of the policies that keep a call of this priority from being made.
+    /// The kinds of the policies that forbid a call of this priority.
     pub(super) fn inconsistent(
         &self,
         policies: &Overrides,
         priority: Option<Priority>,
     ) -> &'static [PolicyType] {
         let wanted = RouteKey::of(self.exposed(), policies, priority);
-        let fitting = wanted.and_then(|want| self.fitting(policies, want).map(drop));
+        let fitting = wanted.and_then(|key| self.fitting(policies, key).map(drop));
         fitting.map_or_else(|inconsistent| inconsistent.policies, |()| &[])
     }
 }

@@ -1,4 +1,4 @@
-//! What writes the arguments of a request.
+//! How the arguments of a request are written.
 
 use std::marker::PhantomData;
 
@@ -6,24 +6,24 @@ use deckwatch_cdr::{EncodeError, Unwritten, Writer};
 
 /// Writes the arguments of a request, as often as it is sent.
 pub(crate) trait Arguments {
-    /// Writes all that it does not leave where it stands.
+    /// Writes the arguments, except octets at their end that it returns: those are sent from where they are.
     fn write<'s>(&'s self, w: &mut Writer<'_>) -> Result<Unwritten<'s>, EncodeError>;
 
-    /// Writes all.
+    /// Writes all arguments.
     fn write_whole(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let rest = self.write(w)?;
         w.write_octets(rest.octets())
     }
 }
 
-/// There are none.
+/// An operation without arguments.
 impl Arguments for () {
     fn write<'s>(&'s self, _: &mut Writer<'_>) -> Result<Unwritten<'s>, EncodeError> {
         Ok(().into())
     }
 }
 
-/// A stub's way to write them.
+/// Arguments that a stub's closure writes.
 pub(crate) struct By<'c, F, R>(F, PhantomData<fn() -> (R, &'c ())>);
 
 impl<'c, F, R> By<'c, F, R>

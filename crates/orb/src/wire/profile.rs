@@ -1,4 +1,4 @@
-//! What a caller makes of a reference: where to go, how to name the object there, and in which form to ask.
+//! A profile of a reference as a caller uses it: the addresses, the object's addressing, and the form of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -15,26 +15,26 @@ use super::{Arguments, Sizes, addresses};
 use crate::rt::{self, Priority};
 use crate::transport::Endpoint;
 
-/// What a request needs of one profile of a reference.
+/// What requests need of one profile of a reference.
 #[derive(Debug)]
 pub(crate) struct Profile {
     object_key: Key,
     pub(super) codec: Codec,
-    /// How the server wants the object named (CORBA 3.3 part 2, clause 9.4.2.3), at this address.
+    /// The addressing disposition that the server asks for (CORBA 3.3 part 2, clause 9.4.2.3).
     disposition: AtomicU16,
     addressing: Arc<Addressing>,
-    /// The service context that tells the server our choice of code sets, where it offers one.
+    /// The CodeSets service context with our choice, if the server offers code sets.
     pub(crate) code_sets: Option<[u8; 12]>,
 }
 
-/// The octets of a key. Those of ours lie in the profile itself: a call finds them beside what else it needs.
+/// An object key. One of ours is stored in the profile itself, near the other fields that a call reads.
 #[derive(Clone, Debug)]
 enum Key {
     Here(u8, [u8; KEY_HERE_MAX]),
     Apart(Box<[u8]>),
 }
 
-/// Ours have 36.
+/// Our own keys have 36 octets.
 const KEY_HERE_MAX: usize = 46;
 
 impl Key {
@@ -58,10 +58,10 @@ impl Key {
     }
 }
 
-/// What the object is named by otherwise than by its key.
+/// Addressing by profile or reference instead of by key.
 #[derive(Debug)]
 struct Addressing {
-    /// The whole reference, as it travels in native byte order.
+    /// The whole reference, marshalled in native byte order.
     reference: Arc<[u8]>,
     /// Index of the profile.
     selected: u32,
@@ -118,7 +118,7 @@ impl Profile {
         }
     }
 
-    /// The whole reference, in native byte order, and the place of the profile in it.
+    /// The whole reference in native byte order, and the index of the profile in it.
     pub(crate) fn whole(&self) -> (&[u8], usize) {
         (
             &self.addressing.reference,
@@ -126,13 +126,12 @@ impl Profile {
         )
     }
 
-    /// How the object is named now.
+    /// The addressing disposition in use.
     pub(crate) fn disposition(&self) -> u16 {
         self.disposition.load(Ordering::Relaxed)
     }
 
-    /// Names the object from now on in the way the server has asked for. Whether that is a way, and another than the one that it
-    /// was asked in.
+    /// Uses the addressing that the server asks for from now on. Returns false if that is unknown, or `asked_in` again.
     pub(crate) fn address_by(&self, wanted: u16, asked_in: u16) -> bool {
         let is_another = wanted <= REFERENCE_ADDRESS && wanted != asked_in;
         if is_another {
@@ -141,7 +140,7 @@ impl Profile {
         is_another
     }
 
-    /// The object in the way the server wants it named: by its key, unless it has asked for another.
+    /// The object in the addressing that the server asks for; by default its key.
     #[inline]
     fn target(&self) -> Target<'_> {
         let named = match self.disposition() {
@@ -156,7 +155,7 @@ impl Profile {
         self.object_key.octets()
     }
 
-    /// What its requests are written in.
+    /// The codec of its requests.
     pub(crate) const fn codec(&self) -> Codec {
         self.codec
     }
@@ -195,7 +194,7 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Writes a request whole, but for what its arguments leave where it stands.
+/// Writes a request, except octets at the end of its arguments that it returns.
 #[inline]
 pub(crate) fn write_request<'c>(
     buffer: &mut Vec<u8>,
@@ -215,7 +214,7 @@ pub(crate) fn write_request<'c>(
     write_arguments(buffer, open, arguments)
 }
 
-/// What stands before the arguments, however the object is named and whatever is said beside.
+/// The header of a request with another addressing or with service contexts.
 #[inline(never)]
 fn begin_otherwise(
     buffer: &mut Vec<u8>,
@@ -236,7 +235,7 @@ fn write_arguments<'c>(
     open.finish_before(buffer, rest).map(|_| rest)
 }
 
-/// Writes a question where the object is.
+/// Writes a LocateRequest.
 pub(crate) fn write_locate_request(
     buffer: &mut Vec<u8>,
     profile: &Profile,
@@ -248,7 +247,7 @@ pub(crate) fn write_locate_request(
     header.write(buffer, sizes.format(profile.codec)).map(drop)
 }
 
-/// Writes that nobody waits for the reply to a request any more.
+/// Writes a CancelRequest.
 pub(crate) fn write_cancel(
     buffer: &mut Vec<u8>,
     profile: &Profile,
@@ -258,16 +257,16 @@ pub(crate) fn write_cancel(
     write_cancel_request(buffer, sizes.format(profile.codec), id)
 }
 
-/// One address of a reference, and how to ask there.
+/// One address of a reference, with its profile.
 pub(crate) struct Address {
     pub(crate) endpoint: Endpoint,
     pub(crate) profile: Profile,
-    /// The priority of the lane that listens there, where that is told.
+    /// The priority of the lane that listens there, if the reference has it.
     pub(crate) lane: Option<Priority>,
 }
 
-/// Every address of every IIOP profile that can be read, most preferred first: shared memory and unix sockets of the host named `here` before
-/// the others of their profile. Those of other hosts cannot be reached.
+/// All addresses of all readable IIOP profiles, most preferred first. In each profile, shared memory and unix sockets of the host
+/// named `here` come first; those of other hosts are left out.
 pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     let mut reference = Vec::new();
     let written = ior.write(&mut Writer::new(&mut reference));
@@ -295,8 +294,8 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     })
 }
 
-/// The addresses of a profile, and those of the lanes that it tells of, each with its lane's priority. The profile's own addresses
-/// are those of the first lane.
+/// The addresses of a profile and of the lanes in it, each with its lane's priority. The profile's own addresses are those of the
+/// first lane.
 fn with_lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
     let lanes = rt::lanes(profile);
     let first = lanes.first().and_then(|(_, priority)| *priority);

@@ -1,4 +1,4 @@
-//! One asynchronous call, from its request to whoever takes its reply.
+//! One asynchronous call, from its request until its reply is taken.
 
 mod reply_source;
 
@@ -31,7 +31,7 @@ use crate::{Completion, SystemException, current, minor, raise, raise::own};
 use reply_source::Place;
 pub(crate) use reply_source::ReplySource;
 
-/// A request that has been sent, or what has become of it.
+/// An asynchronous call: sent, or ended.
 pub(crate) struct Outstanding {
     orb: Arc<OrbCore>,
     origin: Arc<Inner>,
@@ -47,7 +47,7 @@ pub(crate) struct Outstanding {
     state: PiMutex<State>,
 }
 
-/// The arguments, for the places that the request is forwarded to.
+/// The arguments, to send them again.
 struct MarshalledArguments {
     octets: Vec<u8>,
     codec: Codec,
@@ -57,19 +57,19 @@ struct MarshalledArguments {
 struct State {
     place: Option<Place>,
     end: Option<End>,
-    /// A reply that has come before its start: it is its end then.
+    /// A reply that arrived before its start, when it becomes the end.
     early: Option<End>,
-    /// Somebody has had the reply.
+    /// The reply has been taken.
     is_taken: bool,
     handler: Option<Handler>,
-    /// Where it is to go next, if not to where the reference leads.
+    /// Where a retry goes, if not to the reference's own addresses.
     forward: Option<(Ior, bool)>,
     moves: usize,
-    /// It would have to be asked elsewhere, and its arguments have no place there.
+    /// It cannot be sent again: the new target needs another codec or alignment than the kept arguments have.
     is_unsendable: bool,
 }
 
-/// What a call has ended in.
+/// What a call ended in.
 pub(crate) enum End {
     /// Results or a user exception.
     Replied(Reply),
@@ -80,10 +80,10 @@ pub(crate) enum End {
 pub(crate) type Handler = Box<dyn FnOnce(&Arc<OrbCore>, End) + Send>;
 
 impl Outstanding {
-    /// Sends the request of `call`. Its end is for `handler`, where there is one.
+    /// Sends the request of `call`. `handler`, if there is one, gets the end.
     ///
     /// # Errors
-    /// NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; else what kept the request from being sent.
+    /// NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; the exception that kept the request from being sent.
     pub(crate) fn send(
         orb: &Arc<OrbCore>,
         origin: &Arc<Inner>,
@@ -130,7 +130,7 @@ impl Outstanding {
         Ok(outstanding)
     }
 
-    /// Sends it to where the reference leads, and to where an interceptor says instead.
+    /// Sends it to the reference's addresses, or to where an interceptor forwards it.
     fn send_first(
         self: &Arc<Self>,
         replies: &Replies,
@@ -151,7 +151,7 @@ impl Outstanding {
         Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
     }
 
-    /// Sends it to one of the addresses of `routes`, past the interceptors. Where one of those sends it instead, if one does.
+    /// Makes one attempt at the addresses of `routes`, past the interceptors. Returns where one of those forwards it, if one does.
     fn intercept(
         self: &Arc<Self>,
         replies: &Replies,
@@ -174,7 +174,7 @@ impl Outstanding {
         )
     }
 
-    /// By which interceptors know it.
+    /// Its key among the attempts that interceptors see.
     fn key(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -242,7 +242,7 @@ impl Outstanding {
         self.number
     }
 
-    /// Has it sent again: to where a server says that the object is, or to where its reference leads.
+    /// Queues a retry: at the forwarded-to addresses, or at the reference's own.
     pub(super) fn move_to(self: &Arc<Self>, replies: &Replies, forward: Option<(Ior, bool)>) {
         if forward.is_some() && !may_rebind(&self.policies, self.is_bound) {
             let rebind = raise::rebind(minor::NONE, Completion::No);
@@ -260,7 +260,7 @@ impl Outstanding {
         replies.queue(|jobs| jobs.moves.push_back(Arc::clone(self)));
     }
 
-    /// Sends it again.
+    /// Makes a queued retry.
     pub(super) fn go_elsewhere(self: &Arc<Self>, orb: &Arc<OrbCore>, replies: &Replies) {
         if self.has_ended() {
             return;
@@ -268,7 +268,7 @@ impl Outstanding {
         current::enter_core(orb);
         let is_misplaced = Cell::new(false);
         let write = By::new(|w: &mut Writer<'_>| {
-            // Before GIOP 1.2 arguments lie elsewhere in each message.
+            // Before GIOP 1.2 the arguments' alignment differs from message to message.
             if w.codec() != self.marshalled.codec || w.phase() != 0 {
                 is_misplaced.set(true);
                 return Err(EncodeError::TypeMismatch);
@@ -326,7 +326,7 @@ impl Outstanding {
         Ok(())
     }
 
-    /// It has ended, unless it had before.
+    /// Ends it, unless it has ended before.
     pub(super) fn finish(self: &Arc<Self>, replies: &Replies, end: End) {
         let client = &self.orb.client;
         match &end {
@@ -359,7 +359,7 @@ impl Outstanding {
         }
     }
 
-    /// The start of its reply has come.
+    /// The start of its early reply has come.
     pub(super) fn begin_reply(self: &Arc<Self>, replies: &Replies) {
         let mut state = self.state.lock("call.state");
         if let Some(end) = state.early.take() {
@@ -367,7 +367,7 @@ impl Outstanding {
         }
     }
 
-    /// Has whoever waits for it see its end.
+    /// Makes its end visible to waiting threads and its handler.
     fn show(self: &Arc<Self>, mut state: PiMutexGuard<'_, State>, replies: &Replies, end: End) {
         state.end = Some(end);
         let has_handler = state.handler.is_some();
@@ -380,7 +380,7 @@ impl Outstanding {
         });
     }
 
-    /// Its time has passed.
+    /// Its deadline has passed.
     pub(super) fn expire(self: &Arc<Self>, client: &Client, replies: &Replies) {
         if self.has_ended() {
             return;
@@ -389,7 +389,7 @@ impl Outstanding {
         self.fail(replies, Failure::reply_timed_out(client).exception);
     }
 
-    /// Whoever waited for it does so no longer.
+    /// No caller waits for it any more.
     pub(crate) fn abandon(&self) {
         let mut state = self.state.lock("call.state");
         state.is_taken = true;
@@ -403,7 +403,7 @@ impl Outstanding {
         }
     }
 
-    /// Whether its end is there to be taken, or has been.
+    /// Whether its end can be taken, or has been.
     pub(crate) fn has_ended(&self) -> bool {
         let state = self.state.lock("call.state");
         state.end.is_some() || state.is_taken
@@ -413,12 +413,12 @@ impl Outstanding {
         self.state.lock("call.state").is_taken
     }
 
-    /// Whether whoever has its arguments still must ask anew.
+    /// Whether the caller must make the call anew, with the arguments it still has.
     pub(crate) fn is_unsendable(&self) -> bool {
         self.state.lock("call.state").is_unsendable
     }
 
-    /// How long the caller wants to wait still.
+    /// How long until its deadline.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let now = self.orb.client.transport.now();
         self.deadlines.reply.map(|reply| reply.since(now))
@@ -436,7 +436,7 @@ impl Outstanding {
         end
     }
 
-    /// Waits until it has ended; false: it has not by `until`.
+    /// Waits until it has ended. Returns false if it has not by `until`.
     ///
     /// # Errors
     /// As [`Replies::wait`].
@@ -447,7 +447,7 @@ impl Outstanding {
         replies.wait(&self.orb, until, || self.has_ended(), || self.road())
     }
 
-    /// Gives its end to a handler from now on, or to nobody but who asks.
+    /// Sets the handler that gets its end; without one, a caller takes it.
     pub(crate) fn set_handler(self: &Arc<Self>, handler: Option<Handler>) {
         let mut state = self.state.lock("call.state");
         let is_due = handler.is_some() && state.end.is_some();
@@ -458,7 +458,7 @@ impl Outstanding {
         }
     }
 
-    /// Calls the handler, if there is one still.
+    /// Calls the handler, if there still is one.
     pub(super) fn tell_handler(&self, orb: &OrbCore) {
         let mut state = self.state.lock("call.state");
         if state.handler.is_none() || state.end.is_none() {
@@ -484,7 +484,7 @@ impl Outstanding {
         &self.operation
     }
 
-    /// Its caller's, if that had one.
+    /// Its caller's priority, if that had one.
     pub(super) const fn priority(&self) -> Option<Priority> {
         self.priority
     }

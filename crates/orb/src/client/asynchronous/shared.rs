@@ -26,14 +26,14 @@ pub(crate) struct SharedConnection {
     token: u64,
     number: u32,
     stream: Arc<dyn Stream>,
-    /// Of any target that is asked over it: they all have the endpoint and its code sets.
+    /// That of one target: all targets here have the same endpoint and code sets.
     profile: Profile,
-    /// Who holds this writes.
+    /// Held by the writing thread.
     sending: PiMutex<ClientConnection>,
-    /// Who holds this reads.
+    /// Held by the reading thread.
     inbound: PiMutex<Inbound>,
     waiting: PiMutex<HashMap<u32, Arc<Outstanding>>>,
-    /// The number of the last request.
+    /// The id of the last request.
     issued: AtomicU32,
     /// When it was last used.
     used: AtomicU64,
@@ -73,12 +73,12 @@ impl SharedConnection {
         self.has_ended.load(Ordering::SeqCst)
     }
 
-    /// When nobody will have used it for so long, if nobody does.
+    /// When it will have been unused for `limit`, unless it is used before.
     pub(super) fn idle_due(&self, limit: Duration) -> Instant64 {
         Instant64(self.used.load(Ordering::Relaxed)).after(limit)
     }
 
-    /// Ends it where nobody has used it for so long. Nobody sends meanwhile: a request that has gone out waits for its reply.
+    /// Ends the connection if it was unused for `limit` and no thread is sending. Returns whether it did.
     pub(super) fn end_idle(&self, now: Instant64, limit: Duration) -> bool {
         let is_unused = || {
             let used = Instant64(self.used.load(Ordering::Relaxed));
@@ -100,7 +100,7 @@ impl SharedConnection {
         taken.ok_or_else(|| Failure::timed_out(client, own::TIMED_OUT_SENDING, Completion::No))
     }
 
-    /// Sends the request of a call, whose end is told to it.
+    /// Sends the request of a call, which is notified of the reply or of the connection's end.
     pub(super) fn send(
         self: &Arc<Self>,
         waiting: &Arc<Outstanding>,
@@ -111,7 +111,7 @@ impl SharedConnection {
         let mut sending = self.sending(client, until)?;
         let id = sending.request_id.wrapping_add(1);
         waiting.set_place(ReplySource::Shared(Arc::clone(self)), target, id);
-        // Before it is sent: the reply may be faster than we are.
+        // Registered before it is sent: the reply may arrive before `send` returns.
         self.waiting
             .lock("client.waiting")
             .insert(id, Arc::clone(waiting));
@@ -131,12 +131,12 @@ impl SharedConnection {
         }
         match self.waiting.lock("client.waiting").remove(&id) {
             Some(_) => Err(failure),
-            // Whoever reads has found the end of the connection first, and has told the call.
+            // The reading thread has found the connection's end first, and has notified the call.
             None => Ok(()),
         }
     }
 
-    /// Nobody waits for the reply to a request any more: the server is told so, where that needs no waiting.
+    /// Abandons a request; sends a CancelRequest if that needs no waiting.
     pub(super) fn give_up(&self, client: &Client, target: &Target, id: u32) {
         if self.waiting.lock("client.waiting").remove(&id).is_some()
             && let Some(sending) = self.sending.try_lock("client.shared")
@@ -146,13 +146,13 @@ impl SharedConnection {
         }
     }
 
-    /// Nothing can follow what has gone.
+    /// Nothing can follow what was written.
     fn cut(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.stream.shutdown();
     }
 
-    /// Reads until nothing more has come.
+    /// Reads until nothing more has arrived.
     pub(super) fn read_what_came(&self, client: &Client, replies: &Replies) {
         let Some(mut inbound) = self.inbound.try_lock("client.shared") else {
             return;
@@ -176,7 +176,7 @@ impl SharedConnection {
         }
     }
 
-    /// Reads once, waiting at most `until`: for somebody who waits where nobody else reads.
+    /// Reads once, waiting at most `until`: for a waiting thread of an ORB without a reading thread.
     pub(super) fn read_until(&self, client: &Client, replies: &Replies, until: Option<Instant64>) {
         let Some(mut inbound) = self.inbound.try_lock("client.shared") else {
             return;
@@ -239,15 +239,16 @@ impl SharedConnection {
                 return Err(no_reply(client, self.number, other));
             }
         };
-        // Before nobody waits any more: who ends what is unused looks at both.
+        // Before the call is removed: `end_idle` checks both.
         let now = client.transport.now();
         self.used.store(now.0, Ordering::Relaxed);
         let waiting = self.waiting.lock("client.waiting").remove(&head.id);
         let Some(waiting) = waiting else {
             let is_late = self.issued.load(Ordering::Relaxed).wrapping_sub(head.id) < u32::MAX / 2;
-            client.counters.count(match is_late {
-                true => Counter::LateReplies,
-                false => Counter::RepliesToNobody,
+            client.counters.count(if is_late {
+                Counter::LateReplies
+            } else {
+                Counter::RepliesToNobody
             });
             client.slab.take_back(arrived.buffer);
             return Ok(());
@@ -258,7 +259,7 @@ impl SharedConnection {
         Ok(())
     }
 
-    /// Ends it with all that waits on it: `failure` says whether they may be sent again.
+    /// Ends the connection. The calls that wait on it are retried if `failure` allows it, else they fail.
     pub(super) fn end(&self, client: &Client, replies: &Replies, failure: &Failure) {
         self.cut();
         let waiting = std::mem::take(&mut *self.waiting.lock("client.waiting"));
@@ -267,9 +268,10 @@ impl SharedConnection {
             client
                 .trace
                 .attempt_failed(self.number, call.number(), failure.exception, false);
-            match failure.may_retry {
-                true => call.retry(replies),
-                false => call.fail(replies, failure.exception),
+            if failure.may_retry {
+                call.retry(replies);
+            } else {
+                call.fail(replies, failure.exception);
             }
         }
     }

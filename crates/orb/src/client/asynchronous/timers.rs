@@ -1,4 +1,4 @@
-//! The times of asynchronous calls: when they end by their deadlines, and when replies that came early may be given.
+//! Timers of asynchronous calls: their deadlines, and the starts of replies that arrived early.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,16 +12,16 @@ use super::{Outstanding, Replies};
 use crate::limits::ENDED_CALLS_FEW;
 use crate::transport::Instant64;
 
-/// A call that is to end at a time, if it has not by then; or whose reply may be given then.
+/// When a call ends by its deadline, or when its early reply may be returned.
 pub(super) struct Timer {
     pub(super) at: Instant64,
     call: Weak<Outstanding>,
-    /// Its reply has come, and waits for its start: nobody else need know of it.
+    /// Its reply has arrived and waits for its start; the timer alone may own the call.
     pub(super) replied: Option<Arc<Outstanding>>,
 }
 
 impl Timer {
-    /// Whether its call has not been ended by something else.
+    /// Whether its call has not ended otherwise.
     fn is_wanted(&self) -> bool {
         self.replied.is_some() || self.call.strong_count() != 0
     }
@@ -54,7 +54,7 @@ impl Replies {
             return;
         };
         let mut deadlines = self.deadlines.lock("replies.deadlines");
-        // Most calls end long before theirs: who has ended goes when there are more such than calls under way.
+        // Most calls end long before their deadlines: timers of ended calls go when they outnumber the calls under way.
         let under_way = call.orb().client.outstanding.held();
         if deadlines.len() >= 2 * under_way + ENDED_CALLS_FEW {
             deadlines.retain(|Reverse(due)| due.is_wanted());
@@ -69,7 +69,7 @@ impl Replies {
         );
     }
 
-    /// Gives the reply to a call at its start.
+    /// Returns the reply to a call at its start.
     pub(super) fn note_start(&self, call: &Arc<Outstanding>, at: Instant64) {
         let due = Timer {
             at,
@@ -88,7 +88,7 @@ impl Replies {
         }
     }
 
-    /// Ends calls whose time has passed, and connections that nobody has used for long. Until when there is nothing of that to do.
+    /// Ends calls at their deadlines, and connections that were unused for too long. Returns how long until the next of them is due.
     pub(super) fn expire(&self, client: &Client) -> Option<Duration> {
         let now = client.transport.now();
         let mut next = None;
@@ -115,7 +115,7 @@ impl Replies {
         next.into_iter().chain(idle).min()
     }
 
-    /// Whether the time of a call has passed, or the start of a reply that has come.
+    /// Whether a timer is due.
     pub(super) fn has_due(&self, client: &Client) -> bool {
         let deadlines = self.deadlines.lock("replies.due");
         let first = deadlines.peek();

@@ -1,4 +1,4 @@
-//! How threads wait for asynchronous calls to end; where nobody else does, whoever waits reads what comes.
+//! How threads wait for asynchronous calls. In an ORB that is turned by hand the waiting thread reads the replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::orb::OrbCore;
 use crate::transport::{Instant64, monotonic_after};
 
 impl Replies {
-    /// Does what there is to do in an ORB that is turned by hand; false: nothing.
+    /// Does the work of both threads in an ORB that is turned by hand. Returns whether there was any.
     pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
         let before = self.jobs.lock("replies.jobs").ended;
         let event = self
@@ -33,17 +33,17 @@ impl Replies {
         has_job || has_arrived || event.is_some() || self.jobs.lock("replies.jobs").ended != before
     }
 
-    /// Whether [`Replies::turn`] would find something to do, where it is for somebody else to call it.
+    /// Whether [`Replies::turn`] would find work, in an ORB that is turned by hand.
     pub(crate) fn is_pending(&self, client: &Client) -> bool {
         let has_jobs = || !self.jobs.lock("replies.jobs").is_empty();
         self.is_by_hand && (self.poller.is_pending() || has_jobs() || self.has_due(client))
     }
 
-    /// Waits until `is_over` of the calls that have ended; false: it was not by `until`. `reads`: what one of them waits on, to be read
-    /// where nobody else does.
+    /// Waits until `is_over`. Returns false if that is not so by `until`. `reads`: what one of the calls waits on; the calling
+    /// thread reads it if no other one does.
     ///
     /// # Errors
-    /// TRANSIENT where the calling thread is the last that could read the reply.
+    /// TRANSIENT if the calling thread is the last one that could read the reply.
     pub(crate) fn wait(
         &self,
         orb: &Arc<OrbCore>,
@@ -52,7 +52,7 @@ impl Replies {
         reads: impl Fn() -> Option<ReplySource>,
     ) -> Result<bool, SystemException> {
         let client = &orb.client;
-        // Where nobody else reads, what has come is read even by who does not wait.
+        // Without a reading thread, what has arrived is read even if the caller does not wait.
         while self.is_by_hand && !is_over() && self.turn(orb) {}
         let is_late = || until.is_some_and(|until| until <= client.transport.now());
         let waits = !is_over() && !self.is_closed() && !is_late();
@@ -60,7 +60,7 @@ impl Replies {
         let patience = lane.as_ref().map(|lane| self.patience_at(lane));
         let _hold = permit(patience.flatten())?;
         loop {
-            // Whoever ends a call rings after that.
+            // A thread that ends a call rings after that.
             let turn = self.changed.turn();
             if is_over() {
                 return Ok(true);
@@ -77,7 +77,8 @@ impl Replies {
         }
     }
 
-    /// How the calling thread may wait for what a lane reads; where that is turned by hand, whoever waits turns it, but for its servants.
+    /// How the calling thread may wait for what a lane reads. In an ORB that is turned by hand the waiting thread turns the lane,
+    /// except within one of its servants.
     fn patience_at<'l>(&self, lane: &'l Lane) -> Patience<'l> {
         match self.is_by_hand && !lane.is_served_here() {
             true => None,
@@ -86,7 +87,7 @@ impl Replies {
     }
 
     fn wait_for_change(&self, orb: &Arc<OrbCore>, turn: u32, left: Option<Duration>) {
-        // Requests that must go elsewhere are sent by whoever waits, who may be the thread that would.
+        // Retries are made by waiting threads: this may be the callback thread itself.
         let moved = self.jobs.lock("replies.moves").moves.pop_front();
         match moved {
             Some(call) => call.go_elsewhere(orb, self),
@@ -121,7 +122,7 @@ impl Replies {
                     self.forget(&connection);
                 }
             }
-            // A reply that has come waits for its start.
+            // An early reply waits for its start.
             (None, Some(until)) => orb.client.transport.sleep_until(until),
             (None, None) => {}
         }

@@ -1,4 +1,4 @@
-//! Where an asynchronous call waits for its reply: at a connection of such calls, or at one that both sides ask over.
+//! Where an asynchronous call waits for its reply: on the shared connection of such calls, or on a bidirectional one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::orb::OrbCore;
 use crate::transport::Instant64;
 use crate::{SystemException, minor, raise};
 
-/// What carries a request and its reply.
+/// The connection that carries a request and its reply.
 #[derive(Clone)]
 pub(crate) enum ReplySource {
     Shared(Arc<SharedConnection>),
@@ -33,12 +33,12 @@ pub(in crate::client::asynchronous) struct Place {
     road: ReplySource,
     target: Target,
     id: u32,
-    /// How the object was named.
+    /// How the object was addressed.
     asked_in: u16,
 }
 
 impl ReplySource {
-    /// The lane that reads it, if one does.
+    /// The lane that reads it, if a lane does.
     pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<Lane>> {
         match self {
             Self::Shared(_) => None,
@@ -46,7 +46,7 @@ impl ReplySource {
         }
     }
 
-    /// Waits for what comes over it, at most `until`, where nobody else reads.
+    /// Reads what arrives on it, waiting at most `until`: for an ORB without a reading thread.
     pub(in crate::client::asynchronous) fn read_until(
         &self,
         orb: &OrbCore,
@@ -154,18 +154,18 @@ impl Outstanding {
         });
     }
 
-    /// It waits nowhere any more; where it did.
+    /// It no longer waits. Returns where it did.
     pub(in crate::client::asynchronous) fn leave_place(&self) -> Option<Place> {
         self.state.lock("call.state").place.take()
     }
 
-    /// What it waits on.
+    /// The connection it waits on.
     pub(crate) fn road(&self) -> Option<ReplySource> {
         let state = self.state.lock("call.state");
         state.place.as_ref().map(|place| place.road.clone())
     }
 
-    /// Tells the server that nobody waits any more.
+    /// Abandons the request, with a CancelRequest.
     pub(super) fn give_up(&self) {
         let client = &self.orb.client;
         let Some(Place {
@@ -184,7 +184,7 @@ impl Outstanding {
         }
     }
 
-    /// What has come over a connection that both sides ask over is for the thread that reads replies: it takes longer than a lane has.
+    /// A reply over a bidirectional connection is left to the reading thread: a lane's thread has no time for it.
     pub(crate) fn bring(self: Arc<Self>, got: Result<Arrived, SystemException>) {
         let orb = Arc::clone(&self.orb);
         if let Some(replies) = orb.client.replies_made() {
@@ -192,7 +192,7 @@ impl Outstanding {
         }
     }
 
-    /// What has come for it over such a connection, or how that has ended.
+    /// Takes a reply that a lane has read, or the end of its connection.
     pub(in crate::client::asynchronous) fn take_arrived(
         self: &Arc<Self>,
         replies: &Replies,
@@ -224,7 +224,7 @@ impl Outstanding {
         }
     }
 
-    /// Its reply has come, if it is not a wish to have the object named otherwise.
+    /// Its reply has arrived. NEEDS_ADDRESSING_MODE is retried.
     pub(in crate::client::asynchronous) fn take_answer(
         self: &Arc<Self>,
         replies: &Replies,

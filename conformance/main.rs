@@ -1,6 +1,8 @@
-//! The conformance suite: tests by clause of the standards, a folder for each part of them. Octets made by hand stand on the other side.
+//! The conformance suite: tests by clause of the standards, a folder for each part of them. Octets made by hand stand
+//! on the other side.
 //!
-//! `spec/clauses.toml` lists the clauses with their tests. `cargo test -p deckwatch-conformance giop::` runs one folder alone.
+//! `spec/clauses.toml` lists the clauses with their tests. `cargo test -p deckwatch-conformance giop::` runs one
+//! folder alone.
 
 mod common;
 #[allow(

@@ -21,8 +21,8 @@ const MANY: i16 = 2_000;
 /// The same for their programs.
 const MANY_TEXT: &str = "2000";
 
-/// Structs that are sent where tshark looks on: it takes the first four octets of each fragment of GIOP 1.1 for a request id, which it does not
-/// have, and joins by it what does not belong together.
+/// Structs that are sent where tshark looks on: it takes the first four octets of each fragment of GIOP 1.1 for a
+/// request id, which it does not have, and joins by it what does not belong together.
 fn structs_in_sight(version: &str) -> i16 {
     if version == "1.1" { 200 } else { MANY }
 }
@@ -154,7 +154,8 @@ fn omniorb_and_we_call_each_other_over_unix_sockets() {
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
-/// A plain ORB knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is sent there.
+/// A plain ORB knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by
+/// a URL is sent there.
 #[test]
 fn omniorb_calls_objects_that_lanes_serve() {
     let Some((client, _)) = their_programs() else {

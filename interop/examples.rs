@@ -1,5 +1,6 @@
-//! The example programs of omniORB as Debian's package omniorb-doc ships them, built: each client of theirs calls a server of ours, each
-//! server of theirs is called by us. `gaps.toml` lists, under `beyond`, the folders for which there is nothing on our side, with reasons.
+//! The example programs of omniORB as Debian's package omniorb-doc ships them, built: each client of theirs calls a
+//! server of ours, each server of theirs is called by us. `gaps.toml` lists, under `beyond`, the folders for which
+//! there is nothing on our side, with reasons.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

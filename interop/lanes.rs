@@ -156,7 +156,8 @@ fn client() -> Option<PathBuf> {
     Some(tao.real_time_program("tao/lanes/client.cc", IDL))
 }
 
-/// What TAO's client says of these words: each with the priority that was seen and the thread that served, or the exception.
+/// What TAO's client says of these words: each with the priority that was seen and the thread that served, or the
+/// exception.
 fn tao_calls(program: &Path, reference: &str, words: &[&str]) -> Vec<(String, String)> {
     let said = try_run(real_time(program).arg(reference).args(words));
     let said = said.unwrap_or_else(|said| panic!("TAO calls with {words:?}: {said}"));
@@ -255,7 +256,8 @@ fn a_tao_client_reads_how_our_object_wants_to_be_asked_and_validates_its_connect
     assert_eq!(seen(&said), ["5", "valid"]);
 }
 
-/// A URL tells nothing of lanes: the first call comes to the ORB's own endpoint and is sent on, with a reference that tells.
+/// A URL tells nothing of lanes: the first call comes to the ORB's own endpoint and is sent on, with a reference that
+/// tells.
 #[test]
 fn a_tao_client_that_comes_by_a_url_is_sent_to_the_lanes() {
     let Some(client) = client() else { return };
@@ -408,7 +410,8 @@ fn a_tao_without_real_time_and_we_call_each_other() {
     caller.shutdown(true).expect("it ends");
 }
 
-/// Both have ISO 8859-1 and UTF-8. TAO, which has the former inside, converts what it reads in UTF-8 wrongly, and chooses it where it calls.
+/// Both have ISO 8859-1 and UTF-8. TAO, which has the former inside, converts what it reads in UTF-8 wrongly, and
+/// chooses it where it calls.
 #[test]
 fn letters_beyond_ascii_go_to_tao_and_come_back() {
     let Some(tao) = Tao::find() else { return };
@@ -435,7 +438,8 @@ fn letters_beyond_ascii_go_to_tao_and_come_back() {
     called(&["-ORBNegotiateCodesets", "0"]).expect("without a choice it is ISO 8859-1");
 }
 
-/// It knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is sent there.
+/// It knows nothing of lanes: it comes to that of the server's priority, or to the one of the object, and by a URL is
+/// sent there.
 #[test]
 fn a_tao_without_real_time_calls_objects_that_our_lanes_serve() {
     let Some(tao) = Tao::find() else { return };

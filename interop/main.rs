@@ -1,6 +1,7 @@
 //! This ORB and foreign ones, each as client and as server. `gaps.toml` gives each gap a reason.
 //!
-//! The tests of the `deckwatch` command with foreign programs are in `command/`; they belong to the crate that builds the command.
+//! The tests of the `deckwatch` command with foreign programs are in `command/`; they belong to the crate that builds
+//! the command.
 
 #[path = "../crates/orb/tests/support/around.rs"]
 mod around;

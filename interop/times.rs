@@ -1,5 +1,5 @@
-//! End times of requests between this ORB and JacORB, each as client and as server. One end's clock is set wrong by an hour, so that what one
-//! sends in time comes too late by the other's.
+//! End times of requests between this ORB and JacORB, each as client and as server. One end's clock is set wrong by
+//! an hour, so that what one sends in time comes too late by the other's.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

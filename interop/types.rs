@@ -1,4 +1,5 @@
-//! Something of every IDL type between this ORB and foreign ones, each as client and as server, in each version of GIOP.
+//! Something of every IDL type between this ORB and foreign ones, each as client and as server, in each version of
+//! GIOP.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,8 +56,8 @@ fn omniorb_serves(program: &Path, version: &str, port: u16, words: &[&str]) -> (
     (server, reference)
 }
 
-/// What omniORB is asked and tested with in a version: wide characters in 1.2 alone; and where UTF-8 is agreed upon, which is from 1.1 on,
-/// there are no letters of one octet beyond ASCII.
+/// What omniORB is asked and tested with in a version: wide characters in 1.2 alone; and where UTF-8 is agreed upon,
+/// which is from 1.1 on, there are no letters of one octet beyond ASCII.
 const OMNIORB_RUNS: [(&str, &[&str], Scope); 4] = [
     (
         "1.0",

@@ -1,5 +1,5 @@
-//! Asynchronous calls between two ORBs in one thread, in virtual time: replies in whichever order, handlers, deadlines, one outcome
-//! for each call.
+//! Asynchronous calls between two ORBs in one thread, in virtual time: replies in whichever order, handlers,
+//! deadlines, one outcome for each call.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};

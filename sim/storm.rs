@@ -1,9 +1,10 @@
-//! Two ORBs in one thread, in virtual time, under faults that a seed chooses: connections reset, ORBs that stall, servers that end
-//! and come back, windows of any size, callers without patience.
+//! Two ORBs in one thread, in virtual time, under faults that a seed chooses: connections reset, ORBs that stall,
+//! servers that end and come back, windows of any size, callers without patience.
 //!
-//! Of every seed it is asked: each request has one outcome, and it tells the truth; nothing is served twice; no caller gets the reply
-//! of another; one-ways keep their order; what is held is bounded and given back. A failure names its seed:
-//! `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm` replays it alone. DECKWATCH_SEEDS=500 runs so many from 0 on.
+//! Of every seed it is asked: each request has one outcome, and it tells the truth; nothing is served twice; no
+//! caller gets the reply of another; one-ways keep their order; what is held is bounded and given back. A failure
+//! names its seed: `DECKWATCH_SEED=N cargo test -p deckwatch-orb --test orb sim::storm` replays it alone.
+//! DECKWATCH_SEEDS=500 runs so many from 0 on.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +31,8 @@ const STEPS: u32 = 25;
 /// Deferred requests that wait at one time.
 const DEFERRED_MAX: usize = 6;
 
-/// What two ORBs, their world and 25 requests of up to 3,000 octets may hold at one time: buffers of 20 connections with room to spare.
+/// What two ORBs, their world and 25 requests of up to 3,000 octets may hold at one time: buffers of 20 connections
+/// with room to spare.
 const HELD_MAX: i64 = 8 << 20;
 
 /// What has been served, by number.
@@ -358,8 +360,9 @@ impl Storm {
 }
 
 impl Storm {
-    /// One-ways come in the order in which they were sent, unless another connection had to be made between them: what is under way
-    /// on the one before may come later. One that was given up may come whenever its connection lets it.
+    /// One-ways come in the order in which they were sent, unless another connection had to be made between them:
+    /// what is under way on the one before may come later. One that was given up may come whenever its connection
+    /// lets it.
     fn require_order(&self) {
         let notes = self.ledger.notes.lock().unwrap();
         let mut latest: HashMap<u64, u32> = HashMap::new();

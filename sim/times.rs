@@ -25,7 +25,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// `bounds`: how far off the clocks of client and server may be, where that is known; `ahead_ns`: how far the server's is.
+    /// `bounds`: how far off the clocks of client and server may be, where that is known; `ahead_ns`: how far the
+    /// server's is.
     fn new(bounds: [Option<Duration>; 2], ahead_ns: i64) -> Self {
         let world = World::new(1, (LATENCY_NS, LATENCY_NS));
         let orb = |world: &World, host, bound: Option<Duration>| {
@@ -218,7 +219,8 @@ fn a_request_waits_for_its_start_at_the_caller() {
     assert_eq!(pair.now_ns() - before, 2 * LATENCY_NS);
 }
 
-/// Its caller's clock is 3 ms ahead of the server's: a request that starts in 2 ms comes 5 ms too early, less one latency.
+/// Its caller's clock is 3 ms ahead of the server's: a request that starts in 2 ms comes 5 ms too early, less one
+/// latency.
 fn hasty() -> Pair {
     Pair::new([None, Some(EXACT)], -3 * MS)
 }

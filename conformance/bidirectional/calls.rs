@@ -1,5 +1,5 @@
-//! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9.1): requests and replies of both sides over one connection. Octets made by
-//! hand on the other side.
+//! Bidirectional GIOP by clause (CORBA 3.3 part 2, clause 9.9.1): requests and replies of both sides over one
+//! connection. Octets made by hand on the other side.
 
 use std::sync::Arc;
 

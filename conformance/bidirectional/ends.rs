@@ -1,5 +1,5 @@
-//! How requests over a connection of both sides end (CORBA 3.3 part 2, clause 9.9.1; part 1, clause 17.2.4): by its end, by that of their
-//! ORB, by their own. Octets made by hand on the other side.
+//! How requests over a connection of both sides end (CORBA 3.3 part 2, clause 9.9.1; part 1, clause 17.2.4): by its
+//! end, by that of their ORB, by their own. Octets made by hand on the other side.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,5 @@
-//! Who may ask whom over a connection (CORBA 3.3 part 2, clauses 9.9.1.1 and 9.9.2): listen points, trust, and the policy. Octets made by
-//! hand on the other side.
+//! Who may ask whom over a connection (CORBA 3.3 part 2, clauses 9.9.1.1 and 9.9.2): listen points, trust, and the
+//! policy. Octets made by hand on the other side.
 
 use std::sync::Arc;
 use std::time::Duration;

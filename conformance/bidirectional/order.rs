@@ -1,5 +1,5 @@
-//! Requests that arrive over a connection of both sides never keep replies from being read (CORBA 3.3 part 2, clause 9.9.1), and keep
-//! their order. Octets made by hand on the other side.
+//! Requests that arrive over a connection of both sides never keep replies from being read (CORBA 3.3 part 2, clause
+//! 9.9.1), and keep their order. Octets made by hand on the other side.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;

@@ -1,4 +1,5 @@
-//! Values of value types within an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): each through a server and back, octets made by hand.
+//! Values of value types within an Any, by clause (CORBA 3.3 part 2, clause 9.3.4): each through a server and back,
+//! octets made by hand.
 
 use crate::common::anys::{
     ABSTRACT_INTERFACE, ANY, Form, LONG, NULL, OCTET, STRING, STRUCT, VALUE, VALUE_BOX, comes_back,

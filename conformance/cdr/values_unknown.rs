@@ -1,5 +1,5 @@
-//! Values within an Any whose types are not known where they arrive, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and part 1, clause 9.5):
-//! cut down, passed on, read by a type that was made known, or refused.
+//! Values within an Any whose types are not known where they arrive, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and
+//! part 1, clause 9.5): cut down, passed on, read by a type that was made known, or refused.
 
 use crate::common::anys::{
     ABSTRACT_INTERFACE, Form, LOCAL_INTERFACE, LONG, NATIVE, NULL, VALUE, comes_back, complex,
@@ -56,8 +56,8 @@ fn known_types() -> (TypeCode, TypeCode) {
     (known, base)
 }
 
-/// What is sent, in what stands before a state, the state, and what follows it, comes back as it was in the byte order of the answer; in the
-/// other it is refused.
+/// What is sent, in what stands before a state, the state, and what follows it, comes back as it was in the byte
+/// order of the answer; in the other it is refused.
 #[track_caller]
 fn keeps_its_form(world: &World, name: &str, [before, state, behind]: [Form; 3]) {
     for order in ORDERS {

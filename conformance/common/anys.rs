@@ -1,4 +1,5 @@
-//! Anys made by hand: a type by its number of table 9.2 and a value, and what a server that gives them back must make of them.
+//! Anys made by hand: a type by its number of table 9.2 and a value, and what a server that gives them back must make
+//! of them.
 
 use super::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
 use super::{ORDERS, Octets, World};
@@ -73,7 +74,8 @@ pub(crate) fn comes_back_in(world: &World, minors: &[u8], name: &str, sent: Form
                 status, NO_EXCEPTION,
                 "{name} in 1.{minor} {order:?}: {body:02x?}"
             );
-            // Before 1.2 the reply's body begins behind 12 octets of header and 12 of reply header: a multiple of 8 too.
+            // Before 1.2 the reply's body begins behind 12 octets of header and 12 of reply header: a multiple of 8
+            // too.
             let mut octets = Octets::new(answer.order());
             expected(&mut octets);
             assert_eq!(body, octets.octets, "{name} in 1.{minor} {order:?}");

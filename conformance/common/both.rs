@@ -174,7 +174,8 @@ impl Acceptor {
         Request::new(FORM, &self.key, operation).id(id)
     }
 
-    /// Has it keep a reference to the object `Fake` at a port where nobody listens, by a caller that says it listens at `points`.
+    /// Has it keep a reference to the object `Fake` at a port where nobody listens, by a caller that says it listens
+    /// at `points`.
     pub(crate) fn keep(&self, wire: &mut Wire, points: &[(&str, u16)]) {
         let request = self.request(2, "keep").context(BI_DIR_IIOP, &said(points));
         let answer = wire.ask(&request.with(|octets| nowhere(FORM.0).write(octets)));

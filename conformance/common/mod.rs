@@ -1,8 +1,8 @@
-//! What the conformance suite shares: a world of one server over any transport and lane shape, raw connections to it, and
-//! servers of the tests' own that answer our client with given octets.
+//! What the conformance suite shares: a world of one server over any transport and lane shape, raw connections to it,
+//! and servers of the tests' own that answer our client with given octets.
 //!
-//! The octets on one side are always made by hand ([`octets`], [`message`], [`ior`]): client and server of ours cannot agree on
-//! the same mistake.
+//! The octets on one side are always made by hand ([`octets`], [`message`], [`ior`]): client and server of ours
+//! cannot agree on the same mistake.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(
@@ -217,8 +217,8 @@ impl World {
         wire
     }
 
-    /// Asks what no servant answers until a thread has adopted the connection. A machine that is busy may give it back at once:
-    /// what the test then sees must be the same.
+    /// Asks what no servant answers until a thread has adopted the connection. A machine that is busy may give it
+    /// back at once: what the test then sees must be the same.
     fn have_adopted(&self, wire: &mut Wire) {
         let adoptions = || self.orb.counters().read(Counter::Adoptions);
         let before = adoptions();

@@ -1,4 +1,5 @@
-//! CDR written and read by hand, in few lines and apart from the crate `cdr`: our own writer and reader could share a misreading.
+//! CDR written and read by hand, in few lines and apart from the crate `cdr`: our own writer and reader could share a
+//! misreading.
 
 /// Which octet of a number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,8 +27,8 @@ pub(crate) fn may_be_real_time() -> bool {
     may
 }
 
-/// From now on the kernel ends this process if a real-time thread computes for two seconds without blocking. All tests of a program set the
-/// same limit: only a privileged process may raise it again.
+/// From now on the kernel ends this process if a real-time thread computes for two seconds without blocking. All
+/// tests of a program set the same limit: only a privileged process may raise it again.
 pub(crate) fn limit_real_time() {
     schedule::limit_real_time(Duration::from_secs(2)).expect("no lower limit");
 }

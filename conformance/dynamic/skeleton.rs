@@ -1,4 +1,5 @@
-//! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12): octets made by hand, and generated stubs, on the other side.
+//! The dynamic skeleton interface by clause (CORBA 3.3 part 1, clause 12): octets made by hand, and generated stubs,
+//! on the other side.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: servers of the tests' own answer it with octets made by hand.
+//! GIOP by clause (CORBA 3.3 part 2, clauses 9.4 to 9.6), at the client: servers of the tests' own answer it with
+//! octets made by hand.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -300,7 +301,8 @@ over_each! {
             let asked = wire.hear().expect("a request");
             wire.say(&done(&asked));
             wire.say(&message((2, Order::Big), CLOSE_CONNECTION, |_| ()));
-            // The client's end comes before its next connection is served; a request that crosses the farewell may stand before it.
+            // The client's end comes before its next connection is served; a request that crosses the farewell may
+            // stand before it.
             while let Some(crossing) = wire.hear() {
                 assert_eq!(crossing.kind(), REQUEST);
             }

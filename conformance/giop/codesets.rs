@@ -1,4 +1,5 @@
-//! Code sets by clause (CORBA 3.3 part 2, clauses 7.10 and 9.3.1.6): what is offered, what is chosen, and how text then travels.
+//! Code sets by clause (CORBA 3.3 part 2, clauses 7.10 and 9.3.1.6): what is offered, what is chosen, and how text
+//! then travels.
 
 use crate::common;
 use crate::common::ior::Profile;

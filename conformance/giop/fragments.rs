@@ -1,4 +1,5 @@
-//! Fragments by clause (CORBA 3.3 part 2, clauses 9.4.9 and 9.5), at the server: octets made by hand go in, octets come out.
+//! Fragments by clause (CORBA 3.3 part 2, clauses 9.4.9 and 9.5), at the server: octets made by hand go in, octets
+//! come out.
 
 use crate::common;
 use crate::common::message::{
@@ -85,8 +86,8 @@ in_each_world! {
     fn fragments_of_1_1_are_aligned_each_from_its_own_header(world) {
         for order in ORDERS {
             let form = (1, order);
-            // The operation's name makes the first fragment end at no multiple of 8; the number is put behind the next header as if a
-            // message began there.
+            // The operation's name makes the first fragment end at no multiple of 8; the number is put behind the
+            // next header as if a message began there.
             let head = world.request(form, "number").bare();
             let mut first = head.clone();
             first[6] |= MORE_FRAGMENTS;
@@ -185,7 +186,8 @@ common::over_each! {
     }
 }
 
-/// Cuts a whole message into fragments: the first of `sizes[0]` octets with its header, the others of so many octets of data, then the rest.
+/// Cuts a whole message into fragments: the first of `sizes[0]` octets with its header, the others of so many octets
+/// of data, then the rest.
 fn fragments(whole: &[u8], form: (u8, Order), sizes: &[usize]) -> Vec<Vec<u8>> {
     let (first, mut rest) = whole.split_at(sizes[0]);
     let mut first = first.to_vec();

@@ -172,7 +172,8 @@ in_each_world! {
 
     fn the_body_of_1_2_begins_at_a_multiple_of_eight_and_of_no_other_version(world) {
         for form in FORMS {
-            // Contexts of every length move the end of the header through all places; the argument itself asks for 4 alone.
+            // Contexts of every length move the end of the header through all places; the argument itself asks for 4
+            // alone.
             for length in 0..8 {
                 let request = world.request(form, "octets").context(0x4242_4242, &vec![0; length]);
                 let mut reply = world.dial().ask(&request.with(|o| { o.sequence(b"abc"); })).reply();

@@ -1,4 +1,5 @@
-//! Portable interceptors on the client's side, by clause (CORBA 3.3 part 1, clause 16.4): octets made by hand on the other side.
+//! Portable interceptors on the client's side, by clause (CORBA 3.3 part 1, clause 16.4): octets made by hand on the
+//! other side.
 
 use std::sync::{Arc, Mutex};
 
@@ -407,7 +408,8 @@ over_each! {
                     let value = info.slot(id).unwrap().extract::<u32>();
                     note.note(format!("{value:?}"));
                     if point == "send_request" && value == Ok(7) {
-                        // The call of the interceptor's own is seen by it too, and told apart by what it puts into the slot.
+                        // The call of the interceptor's own is seen by it too, and told apart by what it puts into
+                        // the slot.
                         let (orb, object) = within.lock().unwrap().clone().unwrap();
                         let current = orb.pi_current();
                         assert!(current.slot(id).unwrap().is_empty());

@@ -1,4 +1,5 @@
-//! Portable interceptors on the server's side, by clause (CORBA 3.3 part 1, clause 16.5): octets made by hand on the other side.
+//! Portable interceptors on the server's side, by clause (CORBA 3.3 part 1, clause 16.5): octets made by hand on the
+//! other side.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! Asynchronous calls and their handlers by clause (CORBA 3.3 part 1, clauses 17.6 to 17.8), octets made by hand on the other side.
+//! Asynchronous calls and their handlers by clause (CORBA 3.3 part 1, clauses 17.6 to 17.8), octets made by hand on
+//! the other side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! What the IDL compiler generates for asynchronous calls, by clause (CORBA 3.3 part 1, clauses 17.5 to 17.10), octets made by
-//! hand on the other side.
+//! What the IDL compiler generates for asynchronous calls, by clause (CORBA 3.3 part 1, clauses 17.5 to 17.10),
+//! octets made by hand on the other side.
 
 use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,5 +1,5 @@
-//! What may become of asynchronous calls, by clause (CORBA 3.3 part 1, clause 17.6): forwards, closed connections, timeouts, the end of
-//! the ORB; octets made by hand on the other side.
+//! What may become of asynchronous calls, by clause (CORBA 3.3 part 1, clause 17.6): forwards, closed connections,
+//! timeouts, the end of the ORB; octets made by hand on the other side.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Quality of service by clause (CORBA 3.3 part 1, clauses 8.9 and 17.2): sync scope, timeouts, rebind, and the levels policies are set at.
+//! Quality of service by clause (CORBA 3.3 part 1, clauses 8.9 and 17.2): sync scope, timeouts, rebind, and the
+//! levels policies are set at.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

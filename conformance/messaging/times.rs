@@ -1,6 +1,8 @@
-//! Start and end times of requests and replies by clause (CORBA 3.3 part 1, clauses 17.2.4 and 17.3.3), octets made by hand on the other side.
+//! Start and end times of requests and replies by clause (CORBA 3.3 part 1, clauses 17.2.4 and 17.3.3), octets made
+//! by hand on the other side.
 //!
-//! Times are an hour off where they must be past or ahead: no machine is so slow. `sim/times.rs` has them to the nanosecond.
+//! Times are an hour off where they must be past or ahead: no machine is so slow. `sim/times.rs` has them to the
+//! nanosecond.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,5 @@
-//! Calls of an ORB's own objects by clause: served by the calling thread, under the adapter's policies, with what a caller elsewhere
-//! would see (CORBA 3.3 part 1, clauses 15.2.8, 15.3.2, 15.3.8 and 17.2).
+//! Calls of an ORB's own objects by clause: served by the calling thread, under the adapter's policies, with what a
+//! caller elsewhere would see (CORBA 3.3 part 1, clauses 15.2.8, 15.3.2, 15.3.8 and 17.2).
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -258,7 +258,8 @@ over_each! {
         let other = thread::spawn(move || call(&short, "ping"));
         let late = other.join().unwrap().unwrap_err();
         assert_eq!((late.kind, late.completed), (Kind::Timeout, Completion::Maybe));
-        // The thread that works for the ORB is the main one: it serves its own calls at once, and those of others when it works.
+        // The thread that works for the ORB is the main one: it serves its own calls at once, and those of others
+        // when it works.
         while world.orb.work_pending().unwrap() {
             world.orb.perform_work().unwrap();
         }

@@ -1,5 +1,5 @@
-//! The object adapter by clause (CORBA 3.3 part 1, clause 15), as a client sees it: objects, their ids and references, and the policies of
-//! adapters.
+//! The object adapter by clause (CORBA 3.3 part 1, clause 15), as a client sees it: objects, their ids and
+//! references, and the policies of adapters.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Bands of priorities by clause (RTCORBA 1.2: PriorityBandedConnectionPolicy), at the client: references made by hand as TAO makes
-//! them, and servers of the tests' own behind their endpoints.
+//! Bands of priorities by clause (RTCORBA 1.2: PriorityBandedConnectionPolicy), at the client: references made by
+//! hand as TAO makes them, and servers of the tests' own behind their endpoints.
 
 use crate::common::message::{CLOSE_CONNECTION, SYSTEM_EXCEPTION, message};
 use crate::common::rt::{

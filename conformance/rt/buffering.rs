@@ -1,5 +1,5 @@
-//! What a threadpool does with requests while all threads of their lane serve (RTCORBA 1.x, clause 5.10: request buffering and borrowing).
-//! Over TCP alone: connections that both sides ask over, which nothing else has.
+//! What a threadpool does with requests while all threads of their lane serve (RTCORBA 1.x, clause 5.10: request
+//! buffering and borrowing). Over TCP alone: connections that both sides ask over, which nothing else has.
 
 use crate::common;
 use crate::common::lanes::{

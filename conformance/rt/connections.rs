@@ -1,5 +1,5 @@
-//! Private connections and client protocols by clause (RTCORBA 1.2), and the priority of their packets, at the client: references made
-//! by hand as TAO makes them, and servers of the tests' own behind their endpoints.
+//! Private connections and client protocols by clause (RTCORBA 1.2), and the priority of their packets, at the
+//! client: references made by hand as TAO makes them, and servers of the tests' own behind their endpoints.
 
 use std::sync::{Arc, Mutex};
 

@@ -182,7 +182,8 @@ fn own_number() -> u32 {
         .expect("a number")
 }
 
-/// The priority at which the scheduler has a thread now, what it has inherited included; `None` in the time-sharing class.
+/// The priority at which the scheduler has a thread now, what it has inherited included; `None` in the time-sharing
+/// class.
 fn effective(thread: u32) -> Option<u8> {
     let stat = read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
     // The name stands in parentheses and may hold anything; the priority is the sixteenth field behind it.

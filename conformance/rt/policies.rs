@@ -1,4 +1,5 @@
-//! Policies of real-time CORBA by clause (RTCORBA 1.2: RTCORBA::RTORB, and the policies that it makes), and both ends of them together.
+//! Policies of real-time CORBA by clause (RTCORBA 1.2: RTCORBA::RTORB, and the policies that it makes), and both ends
+//! of them together.
 
 use crate::common;
 use crate::common::lanes::{

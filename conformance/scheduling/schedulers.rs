@@ -1,5 +1,6 @@
-//! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom they put first, and at which
-//! native priorities. `crates/rtscheduling/tests/theory.rs` holds their disciplines against theory.
+//! Schedulers of distributable threads by clause (RT-CORBA 1.2, RTScheduling::Scheduler): what they are told, whom
+//! they put first, and at which native priorities. `crates/rtscheduling/tests/theory.rs` holds their disciplines
+//! against theory.
 
 use std::fs::read_to_string;
 use std::sync::mpsc::channel;
@@ -103,7 +104,8 @@ fn a_parameter_that_the_scheduler_cannot_go_by_begins_nothing() {
     );
 }
 
-/// A pool, or its lane of priority 5, whose one thread serves until the gate opens while requests wait; their numbers as they were served.
+/// A pool, or its lane of priority 5, whose one thread serves until the gate opens while requests wait; their numbers
+/// as they were served.
 fn queue_order(
     lanes: &[ThreadpoolLane],
     scheduler: RankedScheduler,
@@ -418,7 +420,8 @@ fn ranks_become_native_priorities_within_the_band() {
             threads[at].1.recv().expect("it answers")
         };
         let all = || [0, 1, 2, 3].map(|at| order(at, Some(0)).1);
-        // Due at 40, 20, 30 and 10: ranks 4, 2, 3 and 1, of which the last has no priority of its own in a band of three.
+        // Due at 40, 20, 30 and 10: ranks 4, 2, 3 and 1, of which the last has no priority of its own in a band of
+        // three.
         assert_eq!(all(), [21, 22, 21, 23]);
         order(0, Some(5));
         assert_eq!(all(), [23, 21, 21, 22]);

@@ -1,4 +1,5 @@
-//! What the book quotes stands in the examples: a block of code that begins with "```LANGUAGE FILE" is a part of that file.
+//! What the book quotes stands in the examples: a block of code that begins with "```LANGUAGE FILE" is a part of that
+//! file.
 
 use std::path::Path;
 

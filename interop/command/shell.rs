@@ -1,5 +1,5 @@
-//! `deckwatch call` and `deckwatch names` against omniORB's servers, omniORB's naming client against ours, and names that go on from one
-//! service into the other's.
+//! `deckwatch call` and `deckwatch names` against omniORB's servers, omniORB's naming client against ours, and names
+//! that go on from one service into the other's.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -172,8 +172,9 @@ fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
     assert_eq!(names(at, &["list"]), "");
 }
 
-/// Operations of a naming context on names good and bad. `{ROOT}` is the service's own root, `{THING}` an object that is no context.
-/// Not among them: rebinding to something of the other kind, which omniNames does and the standard refuses (NotFound).
+/// Operations of a naming context on names good and bad. `{ROOT}` is the service's own root, `{THING}` an object that
+/// is no context. Not among them: rebinding to something of the other kind, which omniNames does and the standard
+/// refuses (NotFound).
 const ASKED: &[(&str, &[&str])] = &[
     ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),
     ("bind", &["[{id: leaf, kind: k}]", "{THING}"]),

@@ -23,7 +23,8 @@ fn listed() -> Gaps {
     toml::from_str(&text).expect("gaps.toml has gaps")
 }
 
-/// What is known not to work, by the name that stands in `gaps.toml`. Fails where it is not listed there, and where it works.
+/// What is known not to work, by the name that stands in `gaps.toml`. Fails where it is not listed there, and where
+/// it works.
 pub(crate) fn gap<T: std::fmt::Debug, E: std::fmt::Debug>(name: &str, outcome: &Result<T, E>) {
     let gaps = listed();
     let listed = gaps.gap.iter().find(|gap| gap.name == name);

@@ -30,7 +30,8 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
     folder
 }
 
-/// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip. What has been built of the same sources is used again.
+/// Builds `interop/omniorb/<name>.cc` with the stubs of the IDL files, or counts a skip. What has been built of the
+/// same sources is used again.
 pub(crate) fn omniorb_program(name: &str, idl_files: &[&str]) -> Option<PathBuf> {
     deckwatch_testkit::program("omniidl")?;
     deckwatch_testkit::program("g++")?;
@@ -83,8 +84,8 @@ impl Drop for Making {
     }
 }
 
-/// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed. What has not been made
-/// leaves nothing behind but the reason.
+/// The folder of what `build` makes of these files: made anew where one of them, or the harness, has changed. What
+/// has not been made leaves nothing behind but the reason.
 pub(crate) fn built_once(
     name: &str,
     inputs: &[PathBuf],
@@ -307,12 +308,14 @@ impl Capture {
             ports: ports.to_vec(),
             nobody,
         };
-        // It says so before it does: the capture has begun once packets stand in the file, behind a head of some hundred octets.
+        // It says so before it does: the capture has begun once packets stand in the file, behind a head of some
+        // hundred octets.
         capture.knock(|size, _| size > 4096);
         Some(capture)
     }
 
-    /// Ends it; gives the number of frames with GIOP in each minor version, and what tshark finds wrong: nothing, with luck.
+    /// Ends it; gives the number of frames with GIOP in each minor version, and what tshark finds wrong: nothing,
+    /// with luck.
     pub(crate) fn finish(mut self) -> ([usize; 3], Vec<String>) {
         // What has been captured is written every half a second: after three times all of it stands there.
         self.knock(|_, growths| growths > 3);
@@ -343,7 +346,8 @@ impl Capture {
         run(command.arg("-Y").arg(format!("giop && ({filter})")))
     }
 
-    /// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as wanted.
+    /// Sends packets to a port that nobody listens at, until the capture's size, and how often it has grown, are as
+    /// wanted.
     fn knock(&self, wanted: impl Fn(u64, usize) -> bool) {
         let (mut size, mut growths) = (0, 0);
         let began = std::time::Instant::now();

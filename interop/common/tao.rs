@@ -58,7 +58,8 @@ impl Tao {
         self.program(source, idl_file, &REAL_TIME)
     }
 
-    /// A program that knows nothing of real time. What is written for omniORB names its stubs `NAME.hh`; here they have that name too.
+    /// A program that knows nothing of real time. What is written for omniORB names its stubs `NAME.hh`; here they
+    /// have that name too.
     pub(crate) fn plain_program(&self, source: &str, idl_file: &str) -> PathBuf {
         self.program(source, idl_file, &PLAIN)
     }

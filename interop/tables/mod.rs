@@ -1,4 +1,5 @@
-//! Deckwatch::Interop on our side: the table of values, the servant and the caller. `idl/deckwatch/types.idl` tells how they are used.
+//! Deckwatch::Interop on our side: the table of values, the servant and the caller. `idl/deckwatch/types.idl` tells
+//! how they are used.
 
 mod asynchronous;
 pub(crate) mod caller;
@@ -60,7 +61,8 @@ fn at<T>(rows: &[T], row: u16, further: usize) -> &T {
     &rows[(usize::from(row) + further) % rows.len()]
 }
 
-/// Calls `$one!` with every operation `pass_...`: what is compared, how an argument is lent, the argument, the reply, the table.
+/// Calls `$one!` with every operation `pass_...`: what is compared, how an argument is lent, the argument, the reply,
+/// the table.
 macro_rules! every_type {
     ($one:ident) => {
         $one!(pass_boolean, same, copied, bool, bool, boolean);

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 /// Notes that a test cannot run here. `what` is the word that `interop/gaps.toml` may list; `why` says what is missing.
 ///
-/// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger: a skip never looks like a pass.
+/// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger: a skip never looks
+/// like a pass.
 ///
 /// # Panics
 /// When the ledger is named but cannot be written.

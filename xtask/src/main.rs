@@ -1,7 +1,8 @@
-//! The house's own checks: `cargo xtask tidy` and `cargo xtask ci`.
+//! The project's own checks: `cargo xtask tidy` and `cargo xtask ci`.
 
 mod ci;
 mod skips;
+mod tests;
 mod tidy;
 
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   tidy          floors, sizes, forbidden words, headers, clauses
-  ci            fmt, clippy, tidy, tests, docs: what every change must pass
+  ci            tidy, fmt, clippy, tests, docs: every change must pass them
 ";
 
 fn main() -> ExitCode {

@@ -1,4 +1,5 @@
-//! Between `go` and the end of a schedule raw suppliers and consumers take no memory: counted, and the count shown to catch one that does.
+//! Between `go` and the end of a schedule raw suppliers and consumers take no memory: counted, and the count shown to
+//! catch one that does.
 //!
 //! A file of its own: the allocator that counts is the whole process's, so there is one test only.
 

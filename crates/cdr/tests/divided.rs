@@ -1,4 +1,5 @@
-//! Messages divided into fragments of GIOP 1.1, in which alignment counts from each header (CORBA 3.3 part 2, clause 9.4.9).
+//! Messages divided into fragments of GIOP 1.1, in which alignment counts from each header (CORBA 3.3 part 2, clause
+//! 9.4.9).
 
 use crate::support::typed_values;
 use deckwatch_cdr::value::{Value, read_value, skip_value, write_value};
@@ -30,7 +31,8 @@ fn divided(
     (octets, ends)
 }
 
-/// What the fragments mean to a reader that knows nothing of dividing: each is looked at alone, aligned from its own header.
+/// What the fragments mean to a reader that knows nothing of dividing: each is looked at alone, aligned from its own
+/// header.
 fn naive_doubles(octets: &[u8], size: usize, count: usize) -> Vec<f64> {
     let mut fragments = vec![octets[..size.min(octets.len())].to_vec()];
     for rest in octets[size.min(octets.len())..].chunks(size - HEADER_SIZE) {

@@ -1,4 +1,5 @@
-//! Octets made by hand from the standard (CORBA 3.3 part 2, clause 9.3), and what they mean: our own writer would share our misreading.
+//! Octets made by hand from the standard (CORBA 3.3 part 2, clause 9.3), and what they mean: our own writer would
+//! share our misreading.
 
 use deckwatch_cdr::value::{Value, read_value, write_value};
 use deckwatch_cdr::{

@@ -1,4 +1,5 @@
-//! Many values in a row, which are passed over by a plan of their type, and values of an Any among others: the octets are those of one after the other.
+//! Many values in a row, which are passed over by a plan of their type, and values of an Any among others: the octets
+//! are those of one after the other.
 
 use crate::support::typed_values;
 use deckwatch_cdr::typecode::Kind;
@@ -135,7 +136,8 @@ proptest! {
         let is_shared = matches!(value, Value::Valuetype(_));
         if !is_shared || damage.is_none() {
             let one_by_one = skip_each(&code, &mut each);
-            // Numbers are passed over as one: where the padding before them leaves too little, that is said of the first.
+            // Numbers are passed over as one: where the padding before them leaves too little, that is said of the
+            // first.
             let is_padded = matches!(code.unaliased().kind(), Kind::LongLong | Kind::Double | Kind::LongDouble);
             if is_padded {
                 prop_assert_eq!(outcome.is_ok(), one_by_one.is_ok());

@@ -1,4 +1,5 @@
-//! `deckwatch call` as a user sees it: against objects of an ORB in this process, whose operations give back what they are given.
+//! `deckwatch call` as a user sees it: against objects of an ORB in this process, whose operations give back what
+//! they are given.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,5 @@
-//! Peers that stop reading, and processes that die: buffers stay bounded, losses are counted, what died is told, the rest goes on, and nothing is left behind.
+//! Peers that stop reading, and processes that die: buffers stay bounded, losses are counted, what died is told, the
+//! rest goes on, and nothing is left behind.
 
 use std::process::Command;
 
@@ -139,8 +140,8 @@ fn a_peer_that_stops_reading_costs_its_flows_messages_and_nobody_memory() {
     assert!(tcp.send_errors > 50, "{tcp:?}");
     let udp = counts(finished.flow("NAV-udp"));
     assert!(udp.receive_overflows > 50, "{udp:?}");
-    // Whether it waited before its consumer or behind those that did: the consumer was not awake. What then waits in the caller for room
-    // on the connection is the middleware's; nothing is anybody else's.
+    // Whether it waited before its consumer or behind those that did: the consumer was not awake. What then waits in
+    // the caller for room on the connection is the middleware's; nothing is anybody else's.
     for carrier in ["udp", "tcp", "corba-oneway", "event"] {
         let destination = &finished.flow(&format!("NAV-{carrier}")).destinations[0];
         let blame = &destination.blame;

@@ -1,4 +1,5 @@
-//! `deckwatch names` as a user sees it: every command on a service of its own, and what survives a service that is killed.
+//! `deckwatch names` as a user sees it: every command on a service of its own, and what survives a service that is
+//! killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

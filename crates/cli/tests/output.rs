@@ -1,4 +1,5 @@
-//! Where standard output or standard error goes to a full disk, or to a reader who has gone: an error in words or none, and never a panic.
+//! Where standard output or standard error goes to a full disk, or to a reader who has gone: an error in words or
+//! none, and never a panic.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

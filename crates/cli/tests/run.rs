@@ -1,4 +1,5 @@
-//! `deckwatch run` as a user sees it: phases in order, a whole result folder, and a result too when it is interrupted or killed from outside.
+//! `deckwatch run` as a user sees it: phases in order, a whole result folder, and a result too when it is interrupted
+//! or killed from outside.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

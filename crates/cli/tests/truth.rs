@@ -1,5 +1,6 @@
-//! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the receiver and in the channel, by
-//! stopped processes, a held port and a busy servant; the verdict counts exactly those and blames the right layer.
+//! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the
+//! receiver and in the channel, by stopped processes, a held port and a busy servant; the verdict counts exactly
+//! those and blames the right layer.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -53,7 +54,8 @@ impl Beat {
         self.due_ns(sequence) + Self::PERIOD_NS / 2
     }
 
-    /// Does something after message `before` and undoes it so that, of what is held up until then, the messages up to `last` are late and no other.
+    /// Does something after message `before` and undoes it so that, of what is held up until then, the messages up to
+    /// `last` are late and no other.
     fn between(self, before: u64, last: u64, act: impl FnOnce(), undo: impl FnOnce()) -> Span {
         let from_ns = bracket(self.after(before), act);
         let to_ns = bracket(self.after(last) + Self::DEADLINE_NS, undo);
@@ -295,7 +297,8 @@ fn check_delays() -> Result<(), Failure> {
     failure(wrong, &finished)
 }
 
-/// Late by its network and its receiver: FAIL. Late by nothing but a supplier that was stopped on a host of which the mission declares no load: INVALID. Undisturbed: PASS.
+/// Late by its network and its receiver: FAIL. Late by nothing but a supplier that was stopped on a host of which the
+/// mission declares no load: INVALID. Undisturbed: PASS.
 fn verdicts() -> Vec<(String, VerdictKind)> {
     let nav = CARRIERS.map(|carrier| (format!("NAV-{carrier}"), VerdictKind::Fail));
     let others = [
@@ -315,7 +318,8 @@ fn failure(wrong: Vec<String>, finished: &Finished) -> Result<(), Failure> {
     })
 }
 
-/// Bursts of three to a servant that takes 100 ms of processor time for each: the second of every burst is received no sooner than 100 ms after it was due, and the third than 200.
+/// Bursts of three to a servant that takes 100 ms of processor time for each: the second of every burst is received
+/// no sooner than 100 ms after it was due, and the third than 200.
 const BUSY: &str = r#"
 name = "busy"
 network = { preset = "gigabit-ethernet" }

@@ -1,6 +1,7 @@
-//! Octets and tools that are not ours: transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and 1.2 (its messages above 8 KiB
-//! come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9 with the interface of `interop/types.rs`, in the order of Java;
-//! references and transcripts of TAO 2.2.2 with real-time CORBA loaded, of the programs of `interop/lanes.rs`.
+//! Octets and tools that are not ours: transcripts of omniORB 4.2.5's `nameclt` and `omniNames` in GIOP 1.0, 1.1 and
+//! 1.2 (its messages above 8 KiB come in fragments), and its tools `catior` and `genior`; transcripts of JacORB 3.9
+//! with the interface of `interop/types.rs`, in the order of Java; references and transcripts of TAO 2.2.2 with
+//! real-time CORBA loaded, of the programs of `interop/lanes.rs`.
 
 use deckwatch_cdr::{Parse, Reader, Write, Writer};
 use deckwatch_giop::ior::policies::{
@@ -28,7 +29,8 @@ const CALLS: [(&str, &str); 6] = [
     ("long", "bind"),
 ];
 
-/// The messages of one direction of a recorded connection, joined where they came in fragments, and how many frames they were.
+/// The messages of one direction of a recorded connection, joined where they came in fragments, and how many frames
+/// they were.
 fn messages(name: &str) -> (Vec<Vec<u8>>, usize) {
     recorded(&format!("omninames-{name}"))
 }
@@ -362,8 +364,8 @@ fn assert_reads_as(ours: &[u8], theirs: &Request<'_>) {
     assert_eq!(told(&ours), told(theirs));
 }
 
-/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before, we write zeros. Any zero of
-/// ours counts as such: what is read of both has to be compared besides.
+/// Whether these are the octets that we write, but for padding: TAO and omniORB leave there what stood there before,
+/// we write zeros. Any zero of ours counts as such: what is read of both has to be compared besides.
 fn alike_but_for_padding(ours: &[u8], theirs: &[u8]) -> bool {
     let mut pairs = ours.iter().zip(theirs);
     ours.len() == theirs.len() && pairs.all(|(ours, theirs)| *ours == 0 || ours == theirs)
@@ -486,7 +488,8 @@ fn priorities_that_taos_requests_say_are_read_whatever_its_padding_holds() {
         said.push(parse_priority_context(context).unwrap());
         padding |= context[1];
         let again = formed_again(&request, ByteOrder::Little);
-        // TAO aligns the end of a header that no arguments follow; behind the size in its first twelve octets the rest is ours.
+        // TAO aligns the end of a header that no arguments follow; behind the size in its first twelve octets the
+        // rest is ours.
         assert_eq!(message.len(), again.len().next_multiple_of(8));
         let (ours, theirs) = (&again[HEADER_SIZE..], &message[HEADER_SIZE..again.len()]);
         assert!(alike_but_for_padding(ours, theirs), "{request:?}");

@@ -1,4 +1,5 @@
-//! Messages of every kind come back as they were written, in every version and byte order; no octets make a parser panic.
+//! Messages of every kind come back as they were written, in every version and byte order; no octets make a parser
+//! panic.
 
 use deckwatch_cdr::{Parse, Write};
 use deckwatch_giop::ior::{IiopProfile, IorRef};

@@ -1,4 +1,5 @@
-//! Every part of OMG IDL (CORBA 3.3 part 1, clause 7), one after the other: what it defines, and how a breach of it is told.
+//! Every part of OMG IDL (CORBA 3.3 part 1, clause 7), one after the other: what it defines, and how a breach of it
+//! is told.
 
 use deckwatch_idl::generate::{Config, generate};
 use deckwatch_idl::model::{Definition, DefinitionKind, Interface, Type};

@@ -1,5 +1,5 @@
-//! Against omniidl, which reads IDL by rules of its own: what it accepts of the files that come with it is accepted, with
-//! the same repository ids, and what it refuses is refused. Skipped, and said so, where it is not installed.
+//! Against omniidl, which reads IDL by rules of its own: what it accepts of the files that come with it is accepted,
+//! with the same repository ids, and what it refuses is refused. Skipped, and said so, where it is not installed.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Judging is total and adds up: whatever the stamps, it ends with a verdict, and its counts are counts of the same messages.
+//! Judging is total and adds up: whatever the stamps, it ends with a verdict, and its counts are counts of the same
+//! messages.
 
 use std::time::Duration;
 

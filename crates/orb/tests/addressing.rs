@@ -1,4 +1,5 @@
-//! How a caller names the object: by its key, until the server asks for another way (CORBA 3.3 part 2, clauses 9.4.2.3 and 9.4.3.3).
+//! How a caller names the object: by its key, until the server asks for another way (CORBA 3.3 part 2, clauses
+//! 9.4.2.3 and 9.4.3.3).
 
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! The life of connections at a server: peers that do not read, connections that bring nothing, more of them than there may be.
+//! The life of connections at a server: peers that do not read, connections that bring nothing, more of them than
+//! there may be.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

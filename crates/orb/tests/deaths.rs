@@ -1,4 +1,5 @@
-//! A server dies at each stage of a call: which exception, with which minor code, and whether the operation may have been done.
+//! A server dies at each stage of a call: which exception, with which minor code, and whether the operation may have
+//! been done.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! Tests of the ORB beyond single clauses of the standard: robustness, resources, and simulations in virtual time (`sim/`).
+//! Tests of the ORB beyond single clauses of the standard: robustness, resources, and simulations in virtual time
+//! (`sim/`).
 
 #[path = "support/around.rs"]
 mod around;

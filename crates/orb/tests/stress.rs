@@ -1,8 +1,8 @@
 //! Lanes keep their promise whatever the clients of other lanes do, and equal clients of one lane are served alike.
 //!
-//! Nothing is timed: what is asked is that the high lane answers while the low one cannot, that shares are fair, and that nothing is lost
-//! or left. Threads are in the time-sharing class here, so that no client can starve the test. `deckwatch bench priority` and
-//! `deckwatch invert` measure what the promise is worth.
+//! Nothing is timed: what is asked is that the high lane answers while the low one cannot, that shares are fair, and
+//! that nothing is lost or left. Threads are in the time-sharing class here, so that no client can starve the test.
+//! `deckwatch bench priority` and `deckwatch invert` measure what the promise is worth.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -219,8 +219,9 @@ fn endpoint_of(object: &ObjectRef) -> (String, u16) {
     (iiop.host.clone(), iiop.port)
 }
 
-/// While the request of one waits at the lane, each of the others is served at most twice: once as it was before it in the queue, and once
-/// as it was being served. Shares are as equal then as the clients are; how often the operating system lets each of them call is not asked.
+/// While the request of one waits at the lane, each of the others is served at most twice: once as it was before it
+/// in the queue, and once as it was being served. Shares are as equal then as the clients are; how often the
+/// operating system lets each of them call is not asked.
 #[test]
 fn equal_clients_of_one_lane_get_equal_shares() {
     const CLIENTS: usize = 8;

@@ -1,4 +1,5 @@
-//! The pages in a real browser: no complaint on its console, nothing asked of the network, and its script does what it is there for.
+//! The pages in a real browser: no complaint on its console, nothing asked of the network, and its script does what
+//! it is there for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! The four disciplines against scheduling theory, in virtual time: one processor, preemption at whole units, ranks as the schedulers give them.
+//! The four disciplines against scheduling theory, in virtual time: one processor, preemption at whole units, ranks
+//! as the schedulers give them.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! What is said of malformed mission files: each `malformed/*.toml` beside the words expected of it.
 //!
-//! `DECKWATCH_BLESS=1 cargo test -p deckwatch-scenario --test scenario malformed` writes the words anew, to be read before they are committed.
+//! `DECKWATCH_BLESS=1 cargo test -p deckwatch-scenario --test scenario malformed` writes the words anew, to be read
+//! before they are committed.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Truth: an emulated network carries what theory says it carries, within 1%. Needs namespaces; skips, counted, without.
+//! Truth: an emulated network carries what theory says it carries, within 1%. Needs namespaces; skips, counted,
+//! without.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,8 @@ const MEASURED_NS: i64 = 2_000_000_000;
 const FIRST_DATAGRAMS: usize = 200;
 /// How often a measurement may be made, each but the last disturbed.
 const TRIES: usize = 3;
-/// Share of the time in which some task waited for a processor, or the hypervisor ran something else, above which a run counts as disturbed.
+/// Share of the time in which some task waited for a processor, or the hypervisor ran something else, above which a
+/// run counts as disturbed.
 const DISTURBED_SHARE: f64 = 0.02;
 /// Room for a receiver that is not woken for a tenth of a second.
 const RECEIVE_BUFFER_BYTES: u32 = 16 << 20;

@@ -1,4 +1,5 @@
-//! Testbeds in namespaces: made, held, made lossy, removed. Needs the privileges of `Testbed::obstacle`; each test that has not got them says so.
+//! Testbeds in namespaces: made, held, made lossy, removed. Needs the privileges of `Testbed::obstacle`; each test
+//! that has not got them says so.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -49,8 +50,8 @@ fn pair(testbed: &Testbed) -> (UdpSocket, UdpSocket) {
     (from, to)
 }
 
-/// Returns when all that was sent by `from` before has reached its ports: another frame of the same host has come out of another port.
-/// Frames of one host keep their order while the thread that sends them stays on one processor.
+/// Returns when all that was sent by `from` before has reached its ports: another frame of the same host has come out
+/// of another port. Frames of one host keep their order while the thread that sends them stays on one processor.
 fn wait_for_frames_of(from: &Host, other: &Host) {
     let (from, other) = (socket_on(from), socket_on(other));
     from.send_to(&[0; 4], other.local_addr().unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Asynchronous calls: the client sends requests and goes on; handlers are called with the replies, or pollers give them.
+//! Asynchronous calls: the client sends requests and goes on; handlers are called with the replies, or pollers give
+//! them.
 //!
 //! ```text
 //! four requests are under way

@@ -29,7 +29,8 @@ const CALLER: u32 = 0x4c4f_4701;
 /// Where a thread keeps who it calls for, and who it is called by. It is the first slot of both ORBs here.
 const WHO: SlotId = 0;
 
-/// On the way out: from the calling thread's slot into the request. On the way in: from the request into the serving thread's slot.
+/// On the way out: from the calling thread's slot into the request. On the way in: from the request into the serving
+/// thread's slot.
 struct Identity;
 
 impl ClientRequestInterceptor for Identity {

@@ -1,7 +1,7 @@
 //! Lanes: a call is served at the priority of its caller, by threads that no other priority can keep busy.
 //!
-//! Client and server are two ORBs of one process, in the time-sharing class so that everybody may run it. As root, or with CAP_SYS_NICE,
-//! `lanes -ORBSchedPolicy SCHED_FIFO` gives the same threads native priorities too.
+//! Client and server are two ORBs of one process, in the time-sharing class so that everybody may run it. As root, or
+//! with CAP_SYS_NICE, `lanes -ORBSchedPolicy SCHED_FIFO` gives the same threads native priorities too.
 //!
 //! ```text
 //! called at 5: served at 5

@@ -1,7 +1,7 @@
 //! Servant locator: objects that have no servant until they are called, and none afterwards.
 //!
-//! A logbook has a page for each day of the year. Handing out references to them costs nothing; the locator makes the servant
-//! of a page from its object id when the page is read, as it would from a row of a database.
+//! A logbook has a page for each day of the year. Handing out references to them costs nothing; the locator makes the
+//! servant of a page from its object id when the page is read, as it would from a row of a database.
 //!
 //! ```text
 //! day 1: moored

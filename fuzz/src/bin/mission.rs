@@ -1,4 +1,5 @@
-//! A mission file: TOML, shape, cross-checks, and what is foretold of it. Faults lie in the text and are said; IDL files are not opened.
+//! A mission file: TOML, shape, cross-checks, and what is foretold of it. Faults lie in the text and are said; IDL
+//! files are not opened.
 
 #![no_main]
 

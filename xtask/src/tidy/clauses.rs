@@ -1,4 +1,5 @@
-//! `spec/clauses.toml`: every clause taken on names its tests or its gap, every test it names is there, and every test of `conformance/` has its clause.
+//! `spec/clauses.toml`: every clause taken on names its tests or its gap, every test it names is there, and every
+//! test of `conformance/` has its clause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -183,7 +184,8 @@ impl<'s> Tests<'s> {
     }
 }
 
-/// The names and lines of functions that are tests: by attribute, or because they stand in a macro such as `both!` or `proptest!`.
+/// The names and lines of functions that are tests: by attribute, or because they stand in a macro such as `both!` or
+/// `proptest!`.
 #[derive(Default)]
 struct Found(BTreeMap<String, usize>);
 

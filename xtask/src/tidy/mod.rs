@@ -1,4 +1,5 @@
-//! What the compiler does not check: floors, sizes, words, headers, clauses. Each breach names its file and line and what to do.
+//! What the compiler does not check: floors, sizes, words, headers, clauses. Each breach names its file and line and
+//! what to do.
 
 mod clauses;
 mod floors;

@@ -140,7 +140,8 @@ fn applies(place: Place, source: &Source) -> bool {
     }
 }
 
-/// The lines a rule looks at: for product rules those before the file's test module, its documentation's examples apart.
+/// The lines a rule looks at: for product rules those before the file's test module, its documentation's examples
+/// apart.
 fn product_lines(source: &Source, place: Place) -> impl Iterator<Item = (usize, &str)> {
     let product_only = matches!(place, Place::Product | Place::Library);
     source

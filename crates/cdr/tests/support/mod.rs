@@ -90,7 +90,8 @@ fn of_wide_labels(label: char) -> TypeCode {
     TypeCode::union("IDL:W:1.0", "W", &TypeCode::wchar(), &[case])
 }
 
-/// A value type with the first half of the members in its base; null, truncatable, in place of an abstract interface, as the bits of `form` say.
+/// A value type with the first half of the members in its base; null, truncatable, in place of an abstract interface,
+/// as the bits of `form` say.
 fn valuetype(parts: &[(TypeCode, Value)], form: u8) -> (TypeCode, Value) {
     let members: Vec<_> = parts
         .iter()

@@ -1,4 +1,5 @@
-//! A run of the command, watched and disturbed from outside: its processes by name, its schedule, its network, and what it left.
+//! A run of the command, watched and disturbed from outside: its processes by name, its schedule, its network, and
+//! what it left.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -197,7 +198,8 @@ impl Finished {
         }
     }
 
-    /// By what the machine itself disturbed the run, so far that messages may have been late for it: as the run recorded.
+    /// By what the machine itself disturbed the run, so far that messages may have been late for it: as the run
+    /// recorded.
     pub(crate) fn disturbance(&self) -> Option<String> {
         let provenance = &self.document.provenance;
         let reading = |name: &str| provenance.disturbance.get(name).copied().unwrap_or(0.0);
@@ -236,7 +238,8 @@ pub(crate) fn work_of(owner: u32) -> Option<PathBuf> {
     })
 }
 
-/// Runs a check again, up to three times in all, as long as the machine disturbed its run; what fails undisturbed fails.
+/// Runs a check again, up to three times in all, as long as the machine disturbed its run; what fails undisturbed
+/// fails.
 pub(crate) fn up_to_three_times_if_disturbed(check: impl Fn() -> Result<(), Failure>) {
     let mut failures = Vec::new();
     for _ in 0..3 {
@@ -270,7 +273,8 @@ fn listen(lines: std::io::Lines<BufReader<ChildStderr>>) -> Vec<String> {
     lines.map_while(Result::ok).collect()
 }
 
-/// Share of a run in which some thread waited for a processor that is told as a disturbance: the parts themselves wait for each other now and then.
+/// Share of a run in which some thread waited for a processor that is told as a disturbance: the parts themselves
+/// wait for each other now and then.
 const PRESSURE_SHARE_MAX: f64 = 0.05;
 /// Processor time withheld that can make one message late which had so little to spare.
 const WITHHELD_US_MAX: f64 = 10_000.0;

@@ -1,4 +1,5 @@
-//! What the tests of the channel share: a channel of one program, another that has a reference to it, and the consumers of that one.
+//! What the tests of the channel share: a channel of one program, another that has a reference to it, and the
+//! consumers of that one.
 
 #![allow(
     dead_code,

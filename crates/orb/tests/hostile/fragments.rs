@@ -1,4 +1,5 @@
-//! Fragments that lie, stop, or never end, in GIOP 1.1 and 1.2: the standard's answer, a counter, and a server that still serves.
+//! Fragments that lie, stop, or never end, in GIOP 1.1 and 1.2: the standard's answer, a counter, and a server that
+//! still serves.
 
 use std::io::{Read, Write as _};
 use std::net::TcpStream;

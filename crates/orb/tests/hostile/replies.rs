@@ -1,4 +1,5 @@
-//! Replies of which any octet may be wrong, whole and in fragments: each call ends, with results or an exception, and the ORB can still call.
+//! Replies of which any octet may be wrong, whole and in fragments: each call ends, with results or an exception, and
+//! the ORB can still call.
 
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -163,7 +164,8 @@ fn every_single_octet_of_a_reply_may_be_wrong() {
                 ..form
             });
             let calls = answers.clone().count();
-            // A reply whose status has become a forward or a close leads nowhere and is tried again: there are answers enough.
+            // A reply whose status has become a forward or a close leads nowhere and is tried again: there are
+            // answers enough.
             let answers = answers.cycle();
             let (orb, reference) =
                 fake_listener(version, move |listener| answer_all(&listener, answers));

@@ -1,5 +1,5 @@
-//! Arguments that lie: lengths, nesting, TypeCodes, discriminators, references. Each is answered by the exception of its fact, not completed,
-//! and counted; the connection goes on, and the server still serves.
+//! Arguments that lie: lengths, nesting, TypeCodes, discriminators, references. Each is answered by the exception of
+//! its fact, not completed, and counted; the connection goes on, and the server still serves.
 
 use std::io::{Read, Write as _};
 use std::net::TcpStream;

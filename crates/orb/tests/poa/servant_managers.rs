@@ -1,4 +1,5 @@
-//! Servant activators and servant locators: when they are asked, what becomes of what they raise, and when they are told.
+//! Servant activators and servant locators: when they are asked, what becomes of what they raise, and when they are
+//! told.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

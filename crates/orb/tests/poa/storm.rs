@@ -1,5 +1,5 @@
-//! Many threads call while objects and adapters come and go: every call ends in one of the ways it may, every servant that was
-//! made goes back once, and nothing waits for ever.
+//! Many threads call while objects and adapters come and go: every call ends in one of the ways it may, every servant
+//! that was made goes back once, and nothing waits for ever.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

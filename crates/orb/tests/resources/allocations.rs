@@ -248,7 +248,8 @@ fn collocated_calls_take_no_memory() {
     assert_eq!(sent, 0);
 }
 
-/// By the threads of lanes, by those of a pool without, which take another priority for each call, and with requests that wait.
+/// By the threads of lanes, by those of a pool without, which take another priority for each call, and with requests
+/// that wait.
 fn requests_of_threadpools_take_no_memory() {
     let priority = |number| Priority::new(number).expect("not negative");
     let model = |priority_model| {

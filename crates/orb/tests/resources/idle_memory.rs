@@ -1,4 +1,5 @@
-//! What open connections hold: ten thousand of them, each used once, take no more memory than is stated for a connection.
+//! What open connections hold: ten thousand of them, each used once, take no more memory than is stated for a
+//! connection.
 //!
 //! The test has a process of its own: the allocator counts the whole process.
 

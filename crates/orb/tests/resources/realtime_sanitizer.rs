@@ -1,8 +1,9 @@
-//! The road of a request under RealtimeSanitizer: from the seal on, neither the thread that serves nor the one that calls comes to
-//! anything that may take memory, wait for a lock or ask the C library to wait. `sanitize/run realtime` builds and runs it.
+//! The road of a request under RealtimeSanitizer: from the seal on, neither the thread that serves nor the one that
+//! calls comes to anything that may take memory, wait for a lock or ask the C library to wait. `sanitize/run
+//! realtime` builds and runs it.
 //!
-//! The sanitizer sees the calls of the C library. The system calls of the road itself (a read and a write of the connection) go to
-//! the kernel directly; `strace` counts those elsewhere.
+//! The sanitizer sees the calls of the C library. The system calls of the road itself (a read and a write of the
+//! connection) go to the kernel directly; `strace` counts those elsewhere.
 
 use std::process::Command;
 use std::sync::Arc;

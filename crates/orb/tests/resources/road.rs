@@ -1,6 +1,8 @@
-//! After the seal a request takes no lock at the server, and two or three system calls; each count is shown to catch one too many.
+//! After the seal a request takes no lock at the server, and two or three system calls; each count is shown to catch
+//! one too many.
 //!
-//! The test has a process of its own: locks are counted in the whole process. The client is a socket that sends the same octets again.
+//! The test has a process of its own: locks are counted in the whole process. The client is a socket that sends the
+//! same octets again.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -181,8 +183,9 @@ impl Served {
         }
     }
 
-    /// Locks of [`LOCK_BATCH`] requests: those of a batch in which no thread lost the processor between its write and giving the right to
-    /// write back. Who serves the next request meanwhile leaves his reply in the queue, which has a lock.
+    /// Locks of [`LOCK_BATCH`] requests: those of a batch in which no thread lost the processor between its write and
+    /// giving the right to write back. Who serves the next request meanwhile leaves his reply in the queue, which has
+    /// a lock.
     fn locks(&mut self, does: u8) -> u64 {
         self.doer.does.store(does, Ordering::Relaxed);
         let batch = |served: &mut Self| {
@@ -227,7 +230,8 @@ const BATCHES: u64 = 400;
 const LOCK_BATCH: u64 = 200;
 const LOCK_BATCHES: u64 = 40;
 
-/// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not permit it.
+/// Counts of the system calls of the threads that serve; none, with the reason counted, where the host does not
+/// permit it.
 fn counts_of_lanes() -> Option<Vec<EventCount>> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let mut counts = Vec::new();

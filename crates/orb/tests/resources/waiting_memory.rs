@@ -1,5 +1,5 @@
-//! What requests hold while they wait for a thread: no more than they count against the limits of their pool, and a buffer as the slab has
-//! them. A small one that has come into the buffer of a large message does not keep that.
+//! What requests hold while they wait for a thread: no more than they count against the limits of their pool, and a
+//! buffer as the slab has them. A small one that has come into the buffer of a large message does not keep that.
 //!
 //! The test has a process of its own: the allocator counts the whole process.
 

@@ -1,5 +1,5 @@
-//! Many callers at a threadpool that is too small for them: each call has one outcome, and none is left behind, however threads, keepers and
-//! borrowed threads come and go.
+//! Many callers at a threadpool that is too small for them: each call has one outcome, and none is left behind,
+//! however threads, keepers and borrowed threads come and go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -349,7 +349,8 @@ pub fn forged(client: &Orb, server: &Server, key: &[u8]) -> ObjectRef {
     client.string_to_object(&url).unwrap().unwrap()
 }
 
-/// Has every kind of call made at a server that listens at `endpoint`; another, which is called back, listens at `other`.
+/// Has every kind of call made at a server that listens at `endpoint`; another, which is called back, listens at
+/// `other`.
 pub fn make_every_kind_of_call(endpoint: &str, other: &str, notes: u32) {
     let server = Server::at(endpoint);
     let (client, bench) = client_of(&server);

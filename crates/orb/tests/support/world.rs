@@ -155,7 +155,8 @@ impl World {
         self.state().is_cut = false;
     }
 
-    /// Resets one of the connections that there are: what is under way on it is lost, and neither end can use it any more.
+    /// Resets one of the connections that there are: what is under way on it is lost, and neither end can use it any
+    /// more.
     pub fn reset(&self, pick: usize) {
         let mut state = self.state();
         let count = state.ends.len().max(1);

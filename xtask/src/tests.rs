@@ -1,0 +1,149 @@
+//! Builds every test program of the workspace and runs them: several at a time, or alone where they measure the machine.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the other, with nothing beside
+/// them.
+const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
+
+/// A built test program.
+struct Program {
+    /// The folder of its package, relative to the root, and its target.
+    name: String,
+    folder: PathBuf,
+    executable: PathBuf,
+    is_measuring: bool,
+}
+
+/// Builds and runs all test programs and the examples in doc comments. Tests note their skips in the file `skips`.
+pub(crate) fn run(root: &Path, skips: &Path) -> Result<()> {
+    let programs = build(root)?;
+    let (measuring, others): (Vec<Program>, Vec<Program>) = programs
+        .into_iter()
+        .partition(|program| program.is_measuring);
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut failed = run_all(others, at_once, skips);
+    failed.extend(run_all(measuring, 1, skips));
+    let status = Command::new(env!("CARGO"))
+        .args(["test", "--locked", "--workspace", "--doc", "--quiet"])
+        .current_dir(root)
+        .status()?;
+    if !status.success() {
+        failed.push("cargo test --workspace --doc".to_owned());
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "these failed, each with its command:\n{}",
+        failed.join("\n")
+    )
+}
+
+fn build(root: &Path) -> Result<Vec<Program>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--locked", "--workspace", "--no-run"])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo to build the tests")?;
+    if !output.status.success() {
+        bail!("the tests do not build; alone: cargo test --locked --workspace --no-run");
+    }
+    let messages = String::from_utf8(output.stdout)?;
+    let mut programs = Vec::new();
+    for line in messages.lines() {
+        let message: Value = serde_json::from_str(line)?;
+        programs.extend(program_of(&message));
+    }
+    Ok(programs)
+}
+
+/// The test program that a message of cargo speaks of; `None` for other messages.
+fn program_of(message: &Value) -> Option<Program> {
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let executable = PathBuf::from(message["executable"].as_str()?);
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let package = folder.file_name()?.to_str()?;
+    let target = message["target"]["name"].as_str()?;
+    let how = match message["target"]["kind"][0].as_str()? {
+        "test" => format!("--test {target}"),
+        "bin" => format!("--bin {target}"),
+        _ => "--lib".to_owned(),
+    };
+    let crate_name = match package {
+        "xtask" => package.to_owned(),
+        _ => format!("deckwatch-{package}"),
+    };
+    Some(Program {
+        name: format!("cargo test -p {crate_name} {how}"),
+        is_measuring: MEASURING.contains(&package),
+        folder: folder.to_owned(),
+        executable,
+    })
+}
+
+/// Runs programs, so many at a time; returns the commands of those that fail.
+fn run_all(programs: Vec<Program>, at_once: usize, skips: &Path) -> Vec<String> {
+    let queue = Mutex::new(programs.into_iter());
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no panic while it is held").next();
+                    let Some(program) = next else { return };
+                    if !program.run(skips) {
+                        let mut failed = failed.lock().expect("no panic while it is held");
+                        failed.push(program.name);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().expect("no thread panicked")
+}
+
+impl Program {
+    /// Whether all its tests pass. Prints one line; everything that a failing program wrote.
+    fn run(&self, skips: &Path) -> bool {
+        let began = Instant::now();
+        let output = Command::new(&self.executable)
+            .current_dir(&self.folder)
+            .env("CARGO", env!("CARGO"))
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("DECKWATCH_SKIPS", skips)
+            .output();
+        let seconds = began.elapsed().as_secs_f64();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                eprintln!("{}: {error}", self.executable.display());
+                return false;
+            }
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let result = text.lines().rfind(|line| line.starts_with("test result"));
+        let line = format!(
+            "{} ({seconds:.0} s): {}",
+            self.name,
+            result.unwrap_or("no result")
+        );
+        if output.status.success() {
+            eprintln!("{line}");
+        } else {
+            let complaints = String::from_utf8_lossy(&output.stderr);
+            eprintln!("{text}{complaints}{line} ({})", output.status);
+        }
+        output.status.success()
+    }
+}

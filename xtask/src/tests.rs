@@ -1,4 +1,5 @@
-//! Builds every test program of the workspace and runs them: several at a time, or alone where they measure the machine.
+//! Builds every test program of the workspace and runs them: several at a time, or alone where they measure the
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,8 +9,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the other, with nothing beside
-/// them.
+/// Packages whose tests measure time, emulate networks or start whole missions. Their programs run one after the
+/// other, with nothing beside them.
 const MEASURING: &[&str] = &["carrier", "cli", "probe", "scenario", "testbed"];
 
 /// A built test program.

@@ -10,13 +10,14 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Notes that a test cannot run here. `what` is the word that `interop/gaps.toml` may list; `why` says what is missing.
+/// Counts a test that cannot run on this machine. `what` is the word that `interop/gaps.toml` may list; `why` says what
+/// is missing.
 ///
 /// The line goes to standard error and, where `cargo xtask ci` runs the test, into its ledger: a skip never looks
 /// like a pass.
 ///
 /// # Panics
-/// When the ledger is named but cannot be written.
+/// Panics if the ledger is named but cannot be written.
 pub fn skip(what: &str, why: &str) {
     eprintln!("skipped: {what}: {why}");
     if let Some(path) = std::env::var_os("DECKWATCH_SKIPS") {
@@ -25,7 +26,7 @@ pub fn skip(what: &str, why: &str) {
             .create(true)
             .open(path)
             .expect("the skip ledger opens");
-        // In one piece: other tests tell of theirs at the same time.
+        // One write: other tests append at the same time.
         let line = format!("{what}: {why}\n");
         ledger
             .write_all(line.as_bytes())

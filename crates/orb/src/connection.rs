@@ -3,6 +3,7 @@
 pub(crate) mod bidirectional;
 mod bidirectional_replies;
 mod inbound;
+mod peer;
 pub(crate) mod reading;
 pub(crate) mod request_queue;
 pub(crate) mod writing;

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use deckwatch_sync::{PiMutex, SlotTable};
 
-use crate::adapter::{Adapter, WaitPermits};
 use crate::budget::Budget;
 use crate::connection::request_queue::QueueHeads;
 use crate::connection::writing::room_of;
@@ -28,6 +27,7 @@ use crate::counters::Counters;
 use crate::limits::{BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX};
 use crate::orb::OrbCore;
 use crate::rt::Protocols;
+use crate::server::{PoolPlace, Server, ServerShape};
 use crate::slab::Slab;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Event, Listener, Poller, Transport, TransportError};
@@ -78,7 +78,7 @@ pub(crate) type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Lane {
     pub(crate) orb: Weak<OrbCore>,
-    pub(crate) adapter: Arc<Adapter>,
+    pub(crate) server: Arc<Server>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) transport: Arc<dyn Transport>,
@@ -99,10 +99,6 @@ pub(crate) struct Lane {
     pub(crate) waiting: AtomicUsize,
     /// Connections that have a thread of their own.
     pub(crate) adopted: AtomicUsize,
-    /// Requests that are being served.
-    pub(crate) in_progress: AtomicUsize,
-    /// Threads that wait for a manager or a servant manager.
-    pub(crate) wait_permits: WaitPermits,
     /// What unfinished messages hold.
     pub(crate) inbound_budget: Arc<Budget>,
     /// What waits for peers holds.
@@ -182,11 +178,23 @@ impl Lane {
         // One thread is left to read and to serve the others, where there are more.
         let threads_max = shape.threads + shape.threads_dynamic;
         let seats = (0..threads_max).map(|_| Seat::default()).collect();
-        let wait_permits =
-            WaitPermits::new(threads_max.saturating_sub(1).max(shape.threads.min(1)));
+        let server = Server::new(
+            orb,
+            ServerShape {
+                sizes: shape.sizes,
+                clock_bound: shape.clock_bound,
+                place: PoolPlace {
+                    pool: station.pool,
+                    priority: station.priority,
+                    is_lane: station.is_lane,
+                },
+                wait_permits: threads_max.saturating_sub(1).max(shape.threads.min(1)),
+                is_turned_by_hand: shape.threads == 0,
+            },
+        );
         let lane = Self {
             orb: orb.this.clone(),
-            adapter: Arc::clone(&orb.adapter),
+            server,
             counters: Arc::clone(&orb.client.counters),
             trace: Arc::clone(&orb.client.trace),
             transport,
@@ -202,8 +210,6 @@ impl Lane {
             open: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             adopted: AtomicUsize::new(0),
-            in_progress: AtomicUsize::new(0),
-            wait_permits,
             inbound_budget,
             outbound_budget,
             resting: AtomicBool::new(false),

@@ -33,6 +33,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// Types of the ORB own each other by handles: to find out whether all of that is `Send` takes the compiler more than 128 steps.
+#![recursion_limit = "256"]
 
 mod adapter;
 mod arguments;

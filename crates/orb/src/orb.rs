@@ -22,6 +22,7 @@ use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
 use crate::raise;
 use crate::rt::{LanePlace, NamedMutexes, PoolLane, Protocols, Threadpools};
 use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
+use crate::server::Server;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
 use crate::wire::{self, Reach};
@@ -180,19 +181,19 @@ impl OrbCore {
 
     /// The lane that the calling thread serves a request of.
     pub(crate) fn lane_served_here(&self) -> Option<Arc<Lane>> {
-        self.pools.find_lane(|lane| lane.is_served_here())
+        self.pools.find_lane(|lane| lane.server.is_served_here())
     }
 
     /// The lane that serves calls which this ORB makes to one of its own endpoints, where they need not go over the network: to objects of
     /// other pools they do, whose threads have their priorities.
-    pub(crate) fn collocated_lane(&self, endpoint: &Endpoint) -> Option<&Arc<Lane>> {
+    pub(crate) fn collocated_server(&self, endpoint: &Endpoint) -> Option<&Arc<Server>> {
         let at = &self
             .pools
             .default_made()
             .filter(|_| self.settings.collocation)?
             .lanes[0];
         let is_it = at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint);
-        is_it.then_some(&at.lane)
+        is_it.then_some(&at.lane.server)
     }
 
     pub(crate) fn make_reference(

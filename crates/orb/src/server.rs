@@ -1,9 +1,293 @@
 //! Answering requests: from a whole message to its reply.
+//!
+//! [`Server::answer`] is the only entrance. Requests come to it from the connections of a lane, from the request queue of a
+//! bidirectional connection, from a lane's waiting room, at their start time, and from callers of this process. The [`Peer`] of a request
+//! says what differs between them.
 
 mod collocated;
 mod detours;
-pub(crate) mod dispatch;
 mod implicit_operations;
+mod intercepted;
+mod outcome;
+mod peer;
 pub(crate) mod priority;
 mod times;
-pub(crate) mod upcall;
+mod upcall;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use deckwatch_cdr::Divided;
+use deckwatch_giop::{LocateStatus, Message, Request, Response};
+
+use crate::adapter::{Adapter, Found, Poa, WaitPermits, Whereabouts};
+use crate::connection::bidirectional;
+use crate::contexts::written::echoed_priority;
+use crate::counters::{Counter, Counters};
+use crate::orb::OrbCore;
+use crate::trace::Trace;
+use crate::wire::{self, Sizes};
+use crate::{SystemException, current};
+use intercepted::InterceptedCall;
+use outcome::Outcome;
+pub(crate) use peer::{Early, Peer, Unanswered};
+pub(crate) use priority::PoolPlace;
+use priority::ServerPriority;
+use times::RequestTimes;
+pub(crate) use upcall::Wait;
+use upcall::{DirectCall, Upcall};
+
+thread_local! {
+    /// The server whose request this thread serves, by its address; 0: none.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What answers the requests of one lane.
+pub(crate) struct Server {
+    orb: Weak<OrbCore>,
+    /// Itself, for work that is handed to the main thread.
+    this: Weak<Self>,
+    pub(crate) adapter: Arc<Adapter>,
+    counters: Arc<Counters>,
+    trace: Arc<Trace>,
+    sizes: Sizes,
+    times: RequestTimes,
+    priority: ServerPriority,
+    /// For threads that wait for a manager or a servant manager.
+    pub(crate) wait_permits: WaitPermits,
+    /// It has no threads of its own: the application calls `perform_work`.
+    is_turned_by_hand: bool,
+    /// Requests that are being served.
+    in_progress: AtomicUsize,
+    is_closed: AtomicBool,
+}
+
+/// What a server is made with.
+pub(crate) struct ServerShape {
+    pub(crate) sizes: Sizes,
+    /// How far our clock may be off UTC, where that is known.
+    pub(crate) clock_bound: Option<Duration>,
+    pub(crate) place: PoolPlace,
+    /// Threads that may wait at once for something other than events.
+    pub(crate) wait_permits: usize,
+    pub(crate) is_turned_by_hand: bool,
+}
+
+/// Ends the note that a thread serves a request; holds the note before.
+struct ServedHere(usize);
+
+impl Drop for ServedHere {
+    fn drop(&mut self) {
+        SERVED.set(self.0);
+    }
+}
+
+impl Server {
+    pub(crate) fn new(orb: &OrbCore, shape: ServerShape) -> Arc<Self> {
+        let counters = &orb.client.counters;
+        Arc::new_cyclic(|this| Self {
+            orb: orb.this.clone(),
+            this: this.clone(),
+            adapter: Arc::clone(&orb.adapter),
+            counters: Arc::clone(counters),
+            trace: Arc::clone(&orb.client.trace),
+            sizes: shape.sizes,
+            times: RequestTimes::new(
+                Arc::clone(&orb.client.transport),
+                Arc::clone(counters),
+                shape.clock_bound,
+            ),
+            priority: ServerPriority::new(orb.this.clone(), Arc::clone(counters), shape.place),
+            wait_permits: WaitPermits::new(shape.wait_permits),
+            is_turned_by_hand: shape.is_turned_by_hand,
+            in_progress: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes no more requests of this process.
+    pub(crate) fn close(&self) {
+        // SYNC: pairs with the load in `LocalCaller::may_enter`: a caller that still enters has been counted before.
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether no request is being served.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_progress.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether the calling thread serves a request of this server, which cannot end before it returns.
+    pub(crate) fn is_served_here(&self) -> bool {
+        SERVED.get() == std::ptr::from_ref(self).addr()
+    }
+
+    fn note_served_here(&self) -> ServedHere {
+        ServedHere(SERVED.replace(std::ptr::from_ref(self).addr()))
+    }
+
+    /// Answers one message of `peer`.
+    ///
+    /// # Errors
+    /// [`Unanswered`].
+    pub(crate) fn answer<P: Peer>(
+        &self,
+        message: &Divided<'_>,
+        peer: &P,
+    ) -> Result<(), Unanswered> {
+        if message.ends().is_empty()
+            && let Some(mut request) = Request::plain(message.octets())
+        {
+            return self.answer_request(message, &mut request, peer);
+        }
+        std::hint::cold_path();
+        match self.request_of(message, peer)? {
+            Some(mut request) => self.answer_request(message, &mut request, peer),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a request that has a header of the general form. Returns none for another message, which is answered here.
+    #[inline(never)]
+    fn request_of<'m, P: Peer>(
+        &self,
+        message: &'m Divided<'_>,
+        peer: &P,
+    ) -> Result<Option<Request<'m>>, Unanswered> {
+        match Message::parse_joined(message) {
+            Ok(Message::Request(request)) => Ok(Some(request)),
+            Ok(Message::LocateRequest(request)) => {
+                self.counters.count(Counter::LocateRequests);
+                current::enter(&self.orb);
+                let key = request.target.object_key();
+                let found = key.map(|key| self.locate(key));
+                let (status, elsewhere) = match &found {
+                    Ok(Whereabouts::Here) => (LocateStatus::ObjectHere, None),
+                    Ok(Whereabouts::Elsewhere(target)) => {
+                        (LocateStatus::ObjectForward, Some(target.ior()))
+                    }
+                    Ok(Whereabouts::Nowhere) | Err(_) => (LocateStatus::UnknownObject, None),
+                };
+                peer.with_reply(true, |buffer| {
+                    wire::locate_reply(buffer, request.version, request.id, status, elsewhere);
+                    peer.write(buffer);
+                });
+                Ok(None)
+            }
+            other => {
+                if let Err(fault) = other {
+                    self.trace.misread(peer.number(), fault);
+                }
+                self.counters.count(Counter::ProtocolErrors);
+                Err(Unanswered::Unreadable)
+            }
+        }
+    }
+
+    /// Where the object of a key is. A lane that would send its requests to another lane returns that one.
+    fn locate(&self, key: &[u8]) -> Whereabouts {
+        let whereabouts = self.adapter.locate(key, Some(&self.wait_permits));
+        let is_here = matches!(whereabouts, Whereabouts::Here);
+        let Some(found) = self.adapter.find_at_once(key).filter(|_| is_here) else {
+            return whereabouts;
+        };
+        let (adapter, id, own) = match &found {
+            Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
+            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
+            Found::Elsewhere(_) => return whereabouts,
+        };
+        if self.priority.serves(&adapter.realtime, own) {
+            return whereabouts;
+        }
+        let target = Poa::of(adapter).own_reference(id);
+        target.map_or(whereabouts, Whereabouts::Elsewhere)
+    }
+
+    fn answer_request<P: Peer>(
+        &self,
+        message: &Divided<'_>,
+        request: &mut Request<'_>,
+        peer: &P,
+    ) -> Result<(), Unanswered> {
+        self.in_progress.fetch_add(1, Ordering::SeqCst);
+        let answered = if peer.may_enter(self) {
+            self.answer_in_time(message, request, peer);
+            Ok(())
+        } else {
+            Err(Unanswered::Closed)
+        };
+        self.in_progress.fetch_sub(1, Ordering::SeqCst);
+        answered
+    }
+
+    /// Answers a request, or puts it aside until its start time.
+    fn answer_in_time<P: Peer>(&self, message: &Divided<'_>, request: &mut Request<'_>, peer: &P) {
+        let agreed = peer.agree_on_code_sets(request);
+        let request = &*request;
+        let ready = match agreed.and_then(|()| self.times.start_of(request)) {
+            Ok(None) => Ok(()),
+            Ok(Some(start)) => match peer.put_aside(message, request, start) {
+                Ok(Early::PutAside) => return,
+                Ok(Early::Waited) => self.times.require_end(request),
+                Err(full) => Err(full),
+            },
+            Err(exception) => Err(exception),
+        };
+        let over = peer.bidirectional();
+        let _over = over.map(|over| bidirectional::enter(over, message.octets()));
+        let echoed = echoed_priority(request);
+        let wait = peer.wait(self);
+        let is_awaited = request.response.is_expected();
+        peer.with_reply(is_awaited, |reply| {
+            let mut upcall = Upcall {
+                peer: Some(peer),
+                needs_bidirectional: over.is_some_and(|over| over.is_opened_here),
+                wait,
+                message,
+                request,
+                reply,
+                contexts: echoed.as_slice(),
+            };
+            let is_answered = self.serve(&mut upcall, ready);
+            if is_awaited && !is_answered {
+                peer.write(reply);
+            }
+        });
+    }
+
+    /// Serves a request unless it is not `ready`; its whole reply stands in the buffer. Returns whether the caller has been answered
+    /// already.
+    fn serve(&self, upcall: &mut Upcall<'_>, ready: Result<(), SystemException>) -> bool {
+        // A simulated world turns lanes within a call.
+        let served = self.note_served_here();
+        let is_answered = match (ready, self.adapter.interceptors.server()) {
+            (Ok(()), None) => {
+                // What the application has given is dropped here too, and its drop can panic.
+                match catch_unwind(AssertUnwindSafe(|| self.upcall(upcall, &mut DirectCall))) {
+                    Ok(Outcome::Replied) => false,
+                    Ok(other) => outcome::conclude(self, upcall, other, &[]),
+                    Err(_) => {
+                        outcome::conclude(self, upcall, Outcome::Raise(self.count_panic()), &[])
+                    }
+                }
+            }
+            (Ok(()), Some(all)) => {
+                std::hint::cold_path();
+                let (outcome, added) = InterceptedCall::serve(self, all, upcall);
+                outcome::conclude(self, upcall, outcome, &added)
+            }
+            (Err(exception), _) => {
+                std::hint::cold_path();
+                outcome::conclude(self, upcall, Outcome::Raise(exception), &[])
+            }
+        };
+        self.counters.count(match upcall.request.response {
+            Response::Outcome => Counter::Requests,
+            _ => Counter::Oneways,
+        });
+        drop(served);
+        is_answered
+    }
+}

@@ -13,45 +13,45 @@ use super::request::{RequestExtras, write_request};
 use super::retry::Failure;
 use super::target::Target;
 use crate::counters::Counter;
-use crate::lane::Lane;
+use crate::server::Server;
 use crate::trace::{Direction, NO_CONNECTION};
 use crate::transport::Instant64;
 use crate::wire::{self, FromServer};
 use crate::{Completion, SystemException, raise, raise::own};
 
-/// The lane in which the calling thread may serve a call itself; `None`: the call is sent over a connection.
+/// The server by which the calling thread may serve a call itself; `None`: the call is sent over a connection.
 ///
 /// The one place that decides it. A LocateRequest asks about the network, and is sent there. A one-way whose caller must not
 /// wait is served here only if an active object can be called at once and no earlier one-way is under way.
 #[inline]
-pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<Lane>> {
-    let lane = target.here.as_ref()?;
-    lane_here(lane, target, call)
+pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<Server>> {
+    let server = target.here.as_ref()?;
+    server_here(server, target, call)
 }
 
-fn lane_here(lane: &Weak<Lane>, target: &Target, call: &Call<'_>) -> Option<Arc<Lane>> {
-    let lane = lane.upgrade()?;
+fn server_here(server: &Weak<Server>, target: &Target, call: &Call<'_>) -> Option<Arc<Server>> {
+    let server = server.upgrade()?;
     let may_be = match call.kind {
         CallKind::TwoWay => true,
         CallKind::Locate | CallKind::BindBand => false,
         CallKind::Oneway if target.binding.has_oneways() => false,
         CallKind::Oneway => {
-            call.response.is_expected() || lane.serves_at_once(target.profile.object_key())
+            call.response.is_expected() || server.serves_at_once(target.profile.object_key())
         }
     };
-    may_be.then_some(lane)
+    may_be.then_some(server)
 }
 
 impl Attempt<'_> {
-    /// Has `lane` serve the call in this thread. The deadline bounds what the call waits for; a servant is not interrupted, but
+    /// Has `server` serve the call in this thread. The deadline bounds what the call waits for; a servant is not interrupted, but
     /// results that are late are dropped.
-    pub(super) fn serve_here(&self, lane: &Lane) -> Result<Reply, Failure> {
+    pub(super) fn serve_here(&self, server: &Server) -> Result<Reply, Failure> {
         let (client, deadlines) = (self.client, &self.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;
         let request = self.marshal_for_here()?;
         let mut answer = client.slab.lend_empty();
         let profile = &self.target.profile;
-        let served = lane.serve_here(&request, profile.codec(), deadlines.reply, &mut answer);
+        let served = server.serve_here(&request, profile.codec(), deadlines.reply, &mut answer);
         client.slab.take_back_written(request);
         if let Err(exception) = served {
             client.slab.take_back_written(answer);
@@ -63,7 +63,7 @@ impl Attempt<'_> {
         let reply = match wire::parse_reply(&Divided::new(&answer, &[]), profile) {
             Ok(FromServer::Reply(head)) => Reply::written_here(answer, head),
             _ => {
-                debug_assert!(false, "a lane writes replies");
+                debug_assert!(false, "a server writes replies");
                 let exception = raise::internal(0, Completion::Maybe);
                 return Err(Failure::last(exception));
             }
@@ -78,8 +78,8 @@ impl Attempt<'_> {
         Ok(reply)
     }
 
-    /// Has `lane` serve a one-way in this thread. Its outcome is dropped.
-    pub(super) fn serve_oneway_here(&self, lane: &Lane) -> Result<(), Failure> {
+    /// Has `server` serve a one-way in this thread. Its outcome is dropped.
+    pub(super) fn serve_oneway_here(&self, server: &Server) -> Result<(), Failure> {
         let (client, call) = (self.client, self.call);
         if call.is_timed() {
             let now = client.transport.now();
@@ -90,7 +90,7 @@ impl Attempt<'_> {
         let request = self.marshal_for_here()?;
         let mut answer = client.slab.lend_empty();
         let codec = self.target.profile.codec();
-        let _ = lane.serve_here(&request, codec, None, &mut answer); // Nobody waits for it.
+        let _ = server.serve_here(&request, codec, None, &mut answer); // Nobody waits for it.
         client.slab.take_back_written(request);
         client.slab.take_back_written(answer);
         Ok(())

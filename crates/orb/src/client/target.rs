@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::binding::Binding;
 use crate::connection::bidirectional::Bidirectional;
-use crate::lane::Lane;
+use crate::server::Server;
 use crate::wire::Profile;
 
 /// One address at which an object can be called, and the connections to it.
@@ -13,7 +13,7 @@ pub(crate) struct Target {
     pub(crate) binding: Arc<Binding>,
     pub(crate) profile: Profile,
     /// The lane of this ORB that listens there.
-    pub(crate) here: Option<Weak<Lane>>,
+    pub(crate) here: Option<Weak<Server>>,
     /// Requests carry the priority of their caller.
     pub(crate) carries_priority: bool,
     /// The bidirectional connection that the reference arrived over: its server is called over it.

@@ -43,7 +43,7 @@ impl Lane {
         self.write_from_outside(&connection, message);
         self.let_read(&connection);
         // The thread that has adopted it may be the one that asks: somebody else must see the reply.
-        let is_served_here = self.is_served_here();
+        let is_served_here = self.server.is_served_here();
         if is_served_here && connection.adopted.swap(false, Ordering::AcqRel) {
             self.watch_again(&connection);
         }

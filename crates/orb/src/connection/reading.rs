@@ -304,9 +304,9 @@ impl Lane {
             return Err(Left::Open);
         }
         let _busy = self.note_busy();
-        let served = self.dispatch(connection, &whole.message());
+        let served = self.answer(connection, &whole.message());
         self.slab.take_back(whole.buffer);
-        served.map(|()| reading).map_err(|()| Left::Ended)
+        served.map(|()| reading).map_err(|_| Left::Ended)
     }
 
     /// Counts what was wrong and says so to the client; nothing after it can be read.
@@ -338,11 +338,11 @@ impl Lane {
             return again.ok_or(Left::ToAnother);
         }
         let busy = self.note_busy();
-        let served = self.dispatch(connection, &arrived.message());
+        let served = self.answer(connection, &arrived.message());
         drop(busy);
         connection.serving.fetch_sub(1, Ordering::SeqCst);
         let again = served
-            .map_err(|()| Left::Ended)
+            .map_err(|_| Left::Ended)
             .and_then(|()| self.read_again(connection));
         match again {
             Ok(mut reading) => {
@@ -405,8 +405,8 @@ impl Lane {
                     return Err(Left::Open);
                 }
                 let _busy = self.note_busy();
-                self.dispatch(connection, &Divided::new(reading.message(place), &[]))
-                    .map_err(|()| Left::Ended)
+                self.answer(connection, &Divided::new(reading.message(place), &[]))
+                    .map_err(|_| Left::Ended)
             }
             Kind::Cancel => {
                 self.counters.count(Counter::CancelRequests);

@@ -21,6 +21,7 @@ use crate::counters::Counter;
 use crate::lane::Lane;
 use crate::lane::waiting::{Behind, Waiting};
 use crate::limits::{LINE_REQUESTS_MAX, LINE_SIZE_MAX, LINE_TURN};
+use crate::server::Unanswered;
 use crate::transport::Interest;
 use crate::wire::{self, Kind};
 
@@ -124,7 +125,7 @@ impl Lane {
     /// else may read.
     #[inline]
     pub(crate) fn note_what_is_said(&self, connection: &Connection, message: &Divided<'_>) {
-        if connection.chars.load(Ordering::Relaxed) == 0 || self.adapter.is_bidirectional() {
+        if connection.chars.load(Ordering::Relaxed) == 0 || self.server.adapter.is_bidirectional() {
             self.note_contexts(connection, message);
         }
     }
@@ -138,8 +139,8 @@ impl Lane {
             return;
         };
         // What is wrong with code sets is said where it is served.
-        let _again_there = self.agree_on_code_sets(connection, &mut request);
-        if self.adapter.is_bidirectional() {
+        let _again_there = connection.agree_on_code_sets(&mut request);
+        if self.server.adapter.is_bidirectional() {
             self.note_listen_points(connection, &request);
         }
     }
@@ -243,7 +244,7 @@ impl Lane {
         let busy = self.note_busy();
         let served = self.serve_line(connection, first);
         drop(busy);
-        served.map_err(|()| Left::Ended)?;
+        served.map_err(|_| Left::Ended)?;
         self.read_again(connection)
     }
 
@@ -317,7 +318,11 @@ impl Lane {
     }
 
     /// Serves a request, and those that wait behind it as long as nothing else waits for the thread. `Err`: the connection cannot go on.
-    pub(crate) fn serve_line(&self, connection: &Connection, first: Waiting) -> Result<(), ()> {
+    pub(crate) fn serve_line(
+        &self,
+        connection: &Connection,
+        first: Waiting,
+    ) -> Result<(), Unanswered> {
         let mut next = Some(first);
         let mut turns = 0;
         while let Some(mut waiting) = next {
@@ -329,7 +334,7 @@ impl Lane {
                     self.enlist(connection, behind);
                 }
             }
-            let served = self.dispatch(connection, &waiting.arrived.message());
+            let served = self.answer(connection, &waiting.arrived.message());
             next = self.finish(connection, waiting);
             if served.is_err() || self.closing.load(Ordering::Acquire) {
                 self.discard_line(connection, next);

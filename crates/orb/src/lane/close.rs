@@ -86,10 +86,10 @@ impl Lane {
 
     /// Takes no new request from here on. False: it takes none already.
     pub(crate) fn close_entrance(&self) -> bool {
-        // SYNC: pairs with `serve_here`: who has looked before is counted.
         if self.closing.swap(true, Ordering::SeqCst) {
             return false;
         }
+        self.server.close();
         self.poller.close();
         if let Some(room) = &self.room {
             room.close();
@@ -102,7 +102,7 @@ impl Lane {
     pub(crate) fn drain(&self, deadline: Instant64) {
         self.discard_waiting();
         self.discard_early();
-        self.wait_until(deadline, || self.in_progress.load(Ordering::SeqCst) == 0);
+        self.wait_until(deadline, || self.server.is_idle());
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.
         fence(Ordering::SeqCst);

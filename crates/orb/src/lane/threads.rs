@@ -6,10 +6,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{Lane, Turned};
+use crate::adapter::{Patience, WaitPermits};
 use crate::counters::Counter;
 use crate::lane::follow::Seat;
 use crate::limits::BUFFERS_PER_THREAD;
-use crate::rt::current::replace;
+use crate::rt::current::{AtPriority, replace};
 use crate::server::priority::note_class;
 use crate::transport::may_spin;
 use crate::{Completion, SystemException, current, raise, raise::own};
@@ -51,7 +52,7 @@ impl Lane {
         };
         let lane = Arc::clone(self);
         let run = move || {
-            lane.note_own_thread();
+            lane.server.note_own_thread();
             let begun = lane.begin_thread();
             let refused = begun.is_err();
             let _starter_gave_up = here.send(begun);
@@ -79,7 +80,7 @@ impl Lane {
         self.seats[seat].taken.store(true, Ordering::Release);
         let run = move || {
             let seat_taken = SeatTaken(&lane.seats[seat].taken);
-            lane.note_own_thread();
+            lane.server.note_own_thread();
             let begun = lane.begin_thread();
             let refused = begun.is_err();
             if let Some(here) = here {
@@ -138,6 +139,23 @@ impl Lane {
         orb.enter_priority(priority)?;
         replace(Some(priority));
         Ok(())
+    }
+
+    /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
+    pub(crate) fn lend_priority(&self) -> Option<AtPriority> {
+        self.orb.upgrade()?.lend_priority(self.station.priority)
+    }
+
+    /// How the calling thread may wait for a reply that a thread of this lane has to read: not as the last of them.
+    pub(crate) fn patience_for_replies(&self) -> Patience<'_> {
+        static NONE: WaitPermits = WaitPermits::new(0);
+        let is_reader = self.shape.threads == 0 || self.server.is_own_thread();
+        let has_others = self.seats.len() > 1;
+        is_reader.then_some(if has_others {
+            &self.server.wait_permits
+        } else {
+            &NONE
+        })
     }
 
     /// Keeps a thread in the poller where the last one has left it to serve.

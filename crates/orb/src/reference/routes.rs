@@ -9,11 +9,11 @@ use deckwatch_giop::Ior;
 use super::route_key::{Inconsistent, RouteKey};
 use crate::client::{Call, Client, Quality, Target};
 use crate::connection::bidirectional::Bidirectional;
-use crate::lane::Lane;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
 use crate::orb::OrbCore;
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{Exposed, Priority};
+use crate::server::Server;
 use crate::transport::Endpoint;
 use crate::wire::{self, Address, Profile};
 use crate::{Completion, SystemException, minor};
@@ -30,7 +30,7 @@ pub(crate) struct Routes {
 /// The real-time policies and the addresses of a reference that has such policies.
 struct RealTime {
     exposed: Exposed,
-    addresses: Vec<(Address, Option<Weak<Lane>>)>,
+    addresses: Vec<(Address, Option<Weak<Server>>)>,
 }
 
 /// An address that a call may go to.
@@ -40,7 +40,7 @@ pub(super) struct Candidate<'a> {
     profile: &'a Profile,
     /// The priority of the lane that listens there, if the reference has it.
     pub(super) lane: Option<Priority>,
-    here: Option<&'a Weak<Lane>>,
+    here: Option<&'a Weak<Server>>,
 }
 
 /// The targets of calls with the same route key.
@@ -68,7 +68,7 @@ impl Routes {
         if addresses.is_empty() {
             return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
         }
-        let here = |at: &Address| orb.collocated_lane(&at.endpoint).map(Arc::downgrade);
+        let here = |at: &Address| orb.collocated_server(&at.endpoint).map(Arc::downgrade);
         let addresses = addresses.into_iter().map(|at| (here(&at), at));
         let addresses = addresses.map(|(here, at)| (at, here));
         let (plain, real_time) = match exposed {

@@ -310,7 +310,7 @@ impl OrbCore {
         let at = at.ok_or(ThreadpoolError::InvalidThreadpool)?;
         let pool = &others[at];
         let is_used = pool.users.load(Ordering::Acquire) != 0;
-        let is_here = pool.lanes.iter().any(|at| at.lane.is_served_here());
+        let is_here = pool.lanes.iter().any(|at| at.lane.server.is_served_here());
         if is_used || is_here {
             let used = raise::bad_inv_order(own::THREADPOOL_IN_USE, Completion::No);
             return Err(used.into());

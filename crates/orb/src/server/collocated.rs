@@ -1,35 +1,101 @@
 //! Requests of this very process: served by the thread that makes them, by the same road as those that are read from a connection.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use deckwatch_cdr::{Codec, Divided};
-use deckwatch_giop::Message;
+use deckwatch_giop::Request;
 
-use super::upcall::{Caller, Upcall};
-use crate::adapter::{Found, Patience, WaitPermits};
-use crate::contexts::written::echoed_priority;
-use crate::lane::Lane;
+use super::upcall::Wait;
+use super::{Early, Peer, Server, Unanswered};
+use crate::adapter::Found;
+use crate::connection::bidirectional::Bidirectional;
+use crate::trace::NO_CONNECTION;
 use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise};
 
 thread_local! {
-    /// The lane that the thread belongs to, which may need it for others, by its address; 0: none.
-    static OF_LANE: Cell<usize> = const { Cell::new(0) };
+    /// The server whose lane the thread belongs to, which may need it for others, by its address; 0: none.
+    static OF_SERVER: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Lane {
-    /// The calling thread belongs to this lane from here on.
-    pub(crate) fn note_own_thread(&self) {
-        OF_LANE.set(std::ptr::from_ref(self).addr());
+/// A caller of this process, which waits for its request in its own thread.
+struct LocalCaller<'c> {
+    server: &'c Server,
+    /// What the request is written in: nothing is announced within a process.
+    codec: Codec,
+    /// When it gives up waiting.
+    until: Option<Instant64>,
+    reply: Cell<Vec<u8>>,
+}
+
+impl Peer for LocalCaller<'_> {
+    fn number(&self) -> u32 {
+        NO_CONNECTION
     }
 
-    /// How the calling thread may wait for a reply that a thread of this lane has to read: not as the last of them.
-    pub(crate) fn patience_for_replies(&self) -> Patience<'_> {
-        static NONE: WaitPermits = WaitPermits::new(0);
-        let is_reader = self.shape.threads == 0 || OF_LANE.get() == std::ptr::from_ref(self).addr();
-        let more = self.seats.len() > 1;
-        is_reader.then_some(if more { &self.wait_permits } else { &NONE })
+    fn may_enter(&self, server: &Server) -> bool {
+        // SYNC: pairs with the store in `close`: either the caller is counted, or it sees that it is too late.
+        !server.is_closed.load(Ordering::SeqCst)
+    }
+
+    fn agree_on_code_sets(&self, request: &mut Request<'_>) -> Result<(), SystemException> {
+        request.body = request.body.with_codec(self.codec);
+        Ok(())
+    }
+
+    fn bidirectional(&self) -> Option<&Arc<Bidirectional>> {
+        None
+    }
+
+    fn wait<'w>(&'w self, server: &'w Server) -> Wait<'w> {
+        // A lane leaves one of its threads to the others; one that is turned by hand has no other.
+        let is_needed = OF_SERVER.get() != 0 || server.is_turned_by_hand;
+        Wait {
+            patience: is_needed.then_some(&server.wait_permits),
+            until: self.until,
+        }
+    }
+
+    fn put_aside(
+        &self,
+        _message: &Divided<'_>,
+        _request: &Request<'_>,
+        start: Instant64,
+    ) -> Result<Early, SystemException> {
+        self.server.times.await_start(start);
+        Ok(Early::Waited)
+    }
+
+    fn with_reply(&self, _is_awaited: bool, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut reply = self.reply.take();
+        write(&mut reply);
+        self.reply.set(reply);
+    }
+
+    fn write(&self, _reply: &[u8]) {
+        // It stands in the caller's buffer.
+    }
+
+    fn write_receipt(&self, _receipt: &[u8]) {
+        debug_assert!(false, "the reply of a local caller is its receipt");
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+impl Server {
+    /// The calling thread belongs to the lane of this server from here on.
+    pub(crate) fn note_own_thread(&self) {
+        OF_SERVER.set(std::ptr::from_ref(self).addr());
+    }
+
+    /// Whether the calling thread belongs to the lane of this server.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        OF_SERVER.get() == std::ptr::from_ref(self).addr()
     }
 
     /// Whether a request for the object of this key would wait for nobody: it is active, its manager lets requests through, and any
@@ -56,51 +122,22 @@ impl Lane {
         until: Option<Instant64>,
         reply: &mut Vec<u8>,
     ) -> Result<(), SystemException> {
-        self.in_progress.fetch_add(1, Ordering::SeqCst);
-        // SYNC: pairs with the swap in `close_entrance`: either we are counted, or we see that it is too late.
-        let served = if self.closing.load(Ordering::SeqCst) {
-            Err(raise::transient(minor::REQUEST_DISCARDED, Completion::No))
-        } else {
-            self.answer_here(message, codec, until, reply)
+        let caller = LocalCaller {
+            server: self,
+            codec,
+            until,
+            reply: Cell::new(std::mem::take(reply)),
         };
-        self.in_progress.fetch_sub(1, Ordering::SeqCst);
+        let answered = self.answer(&Divided::new(message, &[]), &caller);
+        *reply = caller.reply.into_inner();
         // The servant may have called by another ORB: references in the reply are ours.
         current::enter(&self.orb);
-        served
-    }
-
-    fn answer_here(
-        &self,
-        message: &[u8],
-        codec: Codec,
-        until: Option<Instant64>,
-        reply: &mut Vec<u8>,
-    ) -> Result<(), SystemException> {
-        let message = Divided::new(message, &[]);
-        let Ok(Message::Request(mut request)) = Message::parse_joined(&message) else {
-            debug_assert!(false, "what we write is a request");
-            return Err(raise::internal(0, Completion::No));
-        };
-        // Nothing is announced between us: what it was written in is known.
-        request.body = request.body.with_codec(codec);
-        // A lane leaves one of its threads to the others; one that is turned by hand has no other.
-        let is_needed = OF_LANE.get() != 0 || self.shape.threads == 0;
-        let patience = is_needed.then_some(&self.wait_permits);
-        let echoed = echoed_priority(&request);
-        let ready = self.await_start(&request);
-        let is_answered = self.answer(
-            &mut Upcall {
-                connection: None,
-                caller: Caller::Here { patience, until },
-                message: &message,
-                request: &request,
-                reply,
-                contexts: echoed.as_slice(),
-                flow: None,
-            },
-            ready,
-        );
-        debug_assert!(!is_answered, "nobody else answers");
-        Ok(())
+        answered.map_err(|unanswered| match unanswered {
+            Unanswered::Closed => raise::transient(minor::REQUEST_DISCARDED, Completion::No),
+            Unanswered::Unreadable => {
+                debug_assert!(false, "what we write is a request");
+                raise::internal(0, Completion::No)
+            }
+        })
     }
 }

@@ -5,44 +5,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 use deckwatch_cdr::{Codec, Divided};
 use deckwatch_giop::{Message, Response, ServiceContext};
 
-use super::dispatch::Outcome;
-use super::upcall::{Caller, Upcall, no_object};
+use super::Server;
+use super::outcome::Outcome;
+use super::upcall::{ServantCall, Upcall, Wait, no_object};
 use crate::adapter::{
     self, Elsewhere, Found, ManagerState, ObjectKey, Poa, PoaManager, PoaState, Refusal,
     RequestProcessing, ServantLocator, ServantManager, ServantRetention, WaitPermits,
 };
 use crate::contexts::ContextList;
 use crate::counters::Counter;
-use crate::interceptor::ServerFlow;
-use crate::lane::Lane;
 use crate::raise;
 use crate::{Completion, SystemException, current, minor};
 
-impl Lane {
+impl Server {
     /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
     #[inline(never)]
-    pub(crate) fn upcall_elsewhere(
+    pub(super) fn upcall_elsewhere<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,
         elsewhere: Elsewhere,
+        call: &mut C,
     ) -> Outcome {
         let own = elsewhere.target.object_key().filter(|key| {
             elsewhere.is_ours && !matches!(ObjectKey::parse(key), ObjectKey::Plain(_))
         });
         let outcome = own.map(|key| {
-            let found = self.adapter.find(key, self.patience(upcall));
-            self.upcall_with_detours(upcall, key, found)
+            let found = self.adapter.find(key, upcall.wait.patience);
+            self.upcall_with_detours(upcall, key, found, call)
         });
         outcome.unwrap_or(Outcome::Forward(elsewhere.target))
     }
 
     /// Managers may hold the request, servant managers may make its servant: after each wait the key is looked up anew.
     #[inline(never)]
-    pub(crate) fn upcall_with_detours<'k>(
+    pub(super) fn upcall_with_detours<'k, C: ServantCall>(
         &'k self,
         upcall: &mut Upcall<'_>,
         key: &'k [u8],
         mut found: Result<Found<'k>, SystemException>,
+        call: &mut C,
     ) -> Outcome {
         loop {
             let way = match found {
@@ -55,14 +56,14 @@ impl Lane {
             };
             let is_elsewhere = way.adapter().is_some_and(|adapter| adapter.is_for_main())
                 && !adapter::is_main_here()
-                && !(upcall.is_here() && self.adapter.main.is_main())
-                && self.shape.threads != 0;
+                && !(upcall.is_local() && self.adapter.main.is_main())
+                && !self.is_turned_by_hand;
             if manager.is_active() && is_elsewhere {
                 drop(way);
-                return self.upcall_on_main(upcall);
+                return self.upcall_on_main(upcall, call);
             }
             if manager.is_active() {
-                let _at_priority = match self.take_ground(upcall, &way) {
+                let _at_priority = match self.priority.enter(upcall.request, &way) {
                     Ok(at_priority) => at_priority,
                     Err(outcome) => return outcome,
                 };
@@ -70,9 +71,11 @@ impl Lane {
                     Found::Active(slot, object) => {
                         let _turn = object.adapter.serialise();
                         let _frame = adapter::enter(&object.adapter, slot);
-                        Some(self.serve_by(upcall, &*object.servant, &object.id))
+                        Some(call.call(self, upcall, &*object.servant, &object.id))
                     }
-                    Found::Inactive { adapter, id } => self.upcall_inactive(upcall, &adapter, id),
+                    Found::Inactive { adapter, id } => {
+                        self.upcall_inactive(upcall, &adapter, id, call)
+                    }
                     Found::Elsewhere(_) => Some(self.refuse(no_object())),
                 };
                 if let Some(outcome) = outcome {
@@ -86,58 +89,46 @@ impl Lane {
                     return Outcome::Raise(exception);
                 }
                 // It may have been held too long.
-                if let Err(exception) = self.require_end(upcall.request) {
+                if let Err(exception) = self.times.require_end(upcall.request) {
                     return Outcome::Raise(exception);
                 }
             }
-            found = self.adapter.find(key, self.patience(upcall));
+            found = self.adapter.find(key, upcall.wait.patience);
         }
     }
 
-    /// Has the main thread serve a request, and waits for that: what the lane has is not the main thread's.
-    fn upcall_on_main(&self, upcall: &mut Upcall<'_>) -> Outcome {
-        let is_this = |lane: &Arc<Self>| std::ptr::eq(&raw const **lane, self);
-        let lane = self
-            .orb
-            .upgrade()
-            .and_then(|orb| orb.pools.find_lane(is_this));
-        let Some(lane) = lane else {
+    /// Has the main thread serve a request, and waits for that: the main thread gets copies of what the lane has.
+    fn upcall_on_main<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
+        let Some(server) = self.this.upgrade() else {
             let ended = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
             return Outcome::Raise(ended);
         };
         let message = upcall.message;
         let (octets, ends) = (message.octets().to_vec(), message.ends().to_vec());
         let codec = upcall.request.body.codec();
-        let said = upcall.contexts.iter();
-        let said: Vec<_> = said.map(|one| (one.id, one.data.to_vec())).collect();
+        let contexts = upcall.contexts.iter();
+        let contexts: Vec<_> = contexts.map(|one| (one.id, one.data.to_vec())).collect();
         let mut reply = std::mem::take(upcall.reply);
-        if let Some(flow) = &mut upcall.flow {
-            flow.leave();
-        }
-        let flow = Arc::new(Mutex::new(upcall.flow.take()));
-        let lent = Arc::clone(&flow);
+        call.leave_thread();
+        let lent = Arc::new(Mutex::new(std::mem::take(call)));
+        let on_main = Arc::clone(&lent);
         let job = move || {
-            let mut flow = taken(&lent);
-            if let Some(flow) = &mut flow {
-                flow.enter();
-            }
-            let mut contexts = ContextList::new();
-            said.iter().for_each(|(id, data)| contexts.push(*id, data));
+            let mut call = taken(&on_main);
+            call.enter_thread();
+            let mut all = ContextList::new();
+            contexts.iter().for_each(|(id, data)| all.push(*id, data));
             let message = Divided::new(&octets, &ends);
             let outcome =
-                lane.upcall_here(&message, codec, &mut reply, contexts.as_slice(), &mut flow);
-            if let Some(flow) = &mut flow {
-                flow.leave();
-            }
-            *lent.lock().unwrap_or_else(PoisonError::into_inner) = flow;
+                server.upcall_here(&message, codec, &mut reply, all.as_slice(), &mut call);
+            call.leave_thread();
+            *on_main.lock().unwrap_or_else(PoisonError::into_inner) = call;
             (outcome, reply)
         };
-        let (patience, left) = (self.patience(upcall), self.time_left(upcall));
-        let asked = self.adapter.main.ask(patience, left, job);
-        upcall.flow = taken(&flow);
-        if let Some(flow) = &mut upcall.flow {
-            flow.enter();
-        }
+        let wait = upcall.wait;
+        let left = self.times.left(wait.until);
+        let asked = self.adapter.main.ask(wait.patience, left, job);
+        *call = taken(&lent);
+        call.enter_thread();
         let outcome = match asked {
             Ok((outcome, reply)) => {
                 *upcall.reply = reply;
@@ -148,11 +139,11 @@ impl Lane {
                 return Outcome::Raise(exception);
             }
         };
-        match (outcome, upcall.connection) {
-            (Outcome::Replied, Some(connection))
-                if upcall.request.response == Response::Receipt =>
+        match (outcome, upcall.peer) {
+            (Outcome::Replied, Some(peer))
+                if upcall.request.response == Response::Receipt && !peer.is_local() =>
             {
-                self.say_receipt(connection, upcall);
+                upcall.write_receipt(peer, self.sizes);
                 Outcome::Receipted
             }
             (outcome, _) => outcome,
@@ -160,42 +151,44 @@ impl Lane {
     }
 
     /// On the main thread: as if it had read the message itself.
-    fn upcall_here(
+    fn upcall_here<C: ServantCall>(
         &self,
         message: &Divided<'_>,
         codec: Codec,
         reply: &mut Vec<u8>,
         contexts: &[ServiceContext<'_>],
-        flow: &mut Option<Box<ServerFlow>>,
+        call: &mut C,
     ) -> Outcome {
         let Ok(Message::Request(mut request)) = Message::parse_joined(message) else {
             return self.refuse(no_object());
         };
         request.body = request.body.with_codec(codec);
-        if let Err(exception) = self.require_end(&request) {
+        if let Err(exception) = self.times.require_end(&request) {
             return Outcome::Raise(exception);
         }
         let _served = self.note_served_here();
         let mut upcall = Upcall {
-            connection: None,
-            caller: Caller::Remote,
+            peer: None,
+            needs_bidirectional: false,
+            wait: Wait {
+                patience: Some(&self.wait_permits),
+                until: None,
+            },
             message,
             request: &request,
             reply,
             contexts,
-            flow: flow.take(),
         };
-        let outcome = self.upcall(&mut upcall);
-        *flow = upcall.flow;
-        outcome
+        self.upcall(&mut upcall, call)
     }
 
     /// A request for an object that is not active. None: it is now.
-    fn upcall_inactive(
+    fn upcall_inactive<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,
         adapter: &Arc<PoaState>,
         id: &[u8],
+        call: &mut C,
     ) -> Option<Outcome> {
         let _executing = match adapter.execute() {
             Ok(executing) => executing,
@@ -211,12 +204,12 @@ impl Lane {
                 };
                 let _turn = adapter.serialise();
                 let _frame = adapter::enter_without_object(adapter, Some(&servant), id);
-                Some(self.serve_by(upcall, &*servant, id))
+                Some(call.call(self, upcall, &*servant, id))
             }
             RequestProcessing::UseServantManager
                 if adapter.policies.servant_retention == ServantRetention::Retain =>
             {
-                match adapter.incarnate(id, self.patience(upcall)) {
+                match adapter.incarnate(id, upcall.wait.patience) {
                     Ok(()) => None,
                     Err(Refusal::Raise(exception)) => Some(Outcome::Raise(exception)),
                     Err(Refusal::Forward(target)) => Some(Outcome::Forward(target)),
@@ -224,7 +217,7 @@ impl Lane {
             }
             RequestProcessing::UseServantManager => Some(match adapter.servant_manager() {
                 Some(ServantManager::Locator(locator)) => {
-                    self.upcall_located(upcall, adapter, &*locator, id)
+                    self.upcall_located(upcall, adapter, &*locator, id, call)
                 }
                 _ => Outcome::Raise(raise::obj_adapter(
                     minor::NO_SERVANT_MANAGER,
@@ -235,12 +228,13 @@ impl Lane {
     }
 
     /// A request whose servant is found for it alone. Whatever comes of it, the locator hears of its end.
-    fn upcall_located(
+    fn upcall_located<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,
         adapter: &Arc<PoaState>,
         locator: &dyn ServantLocator,
         id: &[u8],
+        call: &mut C,
     ) -> Outcome {
         let Ok(operation) = std::str::from_utf8(upcall.request.operation) else {
             let unknown = raise::bad_operation(minor::OPERATION_UNKNOWN, Completion::No);
@@ -251,8 +245,7 @@ impl Lane {
         let _turn = adapter.serialise();
         let located = {
             let _frame = adapter::enter_without_object(adapter, None, id);
-            let call = || locator.preinvoke(id, &poa, operation, &mut cookie);
-            self.guard(call)
+            self.guard(|| locator.preinvoke(id, &poa, operation, &mut cookie))
         };
         let servant = match located.map(|located| located.map_err(Refusal::from)) {
             Ok(Ok(servant)) => servant,
@@ -262,9 +255,9 @@ impl Lane {
             }
         };
         let _frame = adapter::enter_without_object(adapter, Some(&servant), id);
-        let outcome = self.serve_by(upcall, &*servant, id);
-        let call = || locator.postinvoke(id, &poa, operation, cookie, servant);
-        match self.guard(call) {
+        let outcome = call.call(self, upcall, &*servant, id);
+        let end = || locator.postinvoke(id, &poa, operation, cookie, servant);
+        match self.guard(end) {
             Ok(Ok(())) => outcome,
             _ if matches!(outcome, Outcome::Receipted) => outcome,
             Ok(Err(exception)) | Err(exception) => Outcome::Raise(exception),
@@ -280,14 +273,13 @@ impl Lane {
         if manager.state() == ManagerState::Active {
             return Ok(());
         }
-        let patience = self.patience(upcall);
+        let patience = upcall.wait.patience;
         let hold = patience.and_then(WaitPermits::take);
         let may_wait = patience.is_none() || hold.is_some();
-        manager.admit(may_wait, self.time_left(upcall))
+        manager.admit(may_wait, self.times.left(upcall.wait.until))
     }
 }
 
-fn taken(flow: &Mutex<Option<Box<ServerFlow>>>) -> Option<Box<ServerFlow>> {
-    let mut flow = flow.lock().unwrap_or_else(PoisonError::into_inner);
-    flow.take()
+fn taken<C: Default>(lent: &Mutex<C>) -> C {
+    std::mem::take(&mut *lent.lock().unwrap_or_else(PoisonError::into_inner))
 }

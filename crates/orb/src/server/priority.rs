@@ -4,17 +4,16 @@
 //! take the priority of the request while they serve it.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use deckwatch_giop::Request;
 use deckwatch_os::schedule::{self, Class};
 
-use super::dispatch::Outcome;
-use super::upcall::Upcall;
-use crate::adapter::{Found, Poa, PoaState, Realtime, Whereabouts};
+use super::outcome::Outcome;
+use crate::adapter::{Found, Poa, PoaState, Realtime};
 use crate::contexts;
-use crate::counters::Counter;
-use crate::lane::Lane;
+use crate::counters::{Counter, Counters};
+use crate::orb::OrbCore;
 use crate::rt::current::{self, AtPriority};
 use crate::rt::{Priority, PriorityModel};
 use crate::{Completion, SystemException};
@@ -30,11 +29,43 @@ pub(crate) fn note_class() {
     BEGUN.set(schedule::class().ok());
 }
 
-impl Lane {
+/// The place of a lane among threadpools and priorities.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolPlace {
+    /// The number of its threadpool.
+    pub(crate) pool: u32,
+    /// The priority of its threads; none: as threads of the process begin.
+    pub(crate) priority: Option<Priority>,
+    /// It is one of several that are told apart by their priorities, and its threads keep theirs.
+    pub(crate) is_lane: bool,
+}
+
+/// Finds the priority at which a request is served.
+pub(super) struct ServerPriority {
+    orb: Weak<OrbCore>,
+    counters: Arc<Counters>,
+    place: PoolPlace,
+}
+
+impl ServerPriority {
+    pub(super) const fn new(orb: Weak<OrbCore>, counters: Arc<Counters>, place: PoolPlace) -> Self {
+        Self {
+            orb,
+            counters,
+            place,
+        }
+    }
+
+    /// Whether an adapter asks for no priority and no other pool.
+    #[inline]
+    pub(super) fn is_plain(&self, realtime: &Realtime) -> bool {
+        realtime.is_plain_at(self.place.pool)
+    }
+
     /// Takes the calling thread to the priority of a request that has been found; or says what the request comes to otherwise.
-    pub(crate) fn take_ground(
+    pub(super) fn enter(
         &self,
-        upcall: &Upcall<'_>,
+        request: &Request<'_>,
         found: &Found<'_>,
     ) -> Result<Option<AtPriority>, Outcome> {
         let (adapter, id, own) = match found {
@@ -43,7 +74,7 @@ impl Lane {
             Found::Elsewhere(_) => return Ok(None),
         };
         let realtime = &adapter.realtime;
-        if realtime.is_plain_at(self.station.pool) {
+        if self.is_plain(realtime) {
             return Ok(None);
         }
         let declared = realtime.declared(own);
@@ -55,55 +86,37 @@ impl Lane {
         };
         let priority = match (model.priority_model, declared) {
             (PriorityModel::ServerDeclared, Some(declared)) => declared,
-            _ => match contexts::read::priority(upcall.request) {
+            _ => match contexts::read::priority(request) {
                 Ok(said) => said.unwrap_or(model.server_priority),
                 Err(exception) => return Err(Outcome::Raise(exception)),
             },
         };
-        self.at_priority_of_request(priority)
-            .map_err(Outcome::Raise)
+        self.at_priority(priority).map_err(Outcome::Raise)
     }
 
     /// Whether this is a lane of the adapter's pool, and that of the priority which the server declares, if it does.
     fn has_ground_for(&self, realtime: &Realtime, declared: Option<Priority>) -> bool {
-        realtime.pool.id.0 == self.station.pool
-            && (!realtime.pool.has_lanes || declared.is_none() || declared == self.station.priority)
+        realtime.pool.id.0 == self.place.pool
+            && (!realtime.pool.has_lanes || declared.is_none() || declared == self.place.priority)
     }
 
-    /// Where the object of a key is: a lane that would send its requests elsewhere says so when it is asked.
-    pub(crate) fn locate(&self, key: &[u8]) -> Whereabouts {
-        let whereabouts = self.adapter.locate(key, Some(&self.wait_permits));
-        let is_here = matches!(whereabouts, Whereabouts::Here);
-        let Some(found) = self.adapter.find_at_once(key).filter(|_| is_here) else {
-            return whereabouts;
-        };
-        let (adapter, id, own) = match &found {
-            Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
-            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
-            Found::Elsewhere(_) => return whereabouts,
-        };
-        let realtime = &adapter.realtime;
-        if realtime.is_plain_at(self.station.pool)
-            || self.has_ground_for(realtime, realtime.declared(own))
-        {
-            return whereabouts;
-        }
-        let target = Poa::of(adapter).own_reference(id);
-        target.map_or(whereabouts, Whereabouts::Elsewhere)
+    /// Whether requests for an object are served by this lane. `own`: the priority of the object, where it has one.
+    pub(super) fn serves(&self, realtime: &Realtime, own: Option<Priority>) -> bool {
+        self.is_plain(realtime) || self.has_ground_for(realtime, realtime.declared(own))
     }
 
     /// Hears which priorities will come over a connection (`_bind_priority_band`).
     ///
     /// # Errors
     /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where this is a lane whose priority is none of them.
-    pub(crate) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(super) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
         let unsaid = raise::bad_param(minor::NONE, Completion::No);
         let (low, high) = contexts::read::priority_range(request)?.ok_or(unsaid)?;
         if low < 0 || low > high {
             return Err(unsaid);
         }
         // Threads of a pool without lanes take any.
-        let own = self.station.priority.filter(|_| self.station.is_lane);
+        let own = self.place.priority.filter(|_| self.place.is_lane);
         let own = own.map(Priority::value);
         if own.is_some_and(|own| !(low..=high).contains(&own)) {
             return Err(raise::inv_policy(own::LANES_MISSED, Completion::No));
@@ -120,21 +133,16 @@ impl Lane {
         }
     }
 
-    /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
-    pub(crate) fn lend_priority(&self) -> Option<AtPriority> {
-        self.orb.upgrade()?.lend_priority(self.station.priority)
-    }
-
     /// Takes a priority away that a servant has given its thread: it was for the request.
     #[inline]
-    pub(crate) fn end_priority(&self, before: Option<Priority>) {
+    pub(super) fn end(&self, before: Option<Priority>) {
         if current::priority() != before {
-            self.restore_priority(before);
+            self.restore(before);
         }
     }
 
     #[cold]
-    fn restore_priority(&self, before: Option<Priority>) {
+    fn restore(&self, before: Option<Priority>) {
         match (before, self.orb.upgrade(), BEGUN.get()) {
             // What the thread has had it may have again.
             (Some(before), Some(orb), _) => drop(orb.enter_priority(before)),
@@ -146,10 +154,7 @@ impl Lane {
     }
 
     /// As [`OrbCore::at_priority`], for a request; counted.
-    fn at_priority_of_request(
-        &self,
-        priority: Priority,
-    ) -> Result<Option<AtPriority>, SystemException> {
+    fn at_priority(&self, priority: Priority) -> Result<Option<AtPriority>, SystemException> {
         if current::priority() == Some(priority) {
             return Ok(None);
         }

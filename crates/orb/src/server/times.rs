@@ -1,24 +1,51 @@
 //! Requests that have come too late or too early by the times that travelled with them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{Request, Response};
 
 use crate::contexts;
-use crate::counters::Counter;
-use crate::lane::Lane;
+use crate::counters::{Counter, Counters};
 use crate::limits::START_AHEAD_MAX;
 use crate::rt::deadline::{Verdict, verdict};
-use crate::transport::Instant64;
+use crate::transport::{Instant64, Transport};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-impl Lane {
+/// The clock by which the times of requests are judged.
+pub(super) struct RequestTimes {
+    transport: Arc<dyn Transport>,
+    counters: Arc<Counters>,
+    /// How far our clock may be off UTC, where that is known.
+    clock_bound: Option<Duration>,
+}
+
+impl RequestTimes {
+    pub(super) const fn new(
+        transport: Arc<dyn Transport>,
+        counters: Arc<Counters>,
+        clock_bound: Option<Duration>,
+    ) -> Self {
+        Self {
+            transport,
+            counters,
+            clock_bound,
+        }
+    }
+
+    /// How long a request may wait; none: as long as it takes.
+    pub(super) fn left(&self, until: Option<Instant64>) -> Option<Duration> {
+        until.map(|until| until.since(self.transport.now()))
+    }
+
     /// When a request that has come too early may be served; none: now.
     ///
     /// # Errors
     /// TIMEOUT for one whose end, or that of its reply, has passed: it is dropped, and counted. TRANSIENT for one whose start lies too far
     /// ahead.
     #[inline]
-    pub(crate) fn start_of(
+    pub(super) fn start_of(
         &self,
         request: &Request<'_>,
     ) -> Result<Option<Instant64>, SystemException> {
@@ -33,7 +60,7 @@ impl Lane {
         request: &Request<'_>,
         times: &Times,
     ) -> Result<Option<Instant64>, SystemException> {
-        let Some(bound) = self.shape.clock_bound else {
+        let Some(bound) = self.clock_bound else {
             self.counters.count(Counter::TimesIgnored);
             return Ok(None);
         };
@@ -59,21 +86,12 @@ impl Lane {
     ///
     /// # Errors
     /// TIMEOUT where its end has passed meanwhile.
-    pub(crate) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
+    pub(super) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
         self.start_of(request).map(drop)
     }
 
-    /// For a request of the calling thread itself, which waits for its start.
-    ///
-    /// # Errors
-    /// As [`Lane::start_of`].
-    pub(crate) fn await_start(&self, request: &Request<'_>) -> Result<(), SystemException> {
-        match self.start_of(request)? {
-            None => Ok(()),
-            Some(start) => {
-                self.transport.sleep_until(start);
-                self.require_end(request)
-            }
-        }
+    /// Has the calling thread wait for the start of its own request.
+    pub(super) fn await_start(&self, start: Instant64) {
+        self.transport.sleep_until(start);
     }
 }

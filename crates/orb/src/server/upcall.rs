@@ -1,54 +1,86 @@
-//! From a request to the servant: what its key leads to, and who serves that.
+//! From a request to its servant: what the object key leads to, and the call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Request, Response, ServiceContext};
 
-use super::dispatch::Outcome;
+use super::outcome::Outcome;
+use super::{Peer, Server, implicit_operations};
 use crate::adapter::{self, Found, Patience, PoaState};
-use crate::connection::Connection;
 use crate::contexts::ContextList;
 use crate::counters::Counter;
-use crate::interceptor::{ExtraContext, Served, ServerFlow};
-use crate::lane::Lane;
+use crate::interceptor::ExtraContext;
 use crate::raise::{self, own};
 use crate::rt::current::priority as current_priority;
 use crate::servant::ServerRequest;
 use crate::transport::Instant64;
+use crate::wire::Sizes;
 use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
-pub(crate) struct Upcall<'u> {
-    /// None on the main thread, which has the request from another.
-    pub(crate) connection: Option<&'u Connection>,
-    pub(crate) caller: Caller<'u>,
-    pub(crate) message: &'u Divided<'u>,
-    pub(crate) request: &'u Request<'u>,
-    pub(crate) reply: &'u mut Vec<u8>,
+pub(super) struct Upcall<'u> {
+    /// None on the main thread, which has the request from another thread.
+    pub(super) peer: Option<&'u dyn Peer>,
+    /// It came over a connection that this ORB has opened: its object must be of an adapter that allows that.
+    pub(super) needs_bidirectional: bool,
+    pub(super) wait: Wait<'u>,
+    pub(super) message: &'u Divided<'u>,
+    pub(super) request: &'u Request<'u>,
+    pub(super) reply: &'u mut Vec<u8>,
     /// The service contexts of the reply.
-    pub(crate) contexts: &'u [ServiceContext<'u>],
-    /// Its way through the interceptors, where there are any.
-    pub(crate) flow: Option<Box<ServerFlow>>,
+    pub(super) contexts: &'u [ServiceContext<'u>],
 }
 
-/// Who has made a request: how it may wait.
+/// How a request may wait.
 #[derive(Clone, Copy)]
-pub(crate) enum Caller<'u> {
-    /// Somebody whose message a thread of the lane has read.
-    Remote,
-    /// The calling thread itself.
-    Here {
-        patience: Patience<'u>,
-        /// When it gives up waiting.
-        until: Option<Instant64>,
-    },
+pub(crate) struct Wait<'u> {
+    pub(crate) patience: Patience<'u>,
+    /// When its caller gives up waiting; none: never.
+    pub(crate) until: Option<Instant64>,
+}
+
+/// The last step of a request: the call of its servant.
+pub(super) trait ServantCall: Default + Send + 'static {
+    fn call(
+        &mut self,
+        server: &Server,
+        upcall: &mut Upcall<'_>,
+        servant: &dyn Servant,
+        id: &[u8],
+    ) -> Outcome;
+
+    /// The calling thread goes on with the request.
+    fn enter_thread(&mut self);
+
+    /// Another thread goes on with it.
+    fn leave_thread(&mut self);
+}
+
+/// The call of a servant, and nothing else.
+#[derive(Default)]
+pub(super) struct DirectCall;
+
+impl ServantCall for DirectCall {
+    #[inline]
+    fn call(
+        &mut self,
+        server: &Server,
+        upcall: &mut Upcall<'_>,
+        servant: &dyn Servant,
+        id: &[u8],
+    ) -> Outcome {
+        server.call_servant(upcall, servant, id)
+    }
+
+    fn enter_thread(&mut self) {}
+
+    fn leave_thread(&mut self) {}
 }
 
 impl<'u> Upcall<'u> {
     /// The service contexts of the reply, and those that interceptors have added.
-    pub(crate) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> ContextList<'s>
+    pub(super) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> ContextList<'s>
     where
         'u: 's,
     {
@@ -62,30 +94,26 @@ impl<'u> Upcall<'u> {
         contexts
     }
 
-    pub(crate) fn is_here(&self) -> bool {
-        matches!(self.caller, Caller::Here { .. })
+    /// Whether the calling thread itself makes the request.
+    pub(super) fn is_local(&self) -> bool {
+        self.peer.is_some_and(|peer| peer.is_local())
+    }
+
+    /// SYNC_WITH_SERVER: tells the caller that the request has come and will be served, not what comes of it.
+    pub(super) fn write_receipt(&mut self, peer: &dyn Peer, sizes: Sizes) {
+        let reply = &mut *self.reply;
+        let receipt = ServerRequest::new(self.request, &[], reply, self.contexts, sizes).finish();
+        debug_assert!(
+            receipt.is_ok(),
+            "a reply without results can always be written"
+        );
+        peer.write_receipt(self.reply);
     }
 }
 
-impl Lane {
-    pub(crate) fn patience<'u>(&'u self, upcall: &Upcall<'u>) -> Patience<'u> {
-        match upcall.caller {
-            Caller::Remote => Some(&self.wait_permits),
-            Caller::Here { patience, .. } => patience,
-        }
-    }
-
-    /// How long a request may wait; none: as long as it takes.
-    pub(crate) fn time_left(&self, upcall: &Upcall<'_>) -> Option<Duration> {
-        match upcall.caller {
-            Caller::Here {
-                until: Some(until), ..
-            } => Some(until.since(self.transport.now())),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn upcall(&self, upcall: &mut Upcall<'_>) -> Outcome {
+impl Server {
+    /// Looks the object of a request up and has its servant called.
+    pub(super) fn upcall<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
             Err(error) => {
@@ -93,8 +121,8 @@ impl Lane {
                 return self.refuse(error.into());
             }
         };
-        let found = self.adapter.find(key, self.patience(upcall));
-        if upcall.connection.is_some_and(Connection::is_opened_here)
+        let found = self.adapter.find(key, upcall.wait.patience);
+        if upcall.needs_bidirectional
             && let Ok(found) = &found
             && !found.adapter().is_some_and(PoaState::is_bidirectional)
         {
@@ -104,99 +132,66 @@ impl Lane {
         match found {
             Ok(Found::Elsewhere(elsewhere)) => {
                 std::hint::cold_path();
-                self.upcall_elsewhere(upcall, elsewhere)
+                self.upcall_elsewhere(upcall, elsewhere, call)
             }
             Ok(Found::Active(slot, object))
                 if object.adapter.manager.is_active()
                     && !object.adapter.is_for_main()
-                    && object.adapter.realtime.is_plain_at(self.station.pool) =>
+                    && self.priority.is_plain(&object.adapter.realtime) =>
             {
                 let _turn = object.adapter.serialise();
                 let _frame = adapter::enter(&object.adapter, slot);
-                self.serve_by(upcall, &*object.servant, &object.id)
+                call.call(self, upcall, &*object.servant, &object.id)
             }
             Ok(found) => {
                 std::hint::cold_path();
-                self.upcall_with_detours(upcall, key, Ok(found))
+                self.upcall_with_detours(upcall, key, Ok(found), call)
             }
             Err(exception) => self.refuse(exception),
         }
     }
 
     /// Calls the application's code; its panic is UNKNOWN.
-    pub(crate) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
+    pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
         catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
     }
 
     #[cold]
-    pub(crate) fn count_panic(&self) -> SystemException {
+    pub(super) fn count_panic(&self) -> SystemException {
         self.counters.count(Counter::ServantPanics);
         raise::unknown(0, Completion::Maybe)
     }
 
     #[cold]
-    pub(crate) fn refuse(&self, exception: SystemException) -> Outcome {
+    pub(super) fn refuse(&self, exception: SystemException) -> Outcome {
         self.counters.count(Counter::ObjectsNotExist);
         Outcome::Raise(exception)
     }
 
-    pub(crate) fn serve_by(
+    /// Calls a servant, or answers for it where it implements no such operation.
+    pub(super) fn call_servant(
         &self,
         upcall: &mut Upcall<'_>,
         servant: &dyn Servant,
         id: &[u8],
     ) -> Outcome {
-        if upcall.flow.is_some() {
-            std::hint::cold_path();
-            return self.serve_in_flow(upcall, servant, id);
-        }
-        self.call_servant(upcall, servant, id)
-    }
-
-    /// As [`Lane::call_servant`], with the interceptors' points before and behind it.
-    #[inline(never)]
-    fn serve_in_flow(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
-        let request = upcall.request;
-        current::enter(&self.orb);
-        let adapter = self.adapter.current_poa();
-        let early = (upcall.flow.as_mut())
-            .and_then(|flow| flow.receive_request(request, servant, id, adapter));
-        let outcome = match early {
-            Some(served) => Outcome::of(served),
-            None => self.call_servant(upcall, servant, id),
-        };
-        let Some(flow) = &mut upcall.flow else {
-            return outcome;
-        };
-        let served = outcome.served(upcall.reply);
-        match flow.servant_returned(request, &served) {
-            Some(exception) if served != Served::Receipted => Outcome::Raise(exception),
-            _ => outcome,
-        }
-    }
-
-    #[inline]
-    fn call_servant(&self, upcall: &mut Upcall<'_>, servant: &dyn Servant, id: &[u8]) -> Outcome {
         let request = upcall.request;
         if request.operation.first() == Some(&b'_')
-            && let Some(outcome) = self.answer_for_every_object(upcall, servant, id)
+            && let Some(outcome) = implicit_operations::answer(self, upcall, servant, id)
         {
             return outcome;
         }
         current::enter(&self.orb);
-        let receipt = upcall
-            .connection
-            .filter(|_| request.response == Response::Receipt);
-        if let Some(connection) = receipt {
+        let mut receipt = Receipt::None;
+        if request.response == Response::Receipt {
             std::hint::cold_path();
-            self.say_receipt(connection, upcall);
+            receipt = self.begin_receipt(upcall);
         }
-        let is_receipt_here = upcall.is_here() && request.response == Response::Receipt;
-        let (contexts, sizes) = (upcall.contexts, self.shape.sizes);
+        let (contexts, sizes) = (upcall.contexts, self.sizes);
         let mut serving = ServerRequest::new(request, id, upcall.reply, contexts, sizes);
         let priority = current_priority();
         let served = catch_unwind(AssertUnwindSafe(|| servant.dispatch(&mut serving)));
-        self.end_priority(priority);
+        self.priority.end(priority);
         match served {
             Ok(Ok(())) if request.response != Response::Receipt => finished(&mut serving),
             served => {
@@ -205,9 +200,9 @@ impl Lane {
                     self.counters.count(Counter::ServantPanics);
                 }
                 match served {
-                    _ if receipt.is_some() => Outcome::Receipted,
+                    _ if receipt == Receipt::Sent => Outcome::Receipted,
                     // Its caller is told what came of the request until here, whatever the servant has said.
-                    _ if is_receipt_here => {
+                    _ if receipt == Receipt::InReply => {
                         let reply = &mut *upcall.reply;
                         finished(&mut ServerRequest::new(request, id, reply, contexts, sizes))
                     }
@@ -218,6 +213,29 @@ impl Lane {
             }
         }
     }
+
+    #[inline(never)]
+    fn begin_receipt(&self, upcall: &mut Upcall<'_>) -> Receipt {
+        match upcall.peer {
+            None => Receipt::None,
+            Some(peer) if peer.is_local() => Receipt::InReply,
+            Some(peer) => {
+                upcall.write_receipt(peer, self.sizes);
+                Receipt::Sent
+            }
+        }
+    }
+}
+
+/// How the caller of a request with SYNC_WITH_SERVER gets its receipt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receipt {
+    /// It asks for none, or the thread that has read the request sends it.
+    None,
+    /// It has been sent.
+    Sent,
+    /// The reply is one.
+    InReply,
 }
 
 /// What a request comes to that its servant has served.
@@ -232,6 +250,6 @@ fn finished(serving: &mut ServerRequest<'_>) -> Outcome {
     }
 }
 
-pub(crate) fn no_object() -> SystemException {
+pub(super) fn no_object() -> SystemException {
     raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
 }

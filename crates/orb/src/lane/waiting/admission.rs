@@ -96,7 +96,7 @@ impl Lane {
     /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
     /// what has the highest priority, then the oldest.
     pub(crate) fn order_of(&self, arrived: &Arrived) -> u64 {
-        if let Some(order) = self.adapter.interceptors.request_order() {
+        if let Some(order) = self.server.adapter.interceptors.request_order() {
             return match Message::parse_joined(&arrived.message()) {
                 Ok(Message::Request(request)) => order.order(&request.contexts),
                 _ => u64::MAX,
@@ -120,7 +120,7 @@ impl Lane {
             Ok(Message::Request(mut request)) => {
                 // The connection's first request says code sets, refused or not.
                 let full = raise::transient(own::LANE_FULL, Completion::No);
-                let agreed = self.agree_on_code_sets(connection, &mut request);
+                let agreed = connection.agree_on_code_sets(&mut request);
                 let exception = agreed.err().unwrap_or(full);
                 if !request.response.is_expected() {
                     return;

@@ -1,0 +1,123 @@
+//! Requests that interceptors see: the call of a servant with their points around it (CORBA 3.3 part 1, clause 16.3.6).
+//!
+//! Requests of an ORB without interceptors do not come here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::Server;
+use super::outcome::Outcome;
+use super::upcall::{ServantCall, Upcall};
+use crate::interceptor::{ExtraContext, Registered, Served, ServerFlow};
+use crate::{Servant, current};
+
+/// The call of a servant between the points `receive_request` and the ending points.
+#[derive(Default)]
+pub(super) struct InterceptedCall {
+    /// None while another thread has it.
+    flow: Option<Box<ServerFlow>>,
+}
+
+impl ServantCall for InterceptedCall {
+    fn call(
+        &mut self,
+        server: &Server,
+        upcall: &mut Upcall<'_>,
+        servant: &dyn Servant,
+        id: &[u8],
+    ) -> Outcome {
+        let request = upcall.request;
+        current::enter(&server.orb);
+        let adapter = server.adapter.current_poa();
+        let flow = self.flow.as_mut();
+        let early = flow.and_then(|flow| flow.receive_request(request, servant, id, adapter));
+        let outcome = match early {
+            Some(served) => Outcome::from(served),
+            None => server.call_servant(upcall, servant, id),
+        };
+        let Some(flow) = &mut self.flow else {
+            return outcome;
+        };
+        let served = outcome.served(upcall.reply);
+        match flow.servant_returned(request, &served) {
+            Some(exception) if served != Served::Receipted => Outcome::Raise(exception),
+            _ => outcome,
+        }
+    }
+
+    fn enter_thread(&mut self) {
+        if let Some(flow) = &mut self.flow {
+            flow.enter();
+        }
+    }
+
+    fn leave_thread(&mut self) {
+        if let Some(flow) = &mut self.flow {
+            flow.leave();
+        }
+    }
+}
+
+impl InterceptedCall {
+    /// Serves a request. Returns what it comes to, and the service contexts that interceptors have added to the reply.
+    #[inline(never)]
+    pub(super) fn serve(
+        server: &Server,
+        all: &Arc<Registered>,
+        upcall: &mut Upcall<'_>,
+    ) -> (Outcome, Vec<ExtraContext>) {
+        current::enter(&server.orb);
+        let mut flow = Box::new(ServerFlow::new(all));
+        flow.enter();
+        let early = flow.receive_contexts(upcall.request);
+        let mut call = Self { flow: Some(flow) };
+        let outcome = match early {
+            Some(served) => Outcome::from(served),
+            None => catch_unwind(AssertUnwindSafe(|| server.upcall(upcall, &mut call)))
+                .unwrap_or_else(|_| Outcome::Raise(server.count_panic())),
+        };
+        match call.flow {
+            Some(flow) => end(*flow, upcall, outcome),
+            None => (outcome, Vec::new()),
+        }
+    }
+}
+
+/// Has the interceptors see what a request has come to, and change it.
+fn end(
+    mut flow: ServerFlow,
+    upcall: &Upcall<'_>,
+    outcome: Outcome,
+) -> (Outcome, Vec<ExtraContext>) {
+    let served = outcome.served(upcall.reply);
+    let changed = flow.end(upcall.request, &served);
+    flow.leave();
+    let outcome = match changed {
+        Some(changed) if served != Served::Receipted => Outcome::from(changed),
+        _ => outcome,
+    };
+    (outcome, flow.into_reply_contexts())
+}
+
+impl Outcome {
+    /// What interceptors see of it.
+    fn served(&self, reply: &[u8]) -> Served {
+        match self {
+            Self::Replied => Served::of_reply(reply),
+            Self::Receipted => Served::Receipted,
+            Self::Raise(exception) => Served::System(*exception),
+            Self::Forward(to) => Served::Forward(to.clone()),
+        }
+    }
+}
+
+impl From<Served> for Outcome {
+    fn from(served: Served) -> Self {
+        match served {
+            Served::System(exception) => Self::Raise(exception),
+            Served::Forward(to) => Self::Forward(to),
+            Served::Reply | Served::User => Self::Replied,
+            Served::Receipted => Self::Receipted,
+        }
+    }
+}

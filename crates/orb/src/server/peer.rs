@@ -1,0 +1,75 @@
+//! Who has sent a request: what answering it needs of that.
+
+use std::sync::Arc;
+
+use deckwatch_cdr::Divided;
+use deckwatch_giop::Request;
+
+use super::Server;
+use super::upcall::Wait;
+use crate::SystemException;
+use crate::connection::bidirectional::Bidirectional;
+use crate::transport::Instant64;
+
+/// The sender of a request. Answering is generic over it; only cold paths use it as a `dyn Peer`.
+pub(crate) trait Peer {
+    /// The number of its connection in the trace.
+    fn number(&self) -> u32;
+
+    /// Whether its requests are still taken. Asked after the request has been counted as in progress.
+    fn may_enter(&self, server: &Server) -> bool;
+
+    /// Notes the code sets that a request announces, and reads the request in those that are agreed on.
+    ///
+    /// # Errors
+    /// MARSHAL for another choice than before.
+    fn agree_on_code_sets(&self, request: &mut Request<'_>) -> Result<(), SystemException>;
+
+    /// The state of its connection where that is bidirectional.
+    fn bidirectional(&self) -> Option<&Arc<Bidirectional>>;
+
+    /// How a request of it may wait.
+    fn wait<'w>(&'w self, server: &'w Server) -> Wait<'w>;
+
+    /// Takes a request that has come before its start time.
+    ///
+    /// # Errors
+    /// TRANSIENT where too many are put aside.
+    fn put_aside(
+        &self,
+        message: &Divided<'_>,
+        request: &Request<'_>,
+        start: Instant64,
+    ) -> Result<Early, SystemException>;
+
+    /// Lends the buffer for a reply, which is empty.
+    fn with_reply(&self, is_awaited: bool, write: impl FnOnce(&mut Vec<u8>))
+    where
+        Self: Sized;
+
+    /// Sends a reply. For threads at the priority of the lane.
+    fn write(&self, reply: &[u8]);
+
+    /// Sends a receipt from a thread of any priority.
+    fn write_receipt(&self, receipt: &[u8]);
+
+    /// Whether the calling thread itself makes the request.
+    fn is_local(&self) -> bool;
+}
+
+/// What has become of a request that came before its start time.
+pub(crate) enum Early {
+    /// It is answered later.
+    PutAside,
+    /// The calling thread has waited for the start.
+    Waited,
+}
+
+/// Why a message is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// It cannot be read: its connection cannot go on.
+    Unreadable,
+    /// The server takes no requests any more.
+    Closed,
+}

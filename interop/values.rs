@@ -7,7 +7,7 @@ use crate::common::{Running, free_port, omniorb_program};
 use crate::valuetypes;
 use crate::valuetypes::valuetype;
 use deckwatch_cdr::typecode::ValueModifier;
-use deckwatch_cdr::value::{Value, make_type_known};
+use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode, Write, Writer};
 use deckwatch_dynamic::{CreateRequest, NamedValue, RequestError};
 use deckwatch_orb::{ObjectRef, Orb};
@@ -47,11 +47,6 @@ fn label() -> TypeCode {
 
 fn cargo() -> TypeCode {
     TypeCode::abstract_interface(&id("Cargo"), "Cargo")
-}
-
-fn a_crate() -> TypeCode {
-    let members = [("kilos", &TypeCode::long())];
-    valuetype(&id("Crate"), ValueModifier::None, None, &members)
 }
 
 fn instance(name: &str, state: Vec<Value>) -> Value {
@@ -101,12 +96,6 @@ fn rows() -> Vec<(&'static str, TypeCode, Value, Value)> {
             instance("Label", vec![text("ahoy!")]),
         ),
         ("an empty box", label(), NULL, NULL),
-        (
-            "a crate as cargo",
-            cargo(),
-            instance("Crate", vec![Value::Long(7)]),
-            instance("Crate", vec![Value::Long(8)]),
-        ),
     ]
 }
 
@@ -145,7 +134,7 @@ fn asked(object: &ObjectRef, operation: &str, data: Option<Any>) -> Result<Any, 
 }
 
 /// The kilos and mark of a chest that nobody here knows, as its own code would read them.
-fn chest_in(any: &Any) -> Option<(Value, Value)> {
+fn chest_in(any: &Any) -> Option<(i32, String)> {
     let value = any.to_dynamic().ok().filter(|_| any.is_opaque())?;
     let Value::Valuetype(Some(chest)) = value else {
         return None;
@@ -153,11 +142,13 @@ fn chest_in(any: &Any) -> Option<(Value, Value)> {
     let [Value::Opaque(state)] = &*chest.state else {
         return None;
     };
-    let mut r = state.reader();
-    let kilos = r.read(&TypeCode::long()).ok()?;
-    let mark = r.read(&TypeCode::unbounded_string()).ok()?;
-    r.finish().ok()?;
-    (chest.type_id == id("Chest")).then_some((kilos, mark))
+    let mut r = state.chunks();
+    let size = r.read_u32().ok()?;
+    let start = r.position();
+    let kilos = i32::parse(&mut r).ok()?;
+    let mark = String::parse(&mut r).ok()?;
+    let is_whole = r.position() - start == size as usize && r.remaining() == 0;
+    (is_whole && chest.type_id == id("Chest")).then_some((kilos, mark))
 }
 
 /// A chest in place of its abstract interface comes in chunks, and goes back as it came.
@@ -166,9 +157,7 @@ fn ask_for_a_chest(object: &ObjectRef) -> Vec<String> {
     let first = sealed.as_ref().ok().and_then(chest_in);
     let again = sealed.and_then(|any| asked(object, "changed", Some(any)));
     let second = again.as_ref().ok().and_then(chest_in);
-    if first == Some((Value::Long(41), text("berth")))
-        && second == Some((Value::Long(42), text("berth!")))
-    {
+    if first == Some((41, "berth".to_owned())) && second == Some((42, "berth!".to_owned())) {
         return Vec::new();
     }
     vec![format!("a chest: {first:?}, then {second:?} of {again:?}")]
@@ -219,9 +208,7 @@ fn omniorb_takes_values_in_anys_and_gives_them_back() {
     let Some(program) = omniorb_program("berths/berths", &["deckwatch/berths.idl"]) else {
         return;
     };
-    for (is_known, ask) in [(false, ask_for_a_chest as Ask), (true, ask_all)] {
-        // Only a crate: a chest would be read as one.
-        assert!(!is_known || make_type_known(&a_crate()));
+    for ask in [ask_for_a_chest as Ask, ask_all] {
         for version in ["1.0", "1.1", "1.2"] {
             let endpoint = format!("giop:tcp:127.0.0.1:{}", free_port());
             let mut server = Running::start(

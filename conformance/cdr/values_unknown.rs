@@ -1,5 +1,5 @@
 //! Values within an Any whose types are not known where they arrive, by clause (CORBA 3.3 part 2, clause 9.3.4.1, and
-//! part 1, clause 9.5): cut down, passed on, read by a type that was made known, or refused.
+//! part 1, clause 9.5): cut down, passed on, or refused.
 
 use crate::common::anys::{
     ABSTRACT_INTERFACE, Form, LOCAL_INTERFACE, LONG, NATIVE, NULL, VALUE, comes_back, complex,
@@ -7,14 +7,10 @@ use crate::common::anys::{
 };
 use crate::common::message::{NO_EXCEPTION, SYSTEM_EXCEPTION};
 use crate::common::values::{
-    ABSTRACT, CHUNKED, CUSTOM, ID_LIST, NONE, ONE_ID, PLACE, POINT, TRUNCATABLE, WITHOUT_ID,
-    a_place, back_to, chunk, pair, place, point,
+    ABSTRACT, CHUNKED, CUSTOM, ID_LIST, ONE_ID, PLACE, POINT, TRUNCATABLE, WITHOUT_ID, a_place,
+    back_to, chunk, pair, place, point,
 };
 use crate::common::{ORDERS, Octets, World, in_each_world};
-use crate::valuetypes::valuetype;
-use deckwatch_cdr::TypeCode;
-use deckwatch_cdr::typecode::ValueModifier;
-use deckwatch_cdr::value::make_type_known;
 
 /// `custom valuetype C { public long x; };`
 fn custom(o: &mut Octets) {
@@ -45,16 +41,6 @@ fn a_state(o: &mut Octets) {
 }
 
 const NOTHING: Form = |_| ();
-
-/// `valuetype Known : truncatable KnownBase { public string more; public KnownBase other; };`, and its base.
-fn known_types() -> (TypeCode, TypeCode) {
-    let x = [("x", &TypeCode::long())];
-    let base = valuetype("IDL:KnownBase:1.0", ValueModifier::None, None, &x);
-    let members = [("more", &TypeCode::unbounded_string()), ("other", &base)];
-    let modifier = ValueModifier::Truncatable;
-    let known = valuetype("IDL:Known:1.0", modifier, Some(&base), &members);
-    (known, base)
-}
 
 /// What is sent, in what stands before a state, the state, and what follows it, comes back as it was in the byte
 /// order of the answer; in the other it is refused.
@@ -158,47 +144,6 @@ in_each_world! {
             complex(o, VALUE, |p| { named(p, "A").u16(ABSTRACT).u32(NULL).u32(0); });
             o.u32(ONE_ID | CHUNKED).string("IDL:Unknown:1.0");
         }, a_state, NOTHING]);
-    }
-
-    fn a_value_of_a_type_that_was_made_known_stands_where_its_type_is_not_described(world) {
-        let (known, base) = known_types();
-        assert!(make_type_known(&known) && make_type_known(&base) && make_type_known(&known));
-        let value: Form = |o| {
-            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
-            o.u8(0).u32(ONE_ID).string("IDL:KnownBase:1.0").u32(7);
-        };
-        comes_back(world, "in place of an abstract interface", value, value);
-        comes_back(world, "in chunks", |o| {
-            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
-            o.u8(0).u32(ONE_ID | CHUNKED).string("IDL:KnownBase:1.0");
-            chunk(o, |o| { o.u32(7); });
-            o.u32(u32::MAX);
-        }, value);
-        // What is declared describes the base alone, and nothing is cut off.
-        let derived: Form = |o| {
-            complex(o, VALUE, |p| {
-                named(p, "KnownBase").u16(NONE).u32(NULL).u32(1);
-                p.string("x").u32(LONG).u16(1);
-            });
-            o.u32(ID_LIST | CHUNKED).u32(2).string("IDL:Known:1.0").align(4);
-            let id = o.octets.len();
-            o.string("IDL:KnownBase:1.0");
-            chunk(o, |o| { o.u32(7).string("more"); });
-            // A value of a type that the description around it lacks, too.
-            o.u32(ONE_ID | CHUNKED);
-            back_to(o, id);
-            chunk(o, |o| { o.u32(8); });
-            o.u32(u32::MAX);
-        };
-        comes_back(world, "in place of its base", derived, derived);
-        is_refused(world, "where another type is declared", |o| {
-            point(o);
-            o.u32(ONE_ID).string("IDL:KnownBase:1.0").u32(7);
-        }, &["NO_IMPLEMENT"]);
-        is_refused(world, "cut off", |o| {
-            complex(o, ABSTRACT_INTERFACE, |p| { named(p, "I"); });
-            o.u8(0).u32(ONE_ID).string("IDL:KnownBase:1.0");
-        }, &["MARSHAL"]);
     }
 
     fn values_of_types_that_are_not_known_are_refused(world) {

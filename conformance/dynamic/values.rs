@@ -3,7 +3,7 @@
 
 use crate::valuetypes;
 use deckwatch_cdr::typecode::{Kind, Member, ValueModifier};
-use deckwatch_cdr::value::{Instance, Opaque, Reference, Value};
+use deckwatch_cdr::value::{Instance, Reference, Value};
 use deckwatch_cdr::{
     Any, ByteOrder, Char, DecodeFact, LongDouble, Parse, Reader, TypeCode, Write, Writer,
 };
@@ -386,9 +386,15 @@ fn a_custom_value_has_no_components_and_is_taken_whole() {
     // Only its own code could make one.
     let made_first = value.as_value().and_then(|mut of| of.set_to_value());
     assert_eq!(made_first, Err(INVALID));
-    let state = Opaque::build(|w| w.write(&TypeCode::long(), &Value::Long(7)));
-    let state = vec![Value::Opaque(Box::new(state.expect("a state")))];
-    let given = instance("C", state);
+    let came = any_of(&code, |w| {
+        w.write_u32(0x7fff_ff00 | 0x0a).expect("room");
+        code.id().unwrap_or_default().write(w).expect("room");
+        // A chunk of one number, and the end of the value.
+        for number in [4, 7, u32::MAX] {
+            w.write_u32(number).expect("room");
+        }
+    });
+    let given = came.to_dynamic().expect("a tree");
     let Value::Valuetype(Some(whole)) = &given else {
         unreachable!("it was just made");
     };

@@ -93,6 +93,3 @@ pub const SHARED_SIZE_MAX: usize = 1 << 18;
 /// Fewest octets at the end of a message that are left where they stand. To hand the kernel two places instead of one costs as much as copying
 /// some 8 KiB; this is twice that.
 pub const UNWRITTEN_SIZE_MIN: usize = 16 << 10;
-
-/// Most value types that a program makes known to the process: far more than the largest set of interfaces has.
-pub const KNOWN_TYPES_MAX: usize = 4096;

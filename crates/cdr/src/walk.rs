@@ -8,7 +8,6 @@ pub(crate) mod ids;
 mod opaque;
 mod plan;
 mod sink;
-mod state;
 pub(crate) mod values;
 
 use crate::fixed::{packed_size, parse_packed};
@@ -22,7 +21,6 @@ use crate::{
 pub use opaque::Opaque;
 use plan::Plan;
 use sink::{Nowhere, Output, Sink};
-pub use state::{StateReader, StateWriter};
 use std::borrow::Cow;
 use values::{Chunks, Scope};
 

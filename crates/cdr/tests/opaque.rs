@@ -1,6 +1,5 @@
 //! Values whose state only their own code can read: custom ones, and those in chunks of types that are not known.
 
-use crate::states::valuetypes::instance;
 use crate::states::{
     CHUNKED, CUSTOM, ID_LIST, ONE_ID, POINT, a_chunk, a_custom, back_to, chunk, custom, end,
     interface, octets, parsed, point, structure, valuetype, written,
@@ -23,17 +22,16 @@ fn state_of(value: &Value) -> &Opaque {
     }
 }
 
+/// The state is what [`a_chunk`] writes, and its number with eight octets is aligned.
 #[track_caller]
 fn reads_as_it_was(state: &Opaque) {
-    let mut r = state.reader();
-    assert_eq!(r.read(&TypeCode::long()), Ok(Value::Long(7)));
-    assert_eq!(r.read(&TypeCode::double()), Ok(Value::Double(0.5)));
-    let finished = r.finish().map_err(|error| error.fact);
-    assert_eq!(finished, Err(DecodeFact::ChunkMalformed));
-    let text = r.read(&TypeCode::unbounded_string());
-    assert_eq!(text, Ok(Value::String("text".to_owned())));
-    assert_eq!(r.finish(), Ok(()));
-    assert!(r.read(&TypeCode::octet()).is_err());
+    let mut r = state.chunks();
+    let size = r.read_u32().expect("a chunk");
+    let start = r.position();
+    assert_eq!(i32::parse(&mut r), Ok(7));
+    assert_eq!(f64::parse(&mut r), Ok(0.5));
+    assert_eq!(String::parse(&mut r).as_deref(), Ok("text"));
+    assert_eq!((r.position() - start, r.remaining()), (size as usize, 0));
 }
 
 #[test]
@@ -235,68 +233,20 @@ fn a_value_of_an_unknown_type_stands_in_place_of_an_abstract_interface() {
 }
 
 #[test]
-fn the_code_of_a_custom_value_writes_its_state_and_reads_it() {
-    let place = valuetype(
-        "IDL:Place:1.0",
-        ValueModifier::Truncatable,
-        &[("name", &TypeCode::wstring(0)), ("p", &point())],
-    );
-    let a_point = instance(POINT, vec![Value::Long(3)]);
-    let a_place = instance(
-        "IDL:Place:1.0",
-        vec![Value::WString("wide".to_owned()), a_point.clone()],
-    );
-    let numbers = TypeCode::sequence(&TypeCode::double(), 0);
-    let halves = Value::Elements(vec![Value::Double(0.5), Value::Double(1.5)]);
-    let inner = Any::from_dynamic(&place, &a_place).expect("a place");
-    let parts = [
-        (TypeCode::octet(), Value::Octet(1)),
-        (numbers, halves),
-        (place.clone(), a_place),
-        (point(), a_point),
-        (point(), Value::Valuetype(None)),
-        (TypeCode::any(), Value::Any(inner)),
-        (
-            TypeCode::unbounded_string(),
-            Value::String("täxt".to_owned()),
-        ),
-        (place, Value::Valuetype(None)),
-    ];
-    let state = Opaque::build(|w| {
-        let mut parts = parts.iter();
-        parts.try_for_each(|(code, value)| w.write(code, value))
+fn a_state_without_anything_is_written_in_any_form() {
+    let sent = octets(&custom(), ByteOrder::Big, |w| {
+        w.write_u32(ONE_ID | CHUNKED).expect("room");
+        CUSTOM.write(w).expect("room");
+        end(w);
     });
-    let state = state.expect("a state");
-    let value = instance(CUSTOM, vec![Value::Opaque(Box::new(state))]);
-    let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
-    let mut octets = Vec::new();
-    let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
-    any.write(&mut Writer::new(&mut octets).with_codec(utf8))
-        .expect("it can be written");
-    let mut r = Reader::new(&octets, ByteOrder::NATIVE).with_codec(utf8);
-    let back = Any::parse(&mut r).expect("it can be read");
-    assert!(back == any);
-    let back = back.to_dynamic().expect("a tree");
-    let mut r = state_of(&back).reader();
-    for (code, value) in &parts {
-        assert_eq!(r.read(code).as_ref(), Ok(value));
-    }
-    assert_eq!(r.finish(), Ok(()));
-    // A state without anything in any form.
-    let empty = Opaque::build(|_| Ok(())).expect("a state");
-    assert_eq!(empty.reader().finish(), Ok(()));
-    let value = instance(CUSTOM, vec![Value::Opaque(Box::new(empty))]);
-    let any = Any::from_dynamic(&custom(), &value).expect("a custom value");
+    let any = parsed(&sent, ByteOrder::Big).expect("an Any");
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let octets = written(&any, order).expect("it can be written");
         let back = parsed(&octets, order).expect("it can be read");
-        assert_eq!(
-            state_of(&back.to_dynamic().expect("a tree"))
-                .reader()
-                .finish(),
-            Ok(())
-        );
+        let back = back.to_dynamic().expect("a tree");
+        assert_eq!(state_of(&back).chunks().remaining(), 0);
     }
+    let value = any.to_dynamic().expect("a tree");
     assert_eq!(
         Any::from_dynamic(&point(), &value),
         Err(EncodeError::TypeMismatch)

@@ -9,7 +9,7 @@ mod kind;
 mod measure;
 mod node;
 pub(crate) mod parse;
-mod valuetype;
+pub(crate) mod valuetype;
 pub(crate) mod write;
 
 pub use kind::Kind;

@@ -3,7 +3,6 @@
 use super::build::Builder;
 use super::node::Field;
 use super::{Arena, Kind, Node, TypeCode};
-use crate::value::searched_for;
 use std::collections::HashMap;
 
 /// What a value type's declaration says of it. The number is the one on the wire.
@@ -199,11 +198,10 @@ impl Arena {
         members.map(|member| member.node).collect()
     }
 
-    /// Whether values of `actual`, a node of `other`, may stand where `formal` is declared.
-    pub(crate) fn takes(&self, formal: u32, other: &Self, actual: u32) -> bool {
-        let is_formal = |at: u32| std::ptr::eq(self, other) && at == formal;
+    /// Whether values of `actual` may stand where `formal` is declared.
+    pub(crate) fn takes(&self, formal: u32, actual: u32) -> bool {
         match self.node(formal) {
-            Node::Named { .. } => matches!(other.node(actual), Node::Value { .. }),
+            Node::Named { .. } => matches!(self.node(actual), Node::Value { .. }),
             // What an abstract base or ValueBase is inherited by is not in a TypeCode.
             Node::Value { modifier, id, .. }
                 if *modifier == ValueModifier::Abstract as i16 || **id == *VALUE_BASE_ID =>
@@ -211,23 +209,24 @@ impl Arena {
                 true
             }
             Node::Value { id, .. } => {
-                let is_it =
-                    |at| is_formal(at) || (!id.is_empty() && self.has_id_of(formal, other, at));
-                let mut chain = std::iter::successors(Some(actual), |at| other.base(*at));
+                let is_it = |at| at == formal || (!id.is_empty() && self.has_id_of(formal, at));
+                let mut chain = std::iter::successors(Some(actual), |at| self.base(*at));
                 chain.any(is_it)
             }
-            _ => is_formal(actual) || self.has_id_of(formal, other, actual),
+            _ => actual == formal || self.has_id_of(formal, actual),
         }
     }
 
-    /// Whether a value type or boxed value of `other` has the id of one here. Those of one arena are not compared: they may be long.
-    fn has_id_of(&self, here: u32, other: &Self, there: u32) -> bool {
-        if std::ptr::eq(self, other) {
-            let firsts = &self.value_ids().firsts;
-            firsts[here as usize] == firsts[there as usize]
-        } else {
-            self.node(here).id() == other.node(there).id()
-        }
+    /// Whether two value types or boxed values have the same id. The ids are not compared: they may be long.
+    fn has_id_of(&self, one: u32, other: u32) -> bool {
+        let firsts = &self.value_ids().firsts;
+        firsts[one as usize] == firsts[other as usize]
+    }
+
+    /// The type of this id, if values of it may stand where `formal` is declared.
+    pub(crate) fn find_actual(&self, formal: u32, id: &str) -> Option<u32> {
+        let actual = self.find_value(formal, id)?;
+        self.takes(formal, actual).then_some(actual)
     }
 
     /// The value type or boxed value of this id: `first` where it is that, else the first in the arena.
@@ -244,7 +243,7 @@ impl Arena {
         ids.by_id.get(id).copied()
     }
 
-    /// What [`Arena::find_value`] finds from `first` of the id by which it found `found` from another.
+    /// Returns what [`Arena::find_value`] finds from `first`, for the id by which it found `found` from another node.
     pub(crate) fn found_from(&self, first: u32, found: u32) -> u32 {
         if first == found {
             return first;
@@ -299,3 +298,25 @@ const fn is_value(node: &Node) -> bool {
 
 /// The repository id of the base of all value types.
 pub(crate) const VALUE_BASE_ID: &str = "IDL:omg.org/CORBA/ValueBase:1.0";
+
+/// Called with each id whose octets are searched for. Only tests count them.
+#[cfg(not(test))]
+const fn searched_for(_: &str) {}
+
+#[cfg(test)]
+use counted::searched_for;
+#[cfg(test)]
+pub(crate) mod counted {
+    use std::cell::Cell;
+
+    thread_local!(static SEARCHED: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn searched_for(id: &str) {
+        SEARCHED.set(SEARCHED.get() + id.len());
+    }
+
+    /// Octets of the ids that this thread has searched for.
+    pub(crate) fn octets_searched() -> usize {
+        SEARCHED.get()
+    }
+}

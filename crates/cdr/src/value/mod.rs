@@ -1,16 +1,10 @@
 //! Values whose type is known at run time only: a tree, written and read by a TypeCode.
 
-mod known;
 mod path;
 mod read;
 mod write;
 
-pub use crate::walk::{Opaque, StateReader, StateWriter, copy_value, skip_value};
-pub(crate) use known::Described;
-#[cfg(test)]
-pub(crate) use known::counted::octets_searched;
-pub(crate) use known::searched_for;
-pub use known::{known_type, make_type_known};
+pub use crate::walk::{Opaque, copy_value, skip_value};
 pub use path::{MemberPath, PathError};
 pub(crate) use read::{read_kept, read_values};
 pub use read::{read_value, read_value_into};
@@ -84,8 +78,8 @@ pub enum Value {
 /// What a value of a value type consists of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// Repository id of its type: the declared one, or one derived from that which the same TypeCode describes or [`make_type_known`]
-    /// was told; that of a [`Value::Opaque`] need not be described.
+    /// Repository id of its type: the declared one, or a derived one that the same TypeCode describes; that of a [`Value::Opaque`] need
+    /// not be described.
     pub type_id: String,
     /// Its members, those of its bases first; of a boxed value, that; of a custom value a [`Value::Opaque`].
     pub state: Vec<Value>,

@@ -1,6 +1,6 @@
 //! Octets to trees.
 
-use super::{Described, Instance, Reference, Value, is_octets};
+use super::{Instance, Reference, Value, is_octets};
 use crate::fixed::parse_packed;
 use crate::limits::{
     ANY_PARTS, INSTANCE_PARTS, OPAQUE_PARTS, PART_ID_SIZE, SHARED_SIZE_MAX, TYPE_CODE_PARTS,
@@ -275,17 +275,15 @@ impl Reading<'_> {
                 let id = id_text(r)?;
                 self.take_parts(INSTANCE_PARTS + id.len() / PART_ID_SIZE, r)?;
                 let id = decode_text(r, id)?.into_owned();
-                let found = Described::find(self.arena, formal, &id);
-                let found = found.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
+                let actual = self.arena.find_actual(formal, &id);
+                let actual = actual.ok_or_else(|| r.error(DecodeFact::TypeUnsupported))?;
                 self.ends.insert(start, None);
-                let declared = std::mem::replace(&mut self.arena, found.arena);
                 let mut state = Vec::new();
-                for part in found.arena.parts(found.node) {
+                for part in self.arena.parts(actual) {
                     let mut value = Value::Nothing;
                     self.read(part, &mut value, r)?;
                     state.push(value);
                 }
-                self.arena = declared;
                 self.ends.insert(start, Some(r.position()));
                 Ok(Some(Box::new(Instance { type_id: id, state })))
             }

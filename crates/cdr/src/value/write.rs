@@ -1,6 +1,6 @@
 //! Trees to octets.
 
-use super::{Described, Value, is_octets};
+use super::{Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, select, write::write_discriminator};
 use crate::walk::ids::{Id, WrittenIds};
@@ -212,13 +212,9 @@ fn write_instance(
     let Some(instance) = value else {
         return w.write_u32(NULL_TAG);
     };
-    let actual = Described::find(arena, formal, &instance.type_id);
+    let actual = arena.find_actual(formal, &instance.type_id);
     if let [Value::Opaque(state)] = &*instance.state {
-        let fits = match actual {
-            Some(actual) => !has_state(actual.arena.node(actual.node)),
-            None => !has_state(arena.node(formal)),
-        };
-        if !fits {
+        if has_state(arena.node(actual.unwrap_or(formal))) {
             return Err(EncodeError::TypeMismatch);
         }
         let ids = std::iter::once(&*instance.type_id).chain(state.bases());
@@ -226,7 +222,7 @@ fn write_instance(
         state.write((None, ids), 1, &mut WrittenIds::default(), w)?;
         return w.write_u32(1_u32.wrapping_neg());
     }
-    let Described { arena, node } = actual.ok_or(EncodeError::TypeMismatch)?;
+    let node = actual.ok_or(EncodeError::TypeMismatch)?;
     if !has_state(arena.node(node)) {
         return Err(EncodeError::TypeUnsupported);
     }

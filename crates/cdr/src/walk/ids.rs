@@ -3,8 +3,7 @@
 use super::opaque::is_kept;
 use super::values::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
-use crate::typecode::VALUE_BASE_ID;
-use crate::value::Described;
+use crate::typecode::{Arena, VALUE_BASE_ID};
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::collections::HashMap;
 
@@ -101,7 +100,7 @@ impl<'a> Header<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Id<'i> {
     /// That of a type.
-    Of(Described<'i>),
+    Of(&'i Arena, u32),
     /// One of which no more is known.
     Text(&'i str),
 }
@@ -109,7 +108,7 @@ pub(crate) enum Id<'i> {
 impl<'i> Id<'i> {
     pub(super) fn text(self) -> &'i str {
         match self {
-            Self::Of(Described { arena, node }) => arena.node(node).id().unwrap_or_default(),
+            Self::Of(arena, node) => arena.node(node).id().unwrap_or_default(),
             Self::Text(text) => text,
         }
     }
@@ -118,7 +117,8 @@ impl<'i> Id<'i> {
 /// Where the repository ids stand that were written within one `any`. Most have none: nothing is made ready for them.
 #[derive(Default)]
 pub(crate) struct WrittenIds {
-    types: Option<HashMap<(usize, u32), usize>>,
+    /// By their places in the TypeCode of the `any`.
+    types: Option<HashMap<u32, usize>>,
     /// Those of types that are not known by more than their ids.
     texts: Option<HashMap<Box<str>, usize>>,
     /// Whole lists, by where they stand in what is read.
@@ -130,16 +130,16 @@ impl WrittenIds {
     #[inline(always)]
     pub(super) fn place(&self, id: Id<'_>) -> Option<usize> {
         match id {
-            Id::Of(described) => self.types.as_ref()?.get(&described.key()).copied(),
+            Id::Of(_, node) => self.types.as_ref()?.get(&node).copied(),
             Id::Text(text) => self.texts.as_ref()?.get(text).copied(),
         }
     }
 
     fn note(&mut self, id: Id<'_>, place: usize) {
         match id {
-            Id::Of(described) => {
+            Id::Of(_, node) => {
                 let types = self.types.get_or_insert_default();
-                types.insert(described.key(), place);
+                types.insert(node, place);
             }
             Id::Text(text) => {
                 let texts = self.texts.get_or_insert_default();

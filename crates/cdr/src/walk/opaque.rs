@@ -40,14 +40,17 @@ impl Opaque {
         self.bases.iter().map(String::as_str)
     }
 
+    /// The state as it came: a reader at the first of its chunks.
+    #[must_use]
+    pub fn chunks(&self) -> Reader<'_> {
+        Reader::new(&self.octets, self.order)
+            .with_codec(self.codec)
+            .with_phase(self.phase)
+    }
+
     /// Byte order, GIOP version and code sets of its octets.
     pub(crate) const fn form(&self) -> (ByteOrder, Codec) {
         (self.order, self.codec)
-    }
-
-    /// Its octets, and the alignment of the first.
-    pub(super) fn octets(&self) -> (&[u8], usize) {
-        (&self.octets, self.phase)
     }
 
     /// The same, of a value that may be read as these instead.

@@ -1,7 +1,6 @@
 //! Where the parts of a walked value go: nowhere, or into a writer.
 
-use crate::typecode::{Kind, Node, ValueModifier, write::write_discriminator};
-use crate::value::Described;
+use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
 use crate::walk::ids::{Header, Id, WrittenIds, write_indirection};
 use crate::walk::opaque::Opaque;
 use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
@@ -22,7 +21,7 @@ pub(super) trait Sink {
     /// A union's discriminator.
     fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError>;
     /// A value of a value type begins; where it does is what [`Sink::again`] is told.
-    fn begin(&mut self, actual: Described<'_>) -> Result<usize, EncodeError>;
+    fn begin(&mut self, arena: &Arena, actual: u32) -> Result<usize, EncodeError>;
     /// The value that began last ends.
     fn end(&mut self) -> Result<(), EncodeError>;
     /// The value that began there, once more.
@@ -32,7 +31,7 @@ pub(super) trait Sink {
     fn opaque(
         &mut self,
         header: &Header<'_>,
-        declared: Described<'_>,
+        declared: Id<'_>,
         state: &Opaque,
     ) -> Result<usize, EncodeError>;
     /// An `any` within begins; gives what [`Sink::end_any`] is told.
@@ -55,7 +54,7 @@ impl Sink for Nowhere {
     fn discriminator(&mut self, _: Kind, _: i64) -> Result<(), EncodeError> {
         Ok(())
     }
-    fn begin(&mut self, _: Described<'_>) -> Result<usize, EncodeError> {
+    fn begin(&mut self, _: &Arena, _: u32) -> Result<usize, EncodeError> {
         Ok(0)
     }
     fn end(&mut self) -> Result<(), EncodeError> {
@@ -64,12 +63,7 @@ impl Sink for Nowhere {
     fn again(&mut self, _: usize) -> Result<(), EncodeError> {
         Ok(())
     }
-    fn opaque(
-        &mut self,
-        _: &Header<'_>,
-        _: Described<'_>,
-        _: &Opaque,
-    ) -> Result<usize, EncodeError> {
+    fn opaque(&mut self, _: &Header<'_>, _: Id<'_>, _: &Opaque) -> Result<usize, EncodeError> {
         Ok(0)
     }
     fn begin_any(&mut self) -> Around {
@@ -121,14 +115,6 @@ impl<'w, 'b> Output<'w, 'b> {
         }
     }
 
-    /// For the state of a value in chunks.
-    pub(super) fn of_state(w: &'w mut Writer<'b>) -> Self {
-        Self {
-            level: 1,
-            ..Self::new(w, true)
-        }
-    }
-
     /// Up to where the rest of the value is the same in reader and writer, which is so where they are at places that are the same modulo `alignment`.
     pub(super) const fn until_alike(mut self, alignment: Option<usize>) -> Self {
         self.alignment = alignment;
@@ -152,7 +138,7 @@ impl<'w, 'b> Output<'w, 'b> {
         }
     }
 
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         if let Some(at) = self.chunk.take() {
             let size = self.w.position() - at - 4;
             self.w.patch_u32(at, size as u32);
@@ -207,8 +193,7 @@ impl Sink for Output<'_, '_> {
         write_discriminator(kind, number, self.w)
     }
 
-    fn begin(&mut self, actual: Described<'_>) -> Result<usize, EncodeError> {
-        let Described { arena, node } = actual;
+    fn begin(&mut self, arena: &Arena, node: u32) -> Result<usize, EncodeError> {
         self.close();
         let is_truncatable = |node: &Node| matches!(node, Node::Value { modifier, .. } if *modifier == ValueModifier::Truncatable as i16);
         let in_chunks =
@@ -229,7 +214,7 @@ impl Sink for Output<'_, '_> {
             self.w.write_count(count)?;
         }
         for node in types().take(count) {
-            let id = Id::Of(Described { arena, node });
+            let id = Id::Of(arena, node);
             self.around.ids.write(id, self.w)?;
         }
         Ok(start)
@@ -260,13 +245,13 @@ impl Sink for Output<'_, '_> {
     fn opaque(
         &mut self,
         header: &Header<'_>,
-        declared: Described<'_>,
+        declared: Id<'_>,
         state: &Opaque,
     ) -> Result<usize, EncodeError> {
         self.close();
         self.level += 1;
         let ids = || match &*header.texts() {
-            [] => vec![Id::Of(declared)],
+            [] => vec![declared],
             texts => texts.iter().copied().map(Id::Text).collect(),
         };
         let ids = (header.list(), ids);

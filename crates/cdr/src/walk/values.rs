@@ -1,13 +1,12 @@
 //! Values of value types on the wire (CORBA 3.3 part 2, clause 9.3.4): their tags, types, chunks, and those that stand for one before.
 
-use super::ids::{Header, IdText};
+use super::ids::{Header, Id, IdText};
 use super::opaque::Opaque;
 use super::sink::Sink;
 use super::{Fault, Walk};
 use crate::limits::{SHARED_IDS_MIN, VALUE_ID_SIZE_MAX};
 use crate::text::decode_text;
 use crate::typecode::{Arena, Node, ValueModifier};
-use crate::value::Described;
 use crate::{DecodeError, DecodeFact, Parse, Reader};
 use std::collections::HashMap;
 
@@ -27,57 +26,47 @@ pub(crate) const ID_LIST: u32 = 6;
 /// The state comes in chunks.
 pub(crate) const CHUNKED: u32 = 8;
 
-/// Where a list of ids stands, and what tells the type from others that is declared where it is met.
-type ListUse = (usize, (usize, u32));
+/// Where a list of ids stands, and the type that is declared where it is met.
+type ListUse = (usize, u32);
 
 /// The types that are described where the walk is, and the values that came so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
-    /// The description that came with what is walked over.
-    sent: &'t Arena,
     /// Where each value began, where it was written, and its type where that is known; ascending.
-    seen: Vec<(usize, usize, Option<Described<'t>>)>,
-    /// What ids mean, in `sent` or by themselves, that stand where indirections lead: however many values share one, it is searched for once.
-    meanings: Option<HashMap<usize, Option<Described<'t>>>>,
+    seen: Vec<(usize, usize, Option<u32>)>,
+    /// What ids mean that stand where indirections lead: however many values share one, it is searched for once.
+    meanings: Option<HashMap<usize, Option<u32>>>,
     /// What values are whose list of ids stands there, where one of this type is declared; of long lists where indirections lead.
-    lists: Option<HashMap<ListUse, Actual<'t>>>,
+    lists: Option<HashMap<ListUse, Actual>>,
 }
 
 impl<'t> Scope<'t> {
     pub(super) fn new(arena: &'t Arena) -> Self {
         Self {
             arena,
-            sent: arena,
             seen: Vec::new(),
             meanings: None,
             lists: None,
         }
     }
 
-    /// What is declared by this node where the walk is.
-    const fn declared(&self, node: u32) -> Described<'t> {
-        let arena = self.arena;
-        Described { arena, node }
-    }
-
     /// The type of an id, whether or not values of it may stand where `formal` is declared.
-    fn find(&mut self, formal: u32, id: &IdText<'_>, r: &Reader<'_>) -> Option<Described<'t>> {
+    fn find(&mut self, formal: u32, id: &IdText<'_>, r: &Reader<'_>) -> Option<u32> {
         let arena = self.arena;
         let search = || {
             let octets = (id.octets.len() < VALUE_ID_SIZE_MAX).then_some(id.octets)?;
-            Described::search(arena, formal, &decode_text(r, octets).ok()?)
+            arena.find_value(formal, &decode_text(r, octets).ok()?)
         };
-        // In descriptions that the program made known no id is longer than it chose.
-        if !id.is_elsewhere || !std::ptr::eq(arena, self.sent) {
+        if !id.is_elsewhere {
             return search();
         }
         let meanings = self.meanings.get_or_insert_default();
         let meaning = *meanings.entry(id.start()).or_insert_with(search);
-        meaning.map(|found| found.found_from(arena, formal))
+        meaning.map(|found| arena.found_from(formal, found))
     }
 
     /// Where the value that began there was written, and its type.
-    fn seen_at(&self, there: usize) -> Option<(usize, Option<Described<'t>>)> {
+    fn seen_at(&self, there: usize) -> Option<(usize, Option<u32>)> {
         let index = self.seen.binary_search_by_key(&there, |seen| seen.0).ok()?;
         let (_, written, node) = self.seen[index];
         Some((written, node))
@@ -86,11 +75,11 @@ impl<'t> Scope<'t> {
 
 /// What a value turns out to be of.
 #[derive(Clone, Copy)]
-enum Actual<'t> {
+enum Actual {
     /// This type, and whether that is a base of the value's own.
-    Known(Described<'t>, bool),
+    Known(u32, bool),
     /// A custom type, or one that is not known, which may stand where no state is declared.
-    Opaque(Option<Described<'t>>),
+    Opaque(Option<u32>),
 }
 
 /// Whether values of it can be read: what is abstract has none, and what is custom is known to its own code alone.
@@ -120,14 +109,6 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Within a value in chunks that stands in no other.
-    pub(super) fn of_one() -> Self {
-        Self {
-            level: 1,
-            ..Self::default()
-        }
-    }
-
     /// Whether what is read stands in chunks.
     pub(super) const fn are_there(&self) -> bool {
         self.level > 0
@@ -244,7 +225,7 @@ impl Chunks {
 impl Header<'_> {
     /// What the value is, where `formal` is declared.
     #[inline(always)]
-    fn resolve<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
+    fn resolve(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
         match self.list() {
             Some(list) if self.is_elsewhere && self.count >= SHARED_IDS_MIN => {
                 self.resolve_shared(list, scope, formal)
@@ -254,13 +235,13 @@ impl Header<'_> {
     }
 
     /// However many values share a list, its ids are looked at once.
-    fn resolve_shared<'t>(
+    fn resolve_shared(
         &self,
         list: usize,
-        scope: &mut Scope<'t>,
+        scope: &mut Scope<'_>,
         formal: u32,
-    ) -> Result<Actual<'t>, DecodeError> {
-        let key = (list, scope.declared(formal).key());
+    ) -> Result<Actual, DecodeError> {
+        let key = (list, formal);
         if let Some(actual) = scope.lists.as_ref().and_then(|lists| lists.get(&key)) {
             return Ok(*actual);
         }
@@ -270,22 +251,21 @@ impl Header<'_> {
     }
 
     /// The value's type: the first that is known and may stand where `formal` is declared.
-    fn look<'t>(&self, scope: &mut Scope<'t>, formal: u32) -> Result<Actual<'t>, DecodeError> {
+    fn look(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
         let (count, mut there) = (self.count, self.ids);
         let arena = scope.arena;
-        let declared = scope.declared(formal);
         let stateless = !has_state(arena.node(formal));
         if count == 0 && !stateless {
-            return Ok(Actual::Known(declared, false));
+            return Ok(Actual::Known(formal, false));
         }
         for index in 0..count {
             let mut id = IdText::read(&mut there)?;
             id.is_elsewhere |= self.is_elsewhere;
             let found = scope.find(formal, &id, &there);
-            let Some(found) = found.filter(|found| declared.takes(*found)) else {
+            let Some(found) = found.filter(|found| arena.takes(formal, *found)) else {
                 continue;
             };
-            let node = found.arena.node(found.node);
+            let node = arena.node(found);
             if has_state(node) {
                 return Ok(Actual::Known(found, index > 0));
             }
@@ -297,7 +277,7 @@ impl Header<'_> {
         }
         if stateless && (count > 0 || is_custom(arena.node(formal))) {
             self.require_kept()?;
-            return Ok(Actual::Opaque((count == 0).then_some(declared)));
+            return Ok(Actual::Opaque((count == 0).then_some(formal)));
         }
         Err(there.error(DecodeFact::TypeUnsupported))
     }
@@ -338,8 +318,8 @@ impl<S: Sink> Walk<S> {
                 let known = usize::try_from(target).ok();
                 let known = known.and_then(|target| scope.seen_at(target));
                 let arena = scope.arena;
-                let fits = |actual: Option<Described<'_>>| match actual {
-                    Some(actual) => arena.takes(formal, actual.arena, actual.node),
+                let fits = |actual: Option<u32>| match actual {
+                    Some(actual) => arena.takes(formal, actual),
                     None => !has_state(arena.node(formal)),
                 };
                 let astray = DecodeError::new(DecodeFact::ValueAstray, from);
@@ -363,7 +343,7 @@ impl<S: Sink> Walk<S> {
                 }
                 self.met.values = true;
                 self.met.cut |= is_base;
-                let there = self.sink.begin(actual)?;
+                let there = self.sink.begin(scope.arena, actual)?;
                 scope.seen.push((start, there, Some(actual)));
                 if in_chunks {
                     self.chunks.level += 1;
@@ -382,10 +362,10 @@ impl<S: Sink> Walk<S> {
     }
 
     /// A value of a custom type, or of one that is not known, which begins at `start`.
-    fn opaque<'t>(
+    fn opaque(
         &mut self,
-        scope: &mut Scope<'t>,
-        (formal, actual): (u32, Option<Described<'t>>),
+        scope: &mut Scope<'_>,
+        (formal, actual): (u32, Option<u32>),
         (start, header): (usize, &Header<'_>),
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
@@ -393,7 +373,9 @@ impl<S: Sink> Walk<S> {
         let state = Opaque::read(&mut self.chunks, r, is_value)?;
         self.met.values = true;
         self.met.opaque = true;
-        let there = self.sink.opaque(header, scope.declared(formal), &state)?;
+        let there = self
+            .sink
+            .opaque(header, Id::Of(scope.arena, formal), &state)?;
         scope.seen.push((start, there, actual));
         Ok(())
     }
@@ -407,17 +389,14 @@ impl<S: Sink> Walk<S> {
         Ok(())
     }
 
-    fn state<'t>(
+    fn state(
         &mut self,
-        scope: &mut Scope<'t>,
-        actual: Described<'t>,
+        scope: &mut Scope<'_>,
+        actual: u32,
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
-        let declared = std::mem::replace(&mut scope.arena, actual.arena);
-        let mut parts = actual.arena.parts(actual.node).into_iter();
-        let outcome = parts.try_for_each(|part| self.value(scope, part, r));
-        scope.arena = declared;
-        outcome
+        let mut parts = scope.arena.parts(actual).into_iter();
+        parts.try_for_each(|part| self.value(scope, part, r))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use deckwatch_cdr::typecode::Kind;
-use deckwatch_cdr::value::{Instance, Value, known_type};
+use deckwatch_cdr::value::{Instance, Value};
 use deckwatch_cdr::{TypeCode, fixed_text};
 
 use super::Notation;
@@ -269,7 +269,6 @@ fn valuetype(
         return Ok(Printed::Members(members));
     }
     let own = plain.find_value(&instance.type_id);
-    let own = own.or_else(|| known_type(&instance.type_id).cloned());
     let own = own.ok_or_else(|| mismatch(plain))?;
     for ((name, member), part) in own.state().iter().zip(&instance.state) {
         let name = if own.kind() == Kind::ValueBox {

@@ -169,12 +169,6 @@ pub(crate) fn parse_each<'a, T: Parse<'a>>(
     })
 }
 
-/// A type with a TypeCode.
-pub trait Typed {
-    /// The TypeCode; cheap after the first call where the type caches it.
-    fn type_code() -> crate::TypeCode;
-}
-
 /// An exception declared in IDL. `write` writes the members only; the repository id goes before them.
 pub trait UserException: Write + std::error::Error {
     /// For instance `IDL:omg.org/CosNaming/NamingContext/NotFound:1.0`.

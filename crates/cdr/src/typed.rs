@@ -1,6 +1,12 @@
-//! TypeCodes of the built-in types.
+//! Types with a TypeCode, and the TypeCodes of the built-in types.
 
-use crate::{BoundedString, BoundedVec, Char, Fixed, LongDouble, TypeCode, Typed, WString};
+use crate::{BoundedString, BoundedVec, Char, Fixed, LongDouble, TypeCode, WString};
+
+/// A type with a TypeCode.
+pub trait Typed {
+    /// The TypeCode; cheap after the first call where the type caches it.
+    fn type_code() -> TypeCode;
+}
 
 macro_rules! typed {
     ($($type:ty => $constructor:ident;)*) => { $(

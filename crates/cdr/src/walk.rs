@@ -4,10 +4,13 @@
 //! among at most `UNION_CASES_MAX`, and a value of a value type for its type among at most `VALUE_IDS_MAX` ids, for the declared one among at
 //! most `VALUE_BASES_MAX` bases of each. What an id means that values share is searched for once, not once a value.
 
+mod chunks;
 pub(crate) mod ids;
 mod opaque;
 mod plan;
+mod scope;
 mod sink;
+pub(crate) mod tags;
 pub(crate) mod values;
 
 use crate::fixed::{packed_size, parse_packed};
@@ -18,11 +21,12 @@ use crate::typecode::{Arena, Kind, Node, select};
 use crate::{
     DecodeError, DecodeFact, EncodeError, Parse, Reader, TypeCode, Version, WString, Writer,
 };
+use chunks::Chunks;
 pub use opaque::Opaque;
 use plan::Plan;
+use scope::Scope;
 use sink::{Nowhere, Output, Sink};
 use std::borrow::Cow;
-use values::{Chunks, Scope};
 
 /// Passes over a value.
 ///
@@ -134,18 +138,6 @@ impl<S: Sink> Walk<S> {
             met: Met::default(),
         }
     }
-}
-
-/// Octets of a number of this kind; `None` where the kind is none.
-pub(crate) const fn number_size(kind: Kind) -> Option<usize> {
-    Some(match kind {
-        Kind::Octet | Kind::Char => 1,
-        Kind::Short | Kind::UShort => 2,
-        Kind::Long | Kind::ULong | Kind::Float => 4,
-        Kind::LongLong | Kind::ULongLong | Kind::Double => 8,
-        Kind::LongDouble => 16,
-        _ => return None,
-    })
 }
 
 /// Runs `read` one level deeper.
@@ -286,7 +278,7 @@ impl<S: Sink> Walk<S> {
     ) -> Result<(), Fault> {
         let element = scope.arena.unaliased(element);
         if let Node::Simple(kind) = scope.arena.node(element)
-            && let Some(size) = number_size(*kind)
+            && let Some(size) = kind.number_size()
             && count > 0
         {
             if self.chunks.are_there() {
@@ -328,7 +320,7 @@ impl<S: Sink> Walk<S> {
     }
 
     fn simple(&mut self, kind: Kind, r: &mut Reader<'_>) -> Result<(), Fault> {
-        if let Some(size) = number_size(kind) {
+        if let Some(size) = kind.number_size() {
             let octets = self.whole_leaf(r, |r| read_number(size, r))?;
             return Ok(self.sink.numbers(size, octets, r)?);
         }

@@ -1,8 +1,28 @@
 //! Building TypeCodes, as the ORB's `create_*_tc` operations do (CORBA 3.3 part 1, clause 8.11.3).
 
 use super::node::{Field, UnionCase};
-use super::{Arena, Case, Kind, Member, Node, TypeCode, measure};
+use super::{Arena, Kind, Node, TypeCode, measure};
 use std::sync::{Arc, LazyLock};
+
+/// A member's name and type, to build a struct or exception of.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'m> {
+    /// The member's name.
+    pub name: &'m str,
+    /// The member's type.
+    pub type_code: &'m TypeCode,
+}
+
+/// A case to build a union of. A member with several labels is several cases.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'m> {
+    /// The label as the discriminator's number (an enumerator's ordinal, a character's code); `None` is the default case.
+    pub label: Option<i64>,
+    /// The member's name.
+    pub name: &'m str,
+    /// The member's type.
+    pub type_code: &'m TypeCode,
+}
 
 /// The kinds without parameters, each at the index of its number.
 static SIMPLE: LazyLock<Arc<Arena>> = LazyLock::new(|| {

@@ -102,3 +102,17 @@ kinds! {
     /// An event type.
     Event = 36, "eventtype";
 }
+
+impl Kind {
+    /// Octets of a number of this kind. Returns `None` where the kind is no number.
+    pub(crate) const fn number_size(self) -> Option<usize> {
+        Some(match self {
+            Self::Octet | Self::Char => 1,
+            Self::Short | Self::UShort => 2,
+            Self::Long | Self::ULong | Self::Float => 4,
+            Self::LongLong | Self::ULongLong | Self::Double => 8,
+            Self::LongDouble => 16,
+            _ => return None,
+        })
+    }
+}

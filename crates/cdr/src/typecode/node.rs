@@ -1,7 +1,6 @@
 //! One node of a TypeCode's arena.
 
 use super::Kind;
-use crate::walk::number_size;
 
 /// What a node describes; other types are indices into the same arena.
 #[derive(Clone, Debug)]
@@ -79,26 +78,6 @@ pub(crate) struct UnionCase {
     pub(crate) label: i64,
     pub(crate) name: Box<str>,
     pub(crate) node: u32,
-}
-
-/// A member's name and type, to build a struct or exception of.
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'m> {
-    /// The member's name.
-    pub name: &'m str,
-    /// The member's type.
-    pub type_code: &'m super::TypeCode,
-}
-
-/// A case to build a union of. A member with several labels is several cases.
-#[derive(Clone, Copy, Debug)]
-pub struct Case<'m> {
-    /// The label as the discriminator's number (an enumerator's ordinal, a character's code); `None` is the default case.
-    pub label: Option<i64>,
-    /// The member's name.
-    pub name: &'m str,
-    /// The member's type.
-    pub type_code: &'m super::TypeCode,
 }
 
 impl Node {
@@ -213,7 +192,7 @@ impl Node {
     /// The largest alignment of what its values consist of, but for what other nodes describe.
     pub(crate) const fn alignment(&self) -> usize {
         match self {
-            Self::Simple(kind) => match number_size(*kind) {
+            Self::Simple(kind) => match kind.number_size() {
                 Some(size @ 1..8) => size,
                 None if matches!(kind, Kind::Boolean) => 1,
                 _ => 8,

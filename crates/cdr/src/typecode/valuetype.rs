@@ -2,8 +2,8 @@
 
 use super::build::Builder;
 use super::node::Field;
+use super::value_ids::{ValueIds, is_value};
 use super::{Arena, Kind, Node, TypeCode};
-use std::collections::HashMap;
 
 /// What a value type's declaration says of it. The number is the one on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -260,40 +260,6 @@ impl Arena {
     fn value_ids(&self) -> &ValueIds {
         self.value_ids.get_or_init(|| ValueIds::of(&self.nodes))
     }
-}
-
-/// The value types and boxed values of an arena by their repository ids.
-pub(super) struct ValueIds {
-    /// The first of each id.
-    by_id: HashMap<Box<str>, u32>,
-    /// Of each node the first that has its id; of what is no such type the node itself.
-    firsts: Box<[u32]>,
-    /// Octets of the longest id.
-    size_max: usize,
-}
-
-impl ValueIds {
-    fn of(nodes: &[Node]) -> Self {
-        let mut by_id: HashMap<Box<str>, u32> = HashMap::new();
-        let mut first = |(index, node): (u32, &Node)| match node.id() {
-            Some(id) if is_value(node) => match by_id.get(id) {
-                Some(first) => *first,
-                None => *by_id.entry(id.into()).or_insert(index),
-            },
-            _ => index,
-        };
-        let firsts = (0..).zip(nodes).map(&mut first).collect();
-        let size_max = by_id.keys().map(|id| id.len()).max().unwrap_or_default();
-        Self {
-            by_id,
-            firsts,
-            size_max,
-        }
-    }
-}
-
-const fn is_value(node: &Node) -> bool {
-    matches!(node, Node::Value { .. } | Node::Alias { boxed: true, .. })
 }
 
 /// The repository id of the base of all value types.

@@ -2,7 +2,7 @@
 
 use super::Value;
 use crate::typecode::{Arena, Kind, Node};
-use crate::walk::{number_size, skip_value};
+use crate::walk::skip_value;
 use crate::{DecodeError, DecodeFact, Reader, TypeCode};
 use std::fmt;
 
@@ -135,7 +135,7 @@ impl MemberPath {
         }
         use super::read_value;
         let kind = self.target.kind();
-        if number_size(kind).is_none() {
+        if kind.number_size().is_none() {
             return Err(r.error(DecodeFact::TypeMismatch));
         }
         match read_value(&self.target, r)? {

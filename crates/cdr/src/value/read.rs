@@ -9,7 +9,8 @@ use crate::limits::{
 use crate::text::decode_text;
 use crate::typecode::{Arena, Kind, Member, Node, select};
 use crate::walk::ids::id_text;
-use crate::walk::values::{CHUNKED, NULL_TAG, WITHOUT_TAG, kept_opaque};
+use crate::walk::tags::{CHUNKED, NULL_TAG, WITHOUT_TAG};
+use crate::walk::values::kept_opaque;
 use crate::walk::{Met, check_bound, keep_value, read_selector, survey_value};
 use crate::{
     Any, Char, DecodeError, DecodeFact, LongDouble, Parse, Reader, TypeCode, WString, Writer,

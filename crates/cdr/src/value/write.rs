@@ -4,7 +4,8 @@ use super::{Value, is_octets};
 use crate::fixed::write_packed;
 use crate::typecode::{Arena, Kind, Node, select, write::write_discriminator};
 use crate::walk::ids::{Id, WrittenIds};
-use crate::walk::values::{FIRST_TAG, NULL_TAG, ONE_ID, has_state};
+use crate::walk::tags::{FIRST_TAG, NULL_TAG, ONE_ID};
+use crate::walk::values::has_state;
 use crate::walk::{copy_value, is_enumerator};
 use crate::{Any, EncodeError, TypeCode, WString, Write, Writer};
 

@@ -1,7 +1,6 @@
 //! Repository ids in front of the states of values (CORBA 3.3 part 2, clause 9.3.4), and indirections to those before.
 
-use super::opaque::is_kept;
-use super::values::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
+use super::tags::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::{Arena, VALUE_BASE_ID};
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
@@ -94,6 +93,11 @@ impl<'a> Header<'a> {
         }
         texts
     }
+}
+
+/// Whether a repository id is kept with the values that have it.
+pub(crate) fn is_kept(id: &[u8]) -> bool {
+    id.len() <= VALUE_ID_SIZE_MAX && id.is_ascii() && !id.contains(&0)
 }
 
 /// A repository id that is written.
@@ -253,7 +257,7 @@ pub(super) mod counted {
     }
 
     /// Ids that this thread has gathered.
-    pub(in crate::walk) fn ids_gathered() -> usize {
+    pub(crate) fn ids_gathered() -> usize {
         GATHERED.get()
     }
 }

@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::ids::{Header, Id, WrittenIds, write_indirection};
-use super::values::{CHUNKED, Chunks, FIRST_TAG, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG};
-use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
+use super::chunks::Chunks;
+use super::ids::{Header, Id, WrittenIds, is_kept, write_indirection};
+use super::tags::{CHUNKED, FIRST_TAG, ID_LIST, LAST_TAG, NULL_TAG, ONE_ID, WITHOUT_TAG};
+use crate::limits::VALUE_IDS_MAX;
 use crate::typecode::VALUE_BASE_ID;
 use crate::{
     ByteOrder, Codec, DecodeError, DecodeFact, EncodeError, Reader, WideSet, Write, Writer,
@@ -242,11 +243,6 @@ fn leads_outside(data: &[u8], order: ByteOrder, is_outside: impl Fn(i64) -> bool
         number(&pair[0]) == WITHOUT_TAG
             && is_outside(from + i64::from(number(&pair[1]).cast_signed()))
     })
-}
-
-/// Whether a repository id is kept with the values that have it.
-pub(super) fn is_kept(id: &[u8]) -> bool {
-    id.len() <= VALUE_ID_SIZE_MAX && id.is_ascii() && !id.contains(&0)
 }
 
 fn put_u32(octets: &mut [u8], at: usize, number: u32, order: ByteOrder) {

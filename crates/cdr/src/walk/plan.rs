@@ -1,6 +1,5 @@
 //! Small values in a row, passed over by a plan that is made of their type once: numbers by a table of where they end, text by a look at its words.
 
-use super::number_size;
 use crate::Reader;
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_STEPS_MAX};
 use crate::text::is_plain;
@@ -48,12 +47,12 @@ impl Plan {
     fn add(&mut self, arena: &Arena, node: u32, depth_left: u8) -> Option<()> {
         let depth_left = depth_left.checked_sub(1)?;
         let number = |node| match arena.node(arena.unaliased(node)) {
-            Node::Simple(kind) => number_size(*kind),
+            Node::Simple(kind) => kind.number_size(),
             _ => None,
         };
         match arena.node(node) {
             Node::Simple(Kind::Boolean) => self.look_at(1, Part::Boolean),
-            Node::Simple(kind) => self.step()?.add(number_size(*kind)?, 1),
+            Node::Simple(kind) => self.step()?.add(kind.number_size()?, 1),
             Node::Enum { enumerators, .. } => {
                 self.look_at(4, Part::Enumerator(enumerators.len() as u32))
             }

@@ -3,7 +3,7 @@
 use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
 use crate::walk::ids::{Header, Id, WrittenIds, write_indirection};
 use crate::walk::opaque::Opaque;
-use crate::walk::values::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
+use crate::walk::tags::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::{EncodeError, Reader, Write, Writer};
 
 /// Where a walk's parts go.

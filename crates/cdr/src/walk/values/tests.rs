@@ -1,10 +1,10 @@
 //! What telling the types of values may cost.
 
-use super::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::valuetype::counted::octets_searched;
 use crate::typecode::{Member, ValueModifier};
 use crate::walk::ids::{counted::ids_gathered, write_indirection};
+use crate::walk::tags::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::walk::{copy_value, keep_value, survey_value};
 use crate::{ByteOrder, Reader, TypeCode, Write, Writer};
 

@@ -9,14 +9,15 @@ mod kind;
 mod measure;
 mod node;
 pub(crate) mod parse;
+mod value_ids;
 pub(crate) mod valuetype;
 pub(crate) mod write;
 
+pub use build::{Case, Member};
 pub use kind::Kind;
-pub use node::{Case, Member};
 pub(crate) use node::{Node, select};
+use value_ids::ValueIds;
 pub(crate) use valuetype::VALUE_BASE_ID;
-use valuetype::ValueIds;
 pub use valuetype::{ValueMember, ValueModifier};
 
 use crate::Codec;

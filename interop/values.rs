@@ -45,10 +45,6 @@ fn label() -> TypeCode {
     TypeCode::value_box(&id("Label"), "Label", &TypeCode::unbounded_string())
 }
 
-fn cargo() -> TypeCode {
-    TypeCode::abstract_interface(&id("Cargo"), "Cargo")
-}
-
 fn instance(name: &str, state: Vec<Value>) -> Value {
     valuetypes::instance(&id(name), state)
 }

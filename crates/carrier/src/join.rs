@@ -10,6 +10,7 @@ mod samples;
 
 use std::collections::BTreeSet;
 
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_meter::sample::Sample;
 use deckwatch_os::clock::ClockPair;
@@ -110,18 +111,20 @@ fn arrivals(
     match ReadRecords::consumer(path) {
         Ok(read) => {
             if read.header.unrecorded > 0 {
-                warnings.push(warning(
-                    "records-full",
-                    format!(
-                        "The consumer at {host} received {} messages more than it had records for.",
-                        read.header.unrecorded
-                    ),
-                ));
+                let caution = Caution::RecordsFull {
+                    host: host.to_owned(),
+                    messages: read.header.unrecorded,
+                };
+                warnings.push(caution.into());
             }
             read
         }
         Err(error) => {
-            warnings.push(warning("no-records", format!("The consumer at {host} left no records ({error}); all is counted as lost there.")));
+            let caution = Caution::NoRecords {
+                host: host.to_owned(),
+                reason: error.to_string(),
+            };
+            warnings.push(caution.into());
             ReadRecords {
                 header: Default::default(),
                 records: Vec::new(),
@@ -150,37 +153,32 @@ fn read_captures(
             continue;
         };
         if readings.iter().any(|pair| pair.step_since(best).is_some()) {
-            warnings.push(clock_set(&format!("while {} was captured", note.host)));
+            let captured = Some(note.host.clone());
+            warnings.push(Caution::ClockSet { captured }.into());
         }
         error_ns_max = error_ns_max.max(best.error_ns);
         let dropped = note.dropped_by_kernel + note.dropped_by_size;
         if dropped > 0 {
-            warnings.push(warning(
-                "capture-dropped",
-                format!("The tap on {} lost {dropped} packets.", note.host),
-            ));
+            let caution = Caution::TapDropped {
+                host: note.host.clone(),
+                packets: dropped,
+                cause: None,
+            };
+            warnings.push(caution.into());
         }
         let whole = capture::read(&at.capture, |packet| legs.take(index, best, &packet))?;
         if !whole {
-            warnings.push(warning(
-                "capture-cut",
-                format!(
-                    "The capture of {} ends in the middle of a packet.",
-                    note.host
-                ),
-            ));
+            warnings.push(Caution::CaptureCut { host: note.host }.into());
         }
     }
     let unread = legs.finish();
     if unread > 0 {
-        let name = &plan.stream.name;
-        warnings.push(warning(
-            "capture-unread",
-            format!(
-                "{unread} messages in the captures of {name} over {} could not be read whole.",
-                plan.stream.carrier
-            ),
-        ));
+        let caution = Caution::CaptureUnread {
+            flow: plan.stream.name.clone(),
+            carrier: plan.stream.carrier.name(),
+            messages: unread,
+        };
+        warnings.push(caution.into());
     }
     Ok(error_ns_max)
 }
@@ -206,49 +204,30 @@ fn note_clocks(
         .chain([sent.header.clock_steps])
         .any(|steps| steps > 0)
     {
-        warnings.push(clock_set("during the run"));
+        warnings.push(Caution::ClockSet { captured: None }.into());
     }
 }
 
-fn clock_set(when: &str) -> Warning {
-    warning(
-        "clock-set",
-        format!(
-            "The system's clock was set {when}: kernel stamps near that moment are wrong by as much."
-        ),
-    )
-}
-
-fn unstamped(plan: &JoinPlan, destinations: &[JoinedDestination]) -> Vec<Warning> {
-    let name = &plan.stream.name;
-    let mut hosts = BTreeSet::new();
-    let mut count = 0;
-    for destination in destinations
-        .iter()
-        .filter(|destination| destination.unstamped > 0)
-    {
-        count += destination.unstamped;
-        hosts.insert(destination.host.as_str());
-    }
+fn unstamped(plan: &JoinPlan, destinations: &[JoinedDestination]) -> Option<Warning> {
+    let concerned = || {
+        destinations
+            .iter()
+            .filter(|destination| destination.unstamped > 0)
+    };
+    let messages = concerned().map(|destination| destination.unstamped).sum();
+    let hosts: BTreeSet<&str> = concerned()
+        .map(|destination| destination.host.as_str())
+        .collect();
     let hosts: Vec<&str> = hosts.into_iter().collect();
-    (count > 0)
-        .then(|| {
-            let text = format!(
-                "{count} messages of {name} over {} to {} lack a kernel stamp.",
-                plan.stream.carrier,
-                hosts.join(", ")
-            );
-            warning("stamps-missing", text)
-        })
-        .into_iter()
-        .collect()
-}
-
-fn warning(kind: &str, text: String) -> Warning {
-    Warning {
-        kind: kind.to_owned(),
-        text,
-    }
+    (messages > 0).then(|| {
+        let caution = Caution::StampsMissing {
+            flow: plan.stream.name.clone(),
+            carrier: plan.stream.carrier.name(),
+            hosts: hosts.join(", "),
+            messages,
+        };
+        caution.into()
+    })
 }
 
 /// Why a stream cannot be joined.

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_os::memory;
 use deckwatch_os::schedule::{self, Class};
@@ -120,9 +121,12 @@ pub(crate) fn in_words(scheduling: &Scheduling, refused: &[Warning]) -> String {
     }
 }
 
-fn refusal(what: impl Display, error: &std::io::Error, remedy: &str) -> Warning {
-    Warning {
-        kind: "scheduling-refused".to_owned(),
-        text: format!("{what} was refused ({error}): {remedy}."),
+fn refusal(what: impl Display, error: &std::io::Error, remedy: &'static str) -> Warning {
+    let (what, error) = (what.to_string(), error.to_string());
+    Caution::SchedulingRefused {
+        what,
+        error,
+        remedy,
     }
+    .into()
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::caution::Caution;
 use crate::limits::{PRESSURE_SHARE_WARNED, STOLEN_SHARE_WARNED};
 use crate::result::Warning;
-use crate::words;
 
 /// Differences over a run, and bounds; zero where nothing was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,71 +61,38 @@ impl Disturbance {
         let pressure = self.processor_pressure.unwrap_or_default();
         let overflows = self.udp_receive_overflows.unwrap_or(0);
         let send_errors = self.udp_send_errors.unwrap_or(0);
+        let stolen_warned = self.capacity().mul_f64(STOLEN_SHARE_WARNED);
+        let pressure_warned = self.duration.mul_f64(PRESSURE_SHARE_WARNED);
         let all = [
             (
-                self.stolen > self.capacity().mul_f64(STOLEN_SHARE_WARNED),
-                "stolen-cpu",
-                format!(
-                    "The hypervisor gave {} of this machine's processor time to others.",
-                    words::duration(self.stolen)
-                ),
+                self.stolen > stolen_warned,
+                Caution::StolenProcessor(self.stolen),
             ),
             (
                 !self.throttled.is_zero(),
-                "throttled",
-                format!(
-                    "The control group's quota stopped the run's threads for {}.",
-                    words::duration(self.throttled)
-                ),
+                Caution::Throttled(self.throttled),
             ),
             (
-                pressure > self.duration.mul_f64(PRESSURE_SHARE_WARNED),
-                "cpu-pressure",
-                format!(
-                    "For {} of {} some runnable thread waited for a processor.",
-                    words::duration(pressure),
-                    words::duration(self.duration)
-                ),
+                pressure > pressure_warned,
+                Caution::ProcessorPressure {
+                    waited: pressure,
+                    of: self.duration,
+                },
             ),
-            (
-                overflows > 0,
-                "receive-overflow",
-                format!(
-                    "{} datagrams found a full receive buffer on this machine.",
-                    words::count(overflows)
-                ),
-            ),
-            (
-                send_errors > 0,
-                "send-errors",
-                format!(
-                    "{} datagrams found a full send buffer on this machine.",
-                    words::count(send_errors)
-                ),
-            ),
+            (overflows > 0, Caution::ReceiveOverflowHere(overflows)),
+            (send_errors > 0, Caution::SendErrorsHere(send_errors)),
             (
                 self.capture_dropped > 0,
-                "capture-dropped",
-                format!(
-                    "A capture dropped {} packets; stamps of their messages are missing.",
-                    words::count(self.capture_dropped)
-                ),
+                Caution::CaptureDropped(self.capture_dropped),
             ),
             (
                 !self.clock_error.is_zero(),
-                "clock-error",
-                format!(
-                    "Latencies may be wrong by up to {}, the error of the clocks of their two ends.",
-                    words::duration(self.clock_error)
-                ),
+                Caution::ClockError(self.clock_error),
             ),
         ];
-        let hold = all.into_iter().filter(|(holds, ..)| *holds);
-        hold.map(|(_, kind, text)| Warning {
-            kind: kind.to_owned(),
-            text,
-        })
-        .collect()
+        all.into_iter()
+            .filter_map(|(holds, caution)| holds.then(|| caution.into()))
+            .collect()
     }
 
     /// The readings by name, for the result document.

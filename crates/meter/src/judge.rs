@@ -1,5 +1,6 @@
 //! From samples to a verdict: which messages were late, by which rule, through which layer, and whether that is within the mission's budget.
 
+mod invalid;
 mod marks;
 mod verdict;
 mod warnings;
@@ -7,6 +8,7 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use invalid::InvalidReason;
 pub use marks::mark;
 pub use verdict::{Evidence, verdict, worst, worst_of_flows};
 use warnings::Noted;

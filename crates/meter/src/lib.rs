@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blame;
+pub mod caution;
 pub mod disturbance;
 pub mod experiment;
 #[cfg(test)]

@@ -18,19 +18,15 @@ mod watch;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use deckwatch_carrier::talk::PartCommand;
 use deckwatch_meter::provenance::Readings;
 use deckwatch_meter::result::{ResultDocument, Warning};
-use deckwatch_os::clock::monotonic_ns;
 use deckwatch_testbed::{Environment, HostSpec, LOOPBACK, Testbed, TestbedError, preset};
 
 pub use folder::{ResultFolder, clean_work_folders};
 pub use observe::{Interrupt, Observer, Phase, RunProgress, StreamProgress};
 
-use crate::limits::{START_LEAD, START_LEAD_EACH, STOP_PATIENCE};
 use crate::mission::Mission;
 use crate::stream::{Stream, StreamError, streams};
-use child::Role;
 use crew::Crew;
 use folder::WorkFolder;
 use plans::Planner;
@@ -228,34 +224,3 @@ fn records_size(mission: &Mission, streams: &[Stream]) -> u64 {
 const RECORD_SIZES: f64 = 100.0;
 /// Octets of the files of a stream that hold no message.
 const FILE_SIZE: f64 = 1e6;
-
-impl Run<'_> {
-    /// Every part is told when the schedule starts: far enough ahead for all to hear it first.
-    fn go(&mut self) -> i64 {
-        let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
-        let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
-        let start_ns = monotonic_ns() + i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX / 2);
-        self.crew.tell(&parts, PartCommand::Go { start_ns });
-        start_ns
-    }
-
-    /// Ends every process: loads first, taps last, so that nothing is missed.
-    fn stop_all(&mut self) {
-        self.observer.phase(Phase::Stopping, "Stopping");
-        let orders: [fn(Role) -> bool; 4] = [
-            |role| matches!(role, Role::Load { .. }),
-            |role| matches!(role, Role::Supplier { .. }),
-            |role| {
-                matches!(
-                    role,
-                    Role::Consumer { .. } | Role::Channel { .. } | Role::Names { .. }
-                )
-            },
-            |role| matches!(role, Role::Tap { .. }),
-        ];
-        for order in orders {
-            let whom = self.crew.with(order);
-            self.crew.stop(&whom, STOP_PATIENCE);
-        }
-    }
-}

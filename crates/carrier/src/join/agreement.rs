@@ -1,5 +1,6 @@
 //! Two methods of stamping the same packets, compared.
 
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use serde::{Deserialize, Serialize};
 
@@ -30,15 +31,17 @@ impl Agreement {
 
     /// Said where the methods do not agree.
     pub(super) fn warning(&self, name: &str, carrier: CarrierRef) -> Option<Warning> {
-        (self.beyond_bound * DISAGREEMENTS_ONE_IN > self.compared).then(|| Warning {
-            kind: "stamps-disagree".to_owned(),
-            text: format!(
-                "Of {} stamps of {name} over {carrier} that both socket and tap have taken, {} are more than {} microseconds apart, at most {}.",
-                self.compared,
-                self.beyond_bound,
-                AGREEMENT_BOUND_NS / 1000,
-                self.difference_ns_max / 1000,
-            ),
+        let disagrees = self.beyond_bound * DISAGREEMENTS_ONE_IN > self.compared;
+        disagrees.then(|| {
+            let caution = Caution::StampsDisagree {
+                flow: name.to_owned(),
+                carrier: carrier.name(),
+                compared: self.compared,
+                beyond: self.beyond_bound,
+                bound_ns: AGREEMENT_BOUND_NS,
+                most_ns: self.difference_ns_max,
+            };
+            caution.into()
         })
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use deckwatch_event::{ChannelCounts, ChannelOptions, EventChannel};
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_naming::store::Store;
 use deckwatch_naming::user::{Existing, bind_with_contexts};
@@ -114,27 +115,21 @@ fn progress(counts: ChannelCounts) -> Progress {
 }
 
 fn lost(plan: &ChannelPlan, counts: ChannelCounts) -> Vec<Warning> {
-    let name = &plan.stream.name;
-    let warn = |count: u64, kind: &str, text: String| {
-        (count > 0).then(|| Warning {
-            kind: kind.to_owned(),
-            text,
-        })
+    let flow = &plan.stream.name;
+    let overflow = Caution::ChannelOverflow {
+        flow: flow.clone(),
+        events: counts.displaced,
     };
-    let displaced = format!(
-        "{} events of {name} gave way in a full queue of its event channel.",
-        counts.displaced
-    );
-    let let_go = format!(
-        "The event channel of {name} let {} consumers go that did not take their events.",
-        counts.consumers_lost
-    );
+    let consumers_lost = Caution::ChannelConsumerLost {
+        flow: flow.clone(),
+        consumers: counts.consumers_lost,
+    };
     [
-        warn(counts.displaced, "channel-overflow", displaced),
-        warn(counts.consumers_lost, "channel-consumer-lost", let_go),
+        (counts.displaced, overflow),
+        (counts.consumers_lost, consumers_lost),
     ]
     .into_iter()
-    .flatten()
+    .filter_map(|(count, caution)| (count > 0).then(|| caution.into()))
     .collect()
 }
 

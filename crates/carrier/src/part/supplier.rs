@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::pacing::Schedule;
 use deckwatch_meter::result::Warning;
 
@@ -90,9 +91,14 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
 /// A middleware owns its sockets, so that no packet gets the priority that was asked for.
 fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
     let carrier = plan.stream.carrier;
-    (carrier.road().middleware && plan.network_priority != NetworkPriority::default()).then(|| Warning {
-        kind: "network-priority-unapplied".to_owned(),
-        text: format!("The packets of {} over {carrier} carry no priority: the middleware does not mark its packets.", plan.stream.name),
+    let unapplied =
+        carrier.road().middleware && plan.network_priority != NetworkPriority::default();
+    unapplied.then(|| {
+        let caution = Caution::PriorityUnapplied {
+            flow: plan.stream.name.clone(),
+            carrier: carrier.name(),
+        };
+        caution.into()
     })
 }
 

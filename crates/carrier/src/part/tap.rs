@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use deckwatch_meter::caution::{Caution, TapLoss};
 use deckwatch_meter::result::Warning;
 use deckwatch_os::clock::{self, ClockPair};
 use deckwatch_os::filter::PortFilter;
@@ -102,18 +103,20 @@ fn interfaces(plan: &TapPlan) -> Result<Vec<Interface>, PartError> {
 }
 
 fn dropped(note: &CaptureNote) -> Vec<Warning> {
-    let warn = |count: u64, why: &str| {
-        (count > 0).then(|| Warning {
-            kind: "capture-dropped".to_owned(),
-            text: format!("The tap on {} lost {count} packets: {why}.", note.host),
-        })
-    };
     [
-        warn(note.dropped_by_kernel, "it was not quick enough"),
-        warn(note.dropped_by_size, "its file is full"),
+        (note.dropped_by_kernel, TapLoss::TooSlow),
+        (note.dropped_by_size, TapLoss::FileFull),
     ]
     .into_iter()
-    .flatten()
+    .filter(|&(packets, _)| packets > 0)
+    .map(|(packets, cause)| {
+        let caution = Caution::TapDropped {
+            host: note.host.clone(),
+            packets,
+            cause: Some(cause),
+        };
+        caution.into()
+    })
     .collect()
 }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::invalid::InvalidReason;
 use super::{Terms, nanoseconds};
 use crate::disturbance::Disturbance;
 use crate::limits::CAPTURE_DROPPED_SHARE_MAX;
@@ -37,7 +38,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     if !invalid.is_empty() {
         return Verdict {
             kind: VerdictKind::Invalid,
-            reasons: invalid,
+            reasons: invalid.iter().map(ToString::to_string).collect(),
             messages_needed: None,
         };
     }
@@ -105,7 +106,7 @@ pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
 fn nothing_to_judge() -> Verdict {
     Verdict {
         kind: VerdictKind::Invalid,
-        reasons: vec!["There is nothing to judge.".to_owned()],
+        reasons: vec![InvalidReason::NothingToJudge.to_string()],
         messages_needed: None,
     }
 }
@@ -126,7 +127,7 @@ fn kind_of(share: &LateShare, terms: &Terms) -> VerdictKind {
     }
 }
 
-fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
+fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     let Evidence {
         terms,
         disturbance,
@@ -135,7 +136,7 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
         ..
     } = *evidence;
     if counts.due == 0 {
-        return vec!["No message was judged.".to_owned()];
+        return vec![InvalidReason::NoMessage];
     }
     let mut reasons = Vec::new();
     let kind = kind_of(share, terms);
@@ -145,34 +146,27 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<String> {
         .late
         .saturating_sub(evidence.share_without_sender.late);
     if !terms.supplier_disturbed && would_differ(evidence.share_without_sender) {
-        reasons.push(format!(
-            "The schedule was not kept: {} late by the supplier's own fault, although the mission declares no disturbance of its host.",
-            match sender_blamed {
-                1 => "1 message is".to_owned(),
-                more => format!("{} are", words::messages(more)),
-            }
-        ));
+        reasons.push(InvalidReason::ScheduleNotKept {
+            messages: sender_blamed,
+        });
     }
     let excusable = excusable_by_withheld(evidence);
     if excusable > 0 && would_differ(&share.without(excusable)) {
-        reasons.push(format!(
-            "Processor time was withheld ({} stolen by the hypervisor, {} by throttling), enough to have made {} late.",
-            words::duration(disturbance.stolen),
-            words::duration(disturbance.throttled),
-            words::messages(excusable)
-        ));
+        reasons.push(InvalidReason::TimeWithheld {
+            stolen: disturbance.stolen,
+            throttled: disturbance.throttled,
+            messages: excusable,
+        });
     }
     if clocks_decide(evidence) {
-        reasons.push(format!(
-            "The clocks' error, up to {}, is larger than the slack: it decides which messages are late.",
-            words::duration(disturbance.clock_error)
-        ));
+        reasons.push(InvalidReason::ClocksDecide {
+            error: disturbance.clock_error,
+        });
     }
     if disturbance.capture_dropped as f64 > counts.due as f64 * CAPTURE_DROPPED_SHARE_MAX {
-        reasons.push(format!(
-            "The capture dropped {} packets: which layer took the time cannot be said.",
-            words::count(disturbance.capture_dropped)
-        ));
+        reasons.push(InvalidReason::CaptureDropped {
+            packets: disturbance.capture_dropped,
+        });
     }
     reasons
 }

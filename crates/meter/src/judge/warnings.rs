@@ -1,6 +1,7 @@
 //! What the reader should know of a flow, each thing once, however many destinations it is true of.
 
 use super::Terms;
+use crate::caution::Caution;
 use crate::limits::{SENDER_DEADLINE_DIVISOR, SENDER_LATE_SHARE_WARNED};
 use crate::result::{Counts, DestinationResult, Warning};
 use crate::words;
@@ -37,43 +38,29 @@ pub(super) fn warnings(destinations: &[Noted], terms: &Terms) -> Vec<Warning> {
         }
     };
     let counted = [
-        worst(destinations, sent_late).map(|worst| {
-            let part = words::duration(terms.deadline / SENDER_DEADLINE_DIVISOR);
-            let fault = if terms.supplier_disturbed {
-                "held up on the supplier's host, which the mission loads"
-            } else {
-                "by the supplier's own fault"
-            };
-            let of = words::count(worst.noted.counts.due);
-            let text = format!(
-                "To {}, {} of {of} messages were sent more than {part} after they were due, {fault}.",
-                worst.hosts, worst.number
-            );
-            ("schedule-not-kept", text)
+        worst(destinations, sent_late).map(|worst| Caution::ScheduleNotKept {
+            of: worst.noted.counts.due,
+            hosts: worst.hosts,
+            number: worst.number,
+            after: terms.deadline / SENDER_DEADLINE_DIVISOR,
+            by_mission: terms.supplier_disturbed,
         }),
-        worst(destinations, |noted| noted.counts.send_errors).map(|worst| {
-            let text = format!(
-                "To {}, {} sends came back with an error.",
-                worst.hosts, worst.number
-            );
-            ("send-errors", text)
+        worst(destinations, |noted| noted.counts.send_errors).map(|worst| Caution::SendErrors {
+            hosts: worst.hosts,
+            number: worst.number,
         }),
         worst(destinations, |noted| noted.counts.receive_overflows).map(|worst| {
-            let text = format!(
-                "At {}, {} messages found the receive buffer full.",
-                worst.hosts, worst.number
-            );
-            ("receive-overflow", text)
+            Caution::ReceiveOverflow {
+                hosts: worst.hosts,
+                number: worst.number,
+            }
         }),
     ];
     counted
         .into_iter()
         .flatten()
-        .chain(merged(destinations).map(|text| ("merged-layers", text)))
-        .map(|(kind, text)| Warning {
-            kind: kind.to_owned(),
-            text,
-        })
+        .chain(merged(destinations))
+        .map(Warning::from)
         .collect()
 }
 
@@ -103,7 +90,7 @@ fn worst(destinations: &[Noted], number: impl Fn(&Noted) -> u64) -> Option<Worst
 }
 
 /// Destinations that lack the same stamps are named together.
-fn merged(destinations: &[Noted]) -> impl Iterator<Item = String> {
+fn merged(destinations: &[Noted]) -> Vec<Caution> {
     let mut groups: Vec<(&[String], Vec<&str>)> = Vec::new();
     for noted in destinations.iter().filter(|noted| !noted.merged.is_empty()) {
         match groups
@@ -114,18 +101,16 @@ fn merged(destinations: &[Noted]) -> impl Iterator<Item = String> {
             None => groups.push((&noted.merged, vec![&noted.host])),
         }
     }
-    let texts: Vec<String> = groups
+    groups
         .into_iter()
-        .map(|(merged, hosts)| {
-            let hosts = match hosts[..] {
+        .map(|(merged, hosts)| Caution::MergedLayers {
+            hosts: match hosts[..] {
                 [host] => host.to_owned(),
                 _ => format!("{} destinations", hosts.len()),
-            };
-            let layers = merged.join(", ");
-            format!("At {hosts}, stamps are missing; these layers are reported together: {layers}.")
+            },
+            layers: merged.join(", "),
         })
-        .collect();
-    texts.into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -181,7 +166,7 @@ mod tests {
             texts(&destinations, &terms()),
             [
                 "To 2 destinations, up to 1,900 of 8,000 messages were sent more than 5 ms after they were due, by the supplier's own fault.",
-                "To HELM, 7 sends came back with an error."
+                "To HELM, 7 sends returned an error."
             ],
             "a hundredth of them is not warned of"
         );

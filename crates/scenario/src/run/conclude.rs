@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use deckwatch_carrier::join::{Joined, JoinedDestination, join};
 use deckwatch_carrier::plan::{CaptureAt, JoinDestination, JoinPlan};
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::judge::{Destination, Terms, judge};
 use deckwatch_meter::pacing::{Extent, Schedule};
@@ -88,25 +89,15 @@ impl Run<'_> {
             });
         }
         if let Some(signal) = measured.interrupted_by {
-            let text = format!(
-                "The run was interrupted by {signal}; only messages due before are judged."
-            );
-            self.warnings.push(Warning {
-                kind: "interrupted".to_owned(),
-                text,
-            });
+            self.warnings.push(Caution::Interrupted { signal }.into());
         }
         for death in &measured.deaths {
-            let text = format!(
-                "The {} died {:.3} s after the start: {}.",
-                death.process,
-                death.at_ns as f64 / 1e9,
-                death.how
-            );
-            self.warnings.push(Warning {
-                kind: "death".to_owned(),
-                text,
-            });
+            let caution = Caution::Death {
+                process: death.process.clone(),
+                at_ns: death.at_ns,
+                how: death.how.clone(),
+            };
+            self.warnings.push(caution.into());
         }
     }
 
@@ -170,14 +161,8 @@ impl Run<'_> {
         };
         plan.captures.clear();
         let joined = join(&plan).map_err(|error| RunError::Result(error.to_string()))?;
-        let text = format!("The captures cannot be used: {error}");
-        self.warn(
-            title,
-            vec![Warning {
-                kind: "no-captures".to_owned(),
-                text,
-            }],
-        );
+        let reason = error.to_string();
+        self.warn(title, vec![Caution::NoCaptures { reason }.into()]);
         Ok(joined)
     }
 

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use deckwatch_carrier::talk::Ready;
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::disturbance::Disturbance;
 use deckwatch_meter::histogram::{LogHead, write_log};
 use deckwatch_meter::judge::worst_of_flows;
 use deckwatch_meter::provenance::{self, provenance};
-use deckwatch_meter::result::{ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION, Warning};
+use deckwatch_meter::result::{ClockNote, FlowResult, ResultDocument, SCHEMA_VERSION};
 use deckwatch_meter::samples::SampleWriter;
 use deckwatch_report::{RESULT_FILE, SAMPLES_FILE};
 
@@ -81,16 +82,8 @@ impl Run<'_> {
             &self.crew.children,
         );
         if let Some(reason) = &environment.fallback_reason {
-            let text = format!(
-                "All hosts shared the loopback interface, without an emulated network: {reason}"
-            );
-            warnings.insert(
-                0,
-                Warning {
-                    kind: "loopback".to_owned(),
-                    text,
-                },
-            );
+            let reason = reason.clone();
+            warnings.insert(0, Caution::Loopback { reason }.into());
         }
         ResultDocument {
             schema_version: SCHEMA_VERSION,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deckwatch_carrier::plan::PartPlan;
+use deckwatch_meter::caution::Caution;
 use deckwatch_meter::result::Warning;
 use deckwatch_testbed::Host;
 use serde::Serialize;
@@ -161,15 +162,10 @@ impl Run<'_> {
                     Some(Ended::Died(how)) => how.clone(),
                     _ => "it ended".to_owned(),
                 };
-                let text = format!(
-                    "The {} is not there: {how}. Layers that only it could tell apart are merged.",
-                    child.label
-                );
-                self.observer.notice(&text);
-                self.warnings.push(Warning {
-                    kind: "no-tap".to_owned(),
-                    text,
-                });
+                let process = child.label.clone();
+                let warning = Warning::from(Caution::NoTap { process, how });
+                self.observer.notice(&warning.text);
+                self.warnings.push(warning);
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use deckwatch_carrier::talk::PartCommand;
 use deckwatch_meter::pacing::drain;
 use deckwatch_meter::result::Death;
 use deckwatch_os::clock::monotonic_ns;
@@ -9,7 +10,9 @@ use deckwatch_os::clock::monotonic_ns;
 use super::Run;
 use super::child::{Child, Ended, Role};
 use super::observe::{Phase, RunProgress, StreamProgress};
-use crate::limits::{PROGRESS_INTERVAL, SUPPLIER_GRACE, TURN_PATIENCE};
+use crate::limits::{
+    PROGRESS_INTERVAL, START_LEAD, START_LEAD_EACH, STOP_PATIENCE, SUPPLIER_GRACE, TURN_PATIENCE,
+};
 use crate::stream::{Stream, length, length_max};
 
 /// What was measured, apart from what lies in the record files.
@@ -77,6 +80,35 @@ impl Run<'_> {
             self.note_death(index, &mut measured);
         }
         measured
+    }
+
+    /// Every part is told when the schedule starts: far enough ahead for all to hear it first.
+    fn go(&mut self) -> i64 {
+        let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
+        let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
+        let start_ns = monotonic_ns() + i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX / 2);
+        self.crew.tell(&parts, PartCommand::Go { start_ns });
+        start_ns
+    }
+
+    /// Ends every process: loads first, taps last, so that nothing is missed.
+    fn stop_all(&mut self) {
+        self.observer.phase(Phase::Stopping, "Stopping");
+        let orders: [fn(Role) -> bool; 4] = [
+            |role| matches!(role, Role::Load { .. }),
+            |role| matches!(role, Role::Supplier { .. }),
+            |role| {
+                matches!(
+                    role,
+                    Role::Consumer { .. } | Role::Channel { .. } | Role::Names { .. }
+                )
+            },
+            |role| matches!(role, Role::Tap { .. }),
+        ];
+        for order in orders {
+            let whom = self.crew.with(order);
+            self.crew.stop(&whom, STOP_PATIENCE);
+        }
     }
 
     /// Hears what is said next, and notes who has died.

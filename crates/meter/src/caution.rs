@@ -1,0 +1,459 @@
+//! What a run says about itself: each fact that a reader has to know before trusting a number, with its stable word and its sentence.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::result::Warning;
+use crate::words;
+
+/// A fact that a reader has to know before trusting a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Caution {
+    /// The hypervisor gave processor time to others.
+    StolenProcessor(Duration),
+    /// The control group's quota stopped threads.
+    Throttled(Duration),
+    /// Runnable threads waited for a processor.
+    ProcessorPressure {
+        /// For how long.
+        waited: Duration,
+        /// The length of the run.
+        of: Duration,
+    },
+    /// Datagrams found a full receive buffer, somewhere on this machine.
+    ReceiveOverflowHere(u64),
+    /// Datagrams found a full send buffer, somewhere on this machine.
+    SendErrorsHere(u64),
+    /// A capture dropped packets.
+    CaptureDropped(u64),
+    /// Bound of the error of the clocks of both ends.
+    ClockError(Duration),
+    /// The supplier sent messages late.
+    ScheduleNotKept {
+        /// The destinations, in words.
+        hosts: String,
+        /// How many messages, in words.
+        number: String,
+        /// Messages judged at each.
+        of: u64,
+        /// What counts as sent late.
+        after: Duration,
+        /// The mission itself loads the supplier's host.
+        by_mission: bool,
+    },
+    /// Sends returned an error.
+    SendErrors {
+        /// The destinations, in words.
+        hosts: String,
+        /// How many, in words.
+        number: String,
+    },
+    /// Messages found a full receive buffer.
+    ReceiveOverflow {
+        /// The destinations, in words.
+        hosts: String,
+        /// How many, in words.
+        number: String,
+    },
+    /// Stamps are missing, so that layers cannot be told apart.
+    MergedLayers {
+        /// The destinations, in words.
+        hosts: String,
+        /// The layers, in words.
+        layers: String,
+    },
+    /// The hosts were not emulated.
+    Loopback {
+        /// Why, a whole sentence.
+        reason: String,
+    },
+    /// A signal ended the run.
+    Interrupted {
+        /// Its name.
+        signal: &'static str,
+    },
+    /// A process of the run died.
+    Death {
+        /// What it was.
+        process: String,
+        /// When, nanoseconds since the schedule's start.
+        at_ns: i64,
+        /// How it ended.
+        how: String,
+    },
+    /// The captures cannot be read.
+    NoCaptures {
+        /// Why.
+        reason: String,
+    },
+    /// A packet tap did not start.
+    NoTap {
+        /// What it was.
+        process: String,
+        /// How it ended.
+        how: String,
+    },
+    /// The kernel refused what the mission asks of scheduling.
+    SchedulingRefused {
+        /// What was asked for.
+        what: String,
+        /// What the kernel answered.
+        error: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The packets of a middleware do not get the priority that the mission asks for.
+    PriorityUnapplied {
+        /// The flow.
+        flow: String,
+        /// Its carrier.
+        carrier: &'static str,
+    },
+    /// A full queue of an event channel dropped events.
+    ChannelOverflow {
+        /// The flow.
+        flow: String,
+        /// How many.
+        events: u64,
+    },
+    /// An event channel disconnected consumers.
+    ChannelConsumerLost {
+        /// The flow.
+        flow: String,
+        /// How many.
+        consumers: u64,
+    },
+    /// A packet tap lost packets.
+    TapDropped {
+        /// Its host.
+        host: String,
+        /// How many.
+        packets: u64,
+        /// Why, where it is known.
+        cause: Option<TapLoss>,
+    },
+    /// A consumer received more messages than it has records for.
+    RecordsFull {
+        /// Its host.
+        host: String,
+        /// How many more.
+        messages: u64,
+    },
+    /// A consumer left no records.
+    NoRecords {
+        /// Its host.
+        host: String,
+        /// Why they cannot be read.
+        reason: String,
+    },
+    /// The system's clock was set during the run.
+    ClockSet {
+        /// The host whose capture shows it; none for record files.
+        captured: Option<String>,
+    },
+    /// A capture ends within a packet.
+    CaptureCut {
+        /// Its host.
+        host: String,
+    },
+    /// Captured messages cannot be read.
+    CaptureUnread {
+        /// The flow.
+        flow: String,
+        /// Its carrier.
+        carrier: &'static str,
+        /// How many.
+        messages: u64,
+    },
+    /// Messages lack kernel stamps.
+    StampsMissing {
+        /// The flow.
+        flow: String,
+        /// Its carrier.
+        carrier: &'static str,
+        /// The destinations.
+        hosts: String,
+        /// How many.
+        messages: u64,
+    },
+    /// The stamps of sockets and of taps differ.
+    StampsDisagree {
+        /// The flow.
+        flow: String,
+        /// Its carrier.
+        carrier: &'static str,
+        /// Pairs compared.
+        compared: u64,
+        /// Pairs that differ by more than the bound.
+        beyond: u64,
+        /// The bound, nanoseconds.
+        bound_ns: u64,
+        /// The largest difference, nanoseconds.
+        most_ns: u64,
+    },
+}
+
+/// Why a packet tap lost packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapLoss {
+    /// Its buffer was full.
+    TooSlow,
+    /// Its file has the size that it may have.
+    FileFull,
+}
+
+impl Caution {
+    /// The stable word for it in result documents.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::StolenProcessor(_) => "stolen-cpu",
+            Self::Throttled(_) => "throttled",
+            Self::ProcessorPressure { .. } => "cpu-pressure",
+            Self::ReceiveOverflowHere(_) | Self::ReceiveOverflow { .. } => "receive-overflow",
+            Self::SendErrorsHere(_) | Self::SendErrors { .. } => "send-errors",
+            Self::CaptureDropped(_) | Self::TapDropped { .. } => "capture-dropped",
+            Self::ClockError(_) => "clock-error",
+            Self::ScheduleNotKept { .. } => "schedule-not-kept",
+            Self::MergedLayers { .. } => "merged-layers",
+            Self::Loopback { .. } => "loopback",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Death { .. } => "death",
+            Self::NoCaptures { .. } => "no-captures",
+            Self::NoTap { .. } => "no-tap",
+            Self::SchedulingRefused { .. } => "scheduling-refused",
+            Self::PriorityUnapplied { .. } => "network-priority-unapplied",
+            Self::ChannelOverflow { .. } => "channel-overflow",
+            Self::ChannelConsumerLost { .. } => "channel-consumer-lost",
+            Self::RecordsFull { .. } => "records-full",
+            Self::NoRecords { .. } => "no-records",
+            Self::ClockSet { .. } => "clock-set",
+            Self::CaptureCut { .. } => "capture-cut",
+            Self::CaptureUnread { .. } => "capture-unread",
+            Self::StampsMissing { .. } => "stamps-missing",
+            Self::StampsDisagree { .. } => "stamps-disagree",
+        }
+    }
+}
+
+impl From<Caution> for Warning {
+    fn from(caution: Caution) -> Self {
+        Self {
+            kind: caution.kind().to_owned(),
+            text: caution.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.of_machine(f)
+    }
+}
+
+impl Caution {
+    /// Readings of the whole machine; other facts are worded by the methods below.
+    fn of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StolenProcessor(time) => write!(
+                f,
+                "The hypervisor gave {} of this machine's processor time to others.",
+                words::duration(*time)
+            ),
+            Self::Throttled(time) => write!(
+                f,
+                "The control group's quota stopped the run's threads for {}.",
+                words::duration(*time)
+            ),
+            Self::ProcessorPressure { waited, of } => write!(
+                f,
+                "For {} of {} some runnable thread waited for a processor.",
+                words::duration(*waited),
+                words::duration(*of)
+            ),
+            Self::ReceiveOverflowHere(datagrams) => write!(
+                f,
+                "{} datagrams found a full receive buffer on this machine.",
+                words::count(*datagrams)
+            ),
+            Self::SendErrorsHere(datagrams) => write!(
+                f,
+                "{} datagrams found a full send buffer on this machine.",
+                words::count(*datagrams)
+            ),
+            Self::CaptureDropped(packets) => write!(
+                f,
+                "A capture dropped {} packets; stamps of their messages are missing.",
+                words::count(*packets)
+            ),
+            Self::ClockError(most) => write!(
+                f,
+                "Latencies may be wrong by up to {}, the error of the clocks of their two ends.",
+                words::duration(*most)
+            ),
+            _ => self.of_destinations(f),
+        }
+    }
+
+    /// Counts of a flow's destinations.
+    fn of_destinations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ScheduleNotKept {
+                hosts,
+                number,
+                of,
+                after,
+                by_mission,
+            } => {
+                let fault = if *by_mission {
+                    "held up on the supplier's host, which the mission loads"
+                } else {
+                    "by the supplier's own fault"
+                };
+                write!(
+                    f,
+                    "To {hosts}, {number} of {} messages were sent more than {} after they were due, {fault}.",
+                    words::count(*of),
+                    words::duration(*after)
+                )
+            }
+            Self::SendErrors { hosts, number } => {
+                write!(f, "To {hosts}, {number} sends returned an error.")
+            }
+            Self::ReceiveOverflow { hosts, number } => {
+                write!(
+                    f,
+                    "At {hosts}, {number} messages found the receive buffer full."
+                )
+            }
+            Self::MergedLayers { hosts, layers } => write!(
+                f,
+                "At {hosts}, stamps are missing; these layers are reported together: {layers}."
+            ),
+            _ => self.of_run(f),
+        }
+    }
+
+    /// What became of the run.
+    fn of_run(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback { reason } => write!(
+                f,
+                "All hosts shared the loopback interface, without an emulated network: {reason}"
+            ),
+            Self::Interrupted { signal } => write!(
+                f,
+                "The run was interrupted by {signal}; only messages due before are judged."
+            ),
+            Self::Death {
+                process,
+                at_ns,
+                how,
+            } => {
+                let at_s = *at_ns as f64 / 1e9;
+                write!(f, "The {process} died {at_s:.3} s after the start: {how}.")
+            }
+            Self::NoCaptures { reason } => write!(f, "The captures cannot be used: {reason}"),
+            Self::NoTap { process, how } => write!(
+                f,
+                "The {process} did not start: {how}. Layers that only it tells apart are merged."
+            ),
+            _ => self.of_part(f),
+        }
+    }
+
+    /// What a part of the run reports.
+    fn of_part(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SchedulingRefused {
+                what,
+                error,
+                remedy,
+            } => write!(f, "{what} was refused ({error}): {remedy}."),
+            Self::PriorityUnapplied { flow, carrier } => write!(
+                f,
+                "The packets of {flow} over {carrier} carry no priority: the middleware does not mark its packets."
+            ),
+            Self::ChannelOverflow { flow, events } => write!(
+                f,
+                "The event channel of {flow} dropped {events} events from full queues."
+            ),
+            Self::ChannelConsumerLost { flow, consumers } => write!(
+                f,
+                "The event channel of {flow} disconnected {consumers} consumers that did not take their events."
+            ),
+            Self::TapDropped {
+                host,
+                packets,
+                cause,
+            } => {
+                let cause = match cause {
+                    Some(TapLoss::TooSlow) => ": its buffer was full",
+                    Some(TapLoss::FileFull) => ": its file is full",
+                    None => "",
+                };
+                write!(f, "The tap on {host} lost {packets} packets{cause}.")
+            }
+            _ => self.of_files(f),
+        }
+    }
+
+    /// What the join finds in record files and captures.
+    fn of_files(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RecordsFull { host, messages } => write!(
+                f,
+                "The consumer at {host} received {messages} messages more than it had records for."
+            ),
+            Self::NoRecords { host, reason } => write!(
+                f,
+                "The consumer at {host} left no records ({reason}); all its messages count as lost."
+            ),
+            Self::ClockSet { captured } => {
+                let when = match captured {
+                    Some(host) => format!("while {host} was captured"),
+                    None => "during the run".to_owned(),
+                };
+                write!(
+                    f,
+                    "The system's clock was set {when}: kernel stamps near that moment are wrong by as much."
+                )
+            }
+            Self::CaptureCut { host } => {
+                write!(f, "The capture of {host} ends in the middle of a packet.")
+            }
+            Self::CaptureUnread {
+                flow,
+                carrier,
+                messages,
+            } => write!(
+                f,
+                "{messages} messages in the captures of {flow} over {carrier} could not be read whole."
+            ),
+            Self::StampsMissing {
+                flow,
+                carrier,
+                hosts,
+                messages,
+            } => write!(
+                f,
+                "{messages} messages of {flow} over {carrier} to {hosts} lack a kernel stamp."
+            ),
+            Self::StampsDisagree {
+                flow,
+                carrier,
+                compared,
+                beyond,
+                bound_ns,
+                most_ns,
+            } => write!(
+                f,
+                "Of {compared} stamps of {flow} over {carrier} taken by both socket and tap, {beyond} differ by more than {} microseconds, at most by {}.",
+                bound_ns / 1000,
+                most_ns / 1000
+            ),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,7 +1,8 @@
-//! The right to a value, had by one thread at a time, that nobody ever waits for: who finds it taken goes on at once, and may leave
-//! word with the one who has it.
+//! Exclusive access to a value without waiting: a thread that finds the value claimed goes on at once, and may flag
+//! work for the owner.
 //!
-//! It is no lock: no thread sleeps or spins on it, so it cannot hold up one that is more urgent. Taking it is one atomic operation.
+//! A claim is not a lock. No thread sleeps or spins on it, so it cannot delay a more urgent thread. To claim is one
+//! atomic operation.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,11 +17,11 @@ pub struct Claim<T> {
     value: Cell<T>,
 }
 
-/// Nobody has it.
+/// Unclaimed.
 const FREE: u32 = 0;
-/// Somebody has it.
+/// Claimed.
 const TAKEN: u32 = 1;
-/// Somebody has it, and another has left word.
+/// Claimed, and another thread has called `claim_or_tell` meanwhile.
 const TOLD: u32 = 2;
 
 // SAFETY: the word hands the value to one thread at a time; moving access between threads needs `T: Send` only.
@@ -29,7 +30,7 @@ unsafe impl<T: Send> Send for Claim<T> {}
 unsafe impl<T: Send> Sync for Claim<T> {}
 
 impl<T> Claim<T> {
-    /// A value that nobody has claimed.
+    /// An unclaimed value.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
         Self {
@@ -38,7 +39,7 @@ impl<T> Claim<T> {
         }
     }
 
-    /// A value that nobody has claimed.
+    /// An unclaimed value.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl<T> Claim<T> {
         }
     }
 
-    /// Takes the right to the value if nobody has it.
+    /// Claims the value if no thread has it.
     #[inline]
     pub fn try_claim(&self) -> Option<Claimed<'_, T>> {
         // SYNC: pairs with the releases in `let_go`, in `Claimed::drop` and in `claim_or_tell`.
@@ -57,7 +58,7 @@ impl<T> Claim<T> {
             .then(|| self.claimed())
     }
 
-    /// The right, which the calling thread has just taken.
+    /// The guard of the claim that the calling thread has just taken.
     #[inline]
     const fn claimed(&self) -> Claimed<'_, T> {
         Claimed {
@@ -66,13 +67,13 @@ impl<T> Claim<T> {
         }
     }
 
-    /// Takes the right to the value, or leaves word with whoever has it: that thread sees all that was done before, once
-    /// [`Claimed::let_go`] has told it.
+    /// Claims the value, or flags the owner that there is work. The owner sees every write made before this call once
+    /// [`Claimed::let_go`] returns true.
     pub fn claim_or_tell(&self) -> Option<Claimed<'_, T>> {
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let next = if seen == FREE { TAKEN } else { TOLD };
-            // SYNC: the release pairs with the acquire in `let_go`, the acquire with those who had it before.
+            // SYNC: the release pairs with the acquire in `let_go`, the acquire with earlier owners.
             match self
                 .word
                 .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -91,23 +92,24 @@ impl<T> fmt::Debug for Claim<T> {
     }
 }
 
-/// The right to the value; given back on drop, which hears no word that was left.
+/// The claim on the value. Dropping it releases it and ignores the flag of `claim_or_tell`.
 #[must_use]
 pub struct Claimed<'c, T> {
     claim: &'c Claim<T>,
-    /// It is as much to be shared as the value is.
+    /// Send and Sync only if the value is.
     _as: PhantomData<&'c mut T>,
 }
 
 impl<T> Claimed<'_, T> {
-    /// Gives the right back. True: somebody has left word, and looks for nothing more himself. Who finds the value claimed until now, behind
-    /// a sequentially consistent fence, has what it did before that fence seen by sequentially consistent loads after this.
+    /// Releases the claim. Returns true if another thread called `claim_or_tell` meanwhile: the caller must do that
+    /// thread's work. Writes made before a SeqCst fence by a thread whose claim failed are visible to SeqCst loads
+    /// after this call.
     #[inline]
     #[must_use]
     pub fn let_go(self) -> bool {
         let claim = self.claim;
         std::mem::forget(self);
-        // SYNC: the release pairs with the acquire of the next one, the acquire with the release in `claim_or_tell`.
+        // SYNC: the release pairs with the acquire of the next owner, the acquire with the release in `claim_or_tell`.
         claim.word.swap(FREE, Ordering::SeqCst) == TOLD
     }
 }
@@ -117,7 +119,7 @@ impl<T> Deref for Claimed<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this exists only while its thread has the right to the value.
+        // SAFETY: the guard exists only while its thread has the claim.
         self.claim.value.with(|held| unsafe { &*held })
     }
 }
@@ -125,7 +127,7 @@ impl<T> Deref for Claimed<'_, T> {
 impl<T> DerefMut for Claimed<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this exists only while its thread has the right to the value.
+        // SAFETY: the guard exists only while its thread has the claim.
         self.claim.value.with_mut(|held| unsafe { &mut *held })
     }
 }
@@ -133,7 +135,7 @@ impl<T> DerefMut for Claimed<'_, T> {
 impl<T> Drop for Claimed<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SYNC: pairs with the acquire of the next one.
+        // SYNC: pairs with the acquire of the next owner.
         self.claim.word.store(FREE, Ordering::Release);
     }
 }
@@ -188,7 +190,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..10_000 {
                         left.fetch_add(1, Ordering::Relaxed);
-                        // Whoever has it counts what all have left.
+                        // The owner counts what all have flagged.
                         while let Some(mut value) = claim.claim_or_tell() {
                             *value += left.swap(0, Ordering::Relaxed);
                             if !value.let_go() {

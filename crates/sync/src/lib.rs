@@ -1,13 +1,12 @@
-//! Bounded structures shared between threads: a priority-inheriting lock, a claim that nobody waits for, a bell that threads wait for,
-//! queues, a line, a pool, a settable cell, a table of slots and an index of it.
+//! Bounded structures shared between threads: a lock with priority inheritance, a claim that no thread waits for, a
+//! bell, queues, a pool, a settable cell, a table of slots and an index of it.
 //!
-//! None of them allocates after it has been made (the table grows only when something is inserted, the line while one waits in it), and the roads
-//! that a real-time thread takes are one or two atomic operations where nobody contends.
+//! None of them allocates after creation, except that a table grows when a value is inserted and a turn queue while
+//! values wait. The paths of a real-time thread are one or two atomic operations without contention.
 
 mod bell;
 mod claim;
 pub mod limits;
-mod line;
 mod lock_count;
 #[cfg(loom)]
 mod modelled;
@@ -22,13 +21,13 @@ mod queue;
 mod settable;
 mod slot_index;
 mod slot_table;
+mod turn_queue;
 
 #[cfg(loom)]
 use modelled as pi_mutex;
 
 pub use bell::Bell;
 pub use claim::{Claim, Claimed};
-pub use line::Line;
 pub use lock_count::{count_locks, locks_taken};
 pub use ordered_queue::OrderedQueue;
 #[cfg(not(loom))]
@@ -39,3 +38,4 @@ pub use queue::{BoundedQueue, Popped, PushError};
 pub use settable::Settable;
 pub use slot_index::SlotIndex;
 pub use slot_table::{Pinned, SlotKey, SlotTable, TableFull};
+pub use turn_queue::TurnQueue;

@@ -1,4 +1,4 @@
-//! What stands for [`crate::PiMutex`] and the kernel's sleep where `loom` runs the threads: they are none the kernel knows.
+//! Stand-in for [`crate::PiMutex`] and futexes under `loom`, whose threads the kernel does not know.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -20,7 +20,7 @@ impl<T> PiMutex<T> {
     /// Waits for the lock and takes it.
     ///
     /// # Panics
-    /// Where a thread panicked with it.
+    /// If a thread panicked while holding it.
     pub fn lock(&self, _purpose: &'static str) -> PiMutexGuard<'_, T> {
         note_taken();
         PiMutexGuard(self.0.lock().expect("no model panics with a lock"))
@@ -38,7 +38,7 @@ impl<T> fmt::Debug for PiMutex<T> {
     }
 }
 
-/// The right to the value; given back on drop.
+/// Access to the value; released on drop.
 #[must_use]
 pub struct PiMutexGuard<'a, T>(MutexGuard<'a, T>);
 
@@ -56,7 +56,7 @@ impl<T> DerefMut for PiMutexGuard<'_, T> {
     }
 }
 
-/// Where all sleepers of a model sleep: who misses his waking sleeps for ever, and `loom` tells of it.
+/// All sleepers of a model sleep here. A thread that misses its wake-up sleeps for ever, which `loom` reports.
 struct Kernel {
     lock: Mutex<()>,
     woken: Condvar,
@@ -66,7 +66,7 @@ loom::lazy_static! {
     static ref KERNEL: Kernel = Kernel { lock: Mutex::new(()), woken: Condvar::new() };
 }
 
-/// Sleeps once where `word` holds `seen`; a deadline never comes.
+/// Sleeps once if `word` holds `seen`; deadlines never pass.
 pub(crate) fn sleep_while(word: &AtomicU32, seen: u32, _deadline_ns: Option<u64>) -> bool {
     let held = KERNEL.lock.lock().expect("no model panics here");
     if word.load(Ordering::Relaxed) == seen {
@@ -75,7 +75,7 @@ pub(crate) fn sleep_while(word: &AtomicU32, seen: u32, _deadline_ns: Option<u64>
     true
 }
 
-/// Wakes the sleepers; more than `_count`, as the kernel may.
+/// Wakes all sleepers: more than `_count`, as the kernel may.
 pub(crate) fn wake(_word: &AtomicU32, _count: u32) {
     drop(KERNEL.lock.lock().expect("no model panics here"));
     KERNEL.woken.notify_all();

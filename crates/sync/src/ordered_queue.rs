@@ -1,4 +1,4 @@
-//! A bounded queue whose values leave by their order, and those of one order as they came.
+//! A bounded queue ordered by a number: lowest first, then first in, first out.
 
 use std::cmp::Ordering as Rank;
 use std::collections::BinaryHeap;
@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 use crate::PiMutex;
 use crate::primitive::{AtomicUsize, Ordering};
 
-/// At most `capacity` values, all memory taken when it is made. A push never waits, and neither does a pop.
+/// At most `capacity` values; all memory is allocated at creation. Neither `push` nor `pop` waits.
 #[derive(Debug)]
 pub struct OrderedQueue<T> {
     heap: PiMutex<Heap<T>>,
-    /// Read without the lock: most who look find nothing.
+    /// Read without the lock: the queue is usually empty.
     len: AtomicUsize,
 }
 
@@ -43,10 +43,10 @@ impl<T> OrderedQueue<T> {
         }
     }
 
-    /// Puts a value in; the one of the lowest `order` leaves first, and among equals the one that came first.
+    /// Puts a value in. The lowest `order` leaves first, equal orders in arrival order.
     ///
     /// # Errors
-    /// The value itself where the queue is full.
+    /// The value itself if the queue is full.
     pub fn push(&self, order: u64, value: T) -> Result<(), T> {
         let mut heap = self.heap.lock("ordered_queue.push");
         if heap.values.len() == heap.capacity {
@@ -59,12 +59,13 @@ impl<T> OrderedQueue<T> {
             number,
             value,
         });
-        // SYNC: pairs with the load in `is_empty`: who says that it waits and then looks, or who pushes and then looks who waits.
+        // SYNC: pairs with the load in `len`: a thread that announces its wait and then looks sees this value, or the
+        // pusher sees the announcement.
         self.len.store(heap.values.len(), Ordering::SeqCst);
         Ok(())
     }
 
-    /// Takes the value out that is due first.
+    /// Takes out the value that is due first.
     pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -76,20 +77,20 @@ impl<T> OrderedQueue<T> {
         entry.map(|entry| entry.value)
     }
 
-    /// Values that wait now.
+    /// Number of values now.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::SeqCst)
     }
 
-    /// Whether nothing waits now.
+    /// Whether it is empty now.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The heap gives the greatest first: that is the one that is due first.
+/// `BinaryHeap` pops the greatest entry: the order is reversed.
 impl<T> Ord for Entry<T> {
     fn cmp(&self, other: &Self) -> Rank {
         (other.order, other.number).cmp(&(self.order, self.number))

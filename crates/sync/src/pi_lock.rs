@@ -1,24 +1,24 @@
-//! A lock whose holder inherits the priority of those who wait for it (futex PI protocol), without anything in it.
+//! A lock with priority inheritance (futex PI protocol), without a value.
 //!
-//! Taking and giving it back uncontended is one atomic operation each; the kernel is asked only where somebody waits. The kernel knows
-//! the holder by its thread: who has taken it gives it back.
+//! Uncontended, `lock` and `unlock` are one atomic operation each; the kernel is entered only under contention. The
+//! kernel identifies the holder by its thread: only the thread that took the lock can release it.
 
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Mutual exclusion with priority inheritance, taken and given back by two calls. [`crate::PiMutex`] guards a value with it.
+/// Mutual exclusion with priority inheritance, by two calls. [`crate::PiMutex`] guards a value with it.
 #[derive(Default)]
 pub struct PiLock {
-    /// 0, or the kernel's id of the holder with the "somebody waits" bit.
+    /// 0, or the holder's kernel thread id and `FUTEX_WAITERS`.
     word: AtomicU32,
 }
 
-/// Why a lock will never be had.
+/// Why waiting for the lock would never end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeverFree {
-    /// The calling thread holds it, or its holder waits for one that the calling thread holds.
+    /// The calling thread holds it, or its holder waits for a lock that the calling thread holds.
     WouldDeadlock,
     /// The thread that holds it has ended.
     HolderGone,
@@ -68,8 +68,8 @@ impl PiLock {
         self.lock_in_kernel(libc::FUTEX_LOCK_PI, None).map(drop)
     }
 
-    /// Waits for the lock no longer than `wait` and takes it; false where it was not given back in time. Linux before 5.14 knows no such
-    /// wait by the monotonic clock: there it waits as [`PiLock::lock`] does.
+    /// Waits at most `wait` for the lock. Returns false if the time has passed. Linux before 5.14 has no such wait on
+    /// the monotonic clock: there it waits as [`PiLock::lock`] does.
     ///
     /// # Errors
     /// [`NeverFree`].
@@ -89,10 +89,10 @@ impl PiLock {
             .is_ok()
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Errors
-    /// [`NotHeld`] where the calling thread does not hold it; it stays as it is.
+    /// [`NotHeld`] if the calling thread does not hold it; the lock is unchanged.
     #[inline]
     pub fn unlock(&self) -> Result<(), NotHeld> {
         // SYNC: pairs with the acquire in `try_lock`.
@@ -112,7 +112,7 @@ impl PiLock {
         self.word.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == thread_id()
     }
 
-    /// Whether somebody holds it and somebody else waits.
+    /// Whether a thread waits for it.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.word.load(Ordering::Relaxed) & libc::FUTEX_WAITERS != 0
@@ -123,7 +123,8 @@ impl PiLock {
         if !self.is_held_here() {
             return Err(NotHeld);
         }
-        // SYNC: pairs with the acquire in `lock_in_kernel`: the kernel orders the two as well, but no tool sees it.
+        // SYNC: pairs with the acquire in `lock_in_kernel`: the kernel orders the two as well, but sanitizers do not
+        // see that.
         self.word.fetch_or(0, Ordering::Release);
         let operation = libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG;
         let result = futex(&self.word, operation, 0, None);
@@ -131,7 +132,7 @@ impl PiLock {
         Ok(())
     }
 
-    /// False: `until` (CLOCK_MONOTONIC) has passed.
+    /// Returns false once `until` (CLOCK_MONOTONIC) has passed.
     #[cold]
     fn lock_in_kernel(
         &self,
@@ -145,7 +146,7 @@ impl PiLock {
                 libc::ETIMEDOUT => return Ok(false),
                 libc::EDEADLK => return Err(NeverFree::WouldDeadlock),
                 libc::ESRCH => return Err(NeverFree::HolderGone),
-                // Before Linux 5.14 the kernel knows only waits without a deadline by this clock.
+                // Linux before 5.14: no FUTEX_LOCK_PI2, wait without a deadline.
                 libc::ENOSYS if operation == libc::FUTEX_LOCK_PI2 => {
                     return self.lock_in_kernel(libc::FUTEX_LOCK_PI, None);
                 }
@@ -166,7 +167,7 @@ impl fmt::Debug for PiLock {
     }
 }
 
-/// The kernel's id of this thread, asked once per thread.
+/// The kernel's id of this thread, cached per thread.
 fn thread_id() -> u32 {
     thread_local! {
         static ID: Cell<u32> = const { Cell::new(0) };
@@ -197,7 +198,7 @@ fn monotonic_after(wait: Duration) -> libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the time outlives the call; this clock is always there.
+    // SAFETY: the time outlives the call; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     let nanoseconds = now.tv_nsec + i64::from(wait.subsec_nanos());
     let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX / 2);
@@ -211,7 +212,7 @@ fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// Sleeps while `word` holds `seen`, until woken or `deadline_ns` (CLOCK_MONOTONIC). False: the deadline has passed.
+/// Sleeps while `word` holds `seen`, until woken. Returns false once `deadline_ns` (CLOCK_MONOTONIC) has passed.
 pub(crate) fn sleep_while(word: &AtomicU32, seen: u32, deadline_ns: Option<u64>) -> bool {
     let until = deadline_ns.map(|at| libc::timespec {
         tv_sec: i64::try_from(at / 1_000_000_000).unwrap_or(i64::MAX),

@@ -1,6 +1,6 @@
-//! A mutex whose holder inherits the priority of those who wait for it: a [`PiLock`] around a value.
+//! A mutex with priority inheritance: a [`PiLock`] around a value.
 //!
-//! A panic while it is held gives it back: there is no poisoning, so what it guards must be left whole at any panic.
+//! A panic of the holder releases it. There is no poisoning: the value must be valid at every point that can panic.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -34,10 +34,10 @@ impl<T> PiMutex<T> {
 }
 
 impl<T: ?Sized> PiMutex<T> {
-    /// Waits for the lock and takes it. `_purpose` says what for, at the place where it is taken.
+    /// Waits for the lock and takes it. `_purpose` documents the call site.
     ///
     /// # Panics
-    /// Where it would wait for ever: for itself, or for a thread that has ended.
+    /// If the wait would never end: the thread would wait for itself, or the holder has ended.
     #[inline]
     pub fn lock(&self, _purpose: &'static str) -> PiMutexGuard<'_, T> {
         if let Err(never) = self.lock.lock() {
@@ -46,11 +46,11 @@ impl<T: ?Sized> PiMutex<T> {
         self.taken()
     }
 
-    /// Waits for the lock no longer than `wait` and takes it; none where it was not given back in time. Linux before 5.14 knows
-    /// no such wait by the monotonic clock: there it waits as [`PiMutex::lock`] does.
+    /// Waits at most `wait` for the lock. Returns `None` if the time has passed. Linux before 5.14 has no such wait on
+    /// the monotonic clock: there it waits as [`PiMutex::lock`] does.
     ///
     /// # Panics
-    /// As there.
+    /// As [`PiMutex::lock`].
     pub fn lock_within(
         &self,
         _purpose: &'static str,
@@ -94,11 +94,11 @@ impl<T: Default> Default for PiMutex<T> {
     }
 }
 
-/// The right to the value; given back on drop.
+/// Access to the value; released on drop.
 #[must_use]
 pub struct PiMutexGuard<'a, T: ?Sized> {
     mutex: &'a PiMutex<T>,
-    /// The kernel knows the holder by its thread: a guard must not move to another.
+    /// Not Send: the kernel identifies the holder by its thread.
     _stays: PhantomData<*const ()>,
 }
 
@@ -193,7 +193,7 @@ mod tests {
         let guard = mutex.lock("hold");
         let in_thread = Arc::clone(&mutex);
         let waiter = std::thread::spawn(move || *in_thread.lock("wait") += 1);
-        // The kernel marks the word when somebody waits for it.
+        // The kernel sets FUTEX_WAITERS when a thread waits.
         while !mutex.lock.is_waited_for() {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! A pool of values of which any will do: taking one is one atomic operation, giving it back another, and neither ever waits.
+//! A pool of interchangeable values. Taking one is one atomic operation, returning it is another; neither ever waits.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,32 +7,33 @@ use std::ops::{Deref, DerefMut};
 
 use crate::primitive::{AtomicU8, Cell, Ordering};
 
-/// Up to `capacity` values; which of them is taken is not said (in practice one of those given back lately).
+/// Up to `capacity` values. Which one `take` returns is unspecified (in practice one returned recently).
 ///
-/// Who looks while others take and give back may find none where they all but empty it, and no room where they all but fill it.
+/// Under contention `take` may miss the last value and `put` may miss the last place.
 pub struct Pool<T>(Box<[Place<T>]>);
 
-/// Room for one value. Who has taken it gives it back by a plain write: nobody else writes its state.
+/// Room for one value. The thread that took a place releases it by a plain store: no other thread writes a taken state.
 struct Place<T> {
     /// [`EMPTY`], [`FULL`] or [`TAKEN`].
     state: AtomicU8,
     value: Cell<MaybeUninit<T>>,
 }
 
-/// It holds nothing.
+/// No value.
 const EMPTY: u8 = 0;
-/// It holds a value.
+/// A value.
 const FULL: u8 = 1;
-/// It is one thread's.
+/// Owned by one thread.
 const TAKEN: u8 = 2;
 
-// SAFETY: the value is touched only by the thread that brought the state to `TAKEN`; values move between threads, they are never shared.
+// SAFETY: the value is touched only by the thread that brought the state to `TAKEN`; values move between threads, they
+// are never shared.
 unsafe impl<T: Send> Sync for Place<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Place<T> {}
 
 impl<T> Place<T> {
-    /// Takes it; false where it was not in this state.
+    /// Takes the place if it is in `state`.
     #[inline]
     fn claim(&self, state: u8) -> bool {
         // SYNC: pairs with the release in `release`.
@@ -43,17 +44,18 @@ impl<T> Place<T> {
                 .is_ok()
     }
 
-    /// Gives it back, by the thread that has taken it.
+    /// Releases the place; called by the thread that took it.
     #[inline]
     fn release(&self, state: u8) {
         // SYNC: pairs with the acquire in `claim`.
         self.state.store(state, Ordering::Release);
     }
 
-    /// Moves the value out, and leaves it empty.
+    /// Moves the value out and releases the place as empty.
     #[inline]
     fn vacate(&self) -> T {
-        // SAFETY: called only by who has taken it when it was full: it is initialised, and not read again before it is filled.
+        // SAFETY: called only by the thread that took the place when it was full, so the value is initialised; it is
+        // not read again before the next write.
         let value = self
             .value
             .with_mut(|held| unsafe { (*held).assume_init_read() });
@@ -73,21 +75,21 @@ impl<T> Pool<T> {
         Self((0..capacity).map(|_| place()).collect())
     }
 
-    /// Takes a value out; `None` when there is none.
+    /// Takes a value out, or returns `None` if the pool is empty.
     pub fn take(&self) -> Option<T> {
         self.lend().map(Lent::into_value)
     }
 
-    /// A value to use where it lies, which gives it back without a further atomic operation; `None` when there is none.
+    /// Borrows a value in place; it returns to the pool on drop, by a plain store. Returns `None` if the pool is empty.
     #[inline]
     pub fn lend(&self) -> Option<Lent<'_, T>> {
         self.claim(FULL).map(Lent::of)
     }
 
-    /// Gives a value in.
+    /// Puts a value in.
     ///
     /// # Errors
-    /// The value itself when there is no room.
+    /// The value itself if the pool is full.
     pub fn put(&self, value: T) -> Result<(), T> {
         let Some(place) = self.claim(EMPTY) else {
             return Err(value);
@@ -98,8 +100,8 @@ impl<T> Pool<T> {
         Ok(())
     }
 
-    /// Drops the values that `keep` does not want. Those that others have taken are passed over; who takes meanwhile misses at
-    /// most the one that is looked at.
+    /// Drops the values for which `keep` returns false. Values in use are skipped; a concurrent `take` misses at most
+    /// the value being examined.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
         for place in self.0.iter().filter(|place| place.claim(FULL)) {
             let lent = Lent::of(place);
@@ -109,18 +111,18 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Takes a place that is in this state.
+    /// Finds and takes a place in `state`.
     #[inline]
     fn claim(&self, state: u8) -> Option<&Place<T>> {
         self.0.iter().find(|place| place.claim(state))
     }
 }
 
-/// A value of a pool in use by one thread, in its place. Others may have it when this is dropped.
+/// A value borrowed from a pool in place; dropping this returns it.
 pub struct Lent<'p, T>(&'p Place<T>, PhantomData<&'p mut T>);
 
 impl<'p, T> Lent<'p, T> {
-    /// The value of a place that was full, and that the calling thread has just taken.
+    /// The value of a full place that the calling thread has just taken.
     #[inline]
     const fn of(place: &'p Place<T>) -> Self {
         Self(place, PhantomData)

@@ -1,5 +1,5 @@
-//! What the structures of this crate are made of: the standard library's atomics and cells, or those of `loom`, which tries
-//! every order in which threads may see them (`--cfg loom`; see `sanitize/run`).
+//! Atomics and cells of the standard library, or of `loom` (`--cfg loom`; see `sanitize/run`), which explores every
+//! interleaving of the threads.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -7,7 +7,7 @@ pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// Memory that several threads reach by a protocol of their own; `loom` checks that they keep to it.
+/// Memory shared by a protocol of the caller's; `loom` checks that the threads keep to it.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct Cell<T>(std::cell::UnsafeCell<T>);

@@ -1,15 +1,15 @@
-//! A bounded queue between threads: a push never blocks and tells the producer when the queue is full.
+//! A bounded queue between threads: a push never blocks and returns an error if the queue is full.
 
 use std::collections::VecDeque;
 
 use crate::pi_mutex::{PiMutex, PiMutexGuard, sleep_while, wake};
 use crate::primitive::{AtomicU32, AtomicUsize, Ordering};
 
-/// First in, first out, at most `capacity` values, all memory taken when it is made.
+/// First in, first out, at most `capacity` values; all memory is allocated at creation.
 #[derive(Debug)]
 pub struct BoundedQueue<T> {
     ring: PiMutex<Ring<T>>,
-    /// Moves on with every push and at the close; what a waiting consumer sleeps on.
+    /// Incremented by every push and by the close: the futex word that a waiting consumer sleeps on.
     turn: AtomicU32,
     waiting: AtomicUsize,
 }
@@ -21,21 +21,21 @@ struct Ring<T> {
     closed: bool,
 }
 
-/// What a consumer gets.
+/// Result of a pop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Popped<T> {
     /// The oldest value.
     Value(T),
-    /// Nothing came before the deadline.
+    /// The deadline has passed.
     TimedOut,
-    /// The queue is closed and empty: nothing will come.
+    /// The queue is closed and empty.
     Closed,
 }
 
-/// Why a value was not taken; it is given back.
+/// Why a push failed, with the value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PushError<T> {
-    /// The consumer has fallen behind by the whole capacity.
+    /// The queue is full.
     Full(T),
     /// The queue is closed.
     Closed(T),
@@ -57,7 +57,7 @@ impl<T> BoundedQueue<T> {
         }
     }
 
-    /// Appends `value`; never waits for room.
+    /// Appends `value`. Never waits for room.
     ///
     /// # Errors
     /// [`PushError`] with the value when the queue is full or closed.
@@ -74,7 +74,7 @@ impl<T> BoundedQueue<T> {
         Ok(())
     }
 
-    /// Appends `value`, making room by taking the oldest out where the queue is full; returns what was displaced.
+    /// Appends `value`. A full queue drops its oldest value first and returns it.
     ///
     /// # Errors
     /// [`PushError::Closed`] with the value when the queue is closed.
@@ -95,7 +95,8 @@ impl<T> BoundedQueue<T> {
         Ok(displaced)
     }
 
-    /// Takes the oldest value out, waiting until `deadline_ns` (CLOCK_MONOTONIC; for ever without one).
+    /// Takes the oldest value out; waits for one until `deadline_ns` (CLOCK_MONOTONIC), without limit if that is
+    /// `None`.
     pub fn pop(&self, deadline_ns: Option<u64>) -> Popped<T> {
         loop {
             let mut ring = self.ring.lock("queue.pop");
@@ -121,32 +122,32 @@ impl<T> BoundedQueue<T> {
         self.ring.lock("queue.pop").values.pop_front()
     }
 
-    /// Refuses further values; consumers get what is left and then [`Popped::Closed`].
+    /// Refuses further values. Consumers get the remaining values and then [`Popped::Closed`].
     pub fn close(&self) {
         let mut ring = self.ring.lock("queue.close");
         ring.closed = true;
         self.move_on(ring, u32::MAX >> 1);
     }
 
-    /// Values that wait now.
+    /// Number of values now.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ring.lock("queue.len").values.len()
     }
 
-    /// Whether nothing waits now.
+    /// Whether it is empty now.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values it can hold.
+    /// Its capacity.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.ring.lock("queue.capacity").capacity
     }
 
-    /// Both counters change under the lock, so that a consumer that found nothing either is counted or sees the turn.
+    /// Both counters change under the lock, so a consumer that found nothing is either counted or sees the new turn.
     fn move_on(&self, ring: PiMutexGuard<'_, Ring<T>>, sleepers: u32) {
         self.turn.fetch_add(1, Ordering::Relaxed);
         let anybody = self.waiting.load(Ordering::Relaxed) != 0;

@@ -1,8 +1,9 @@
-//! An index from hashes to slots of a [`crate::SlotTable`], whose readers never wait for those who change it.
+//! An index from hashes to slots of a [`crate::SlotTable`], whose readers never wait for writers.
 //!
-//! A reader is told each slot that stands under a hash and says whether it is the one meant: other values may have the same hash, and
-//! what was there may have gone. Writers take turns. An entry that is taken out is filled by moving those behind it, each written to its
-//! new place before the old one is overwritten; a reader that has found nothing looks again where something was moved meanwhile.
+//! A reader gets every slot under its hash and confirms the one it means: other values may have the same hash, and the
+//! value may be gone. Writers take turns. Removing an entry fills its place by moving later entries, each written to
+//! its new place before the old one is overwritten. A reader that found nothing searches again if an entry was moved
+//! meanwhile.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,18 +12,18 @@ use crate::limits::{INDEX_TABLE_FIRST, INDEX_TABLES_MAX};
 use crate::pi_mutex::PiMutex;
 use crate::primitive::{AtomicU64, AtomicUsize, Ordering};
 
-/// Slots by the hash of what they hold.
+/// Slots by the hash of their values.
 pub struct SlotIndex {
-    /// Each twice as long as the one before it; those that were outgrown stay, as somebody may be reading them.
+    /// Each twice as long as the one before. Outgrown tables stay allocated, because readers may still use them.
     tables: [OnceLock<Box<[AtomicU64]>>; INDEX_TABLES_MAX],
     current: AtomicUsize,
-    /// Entries that have been moved.
+    /// Number of moves of entries so far.
     moves: AtomicUsize,
-    /// How many entries there are.
+    /// Number of entries.
     count: PiMutex<usize>,
 }
 
-/// Upper half of the hash, and the slot and one: an entry is never 0.
+/// Upper half of the hash, lower half the slot plus one: an entry is never 0.
 const fn entry(hash: u64, slot: u32) -> u64 {
     hash & !0xffff_ffff | (slot as u64 + 1)
 }
@@ -30,7 +31,7 @@ const fn entry(hash: u64, slot: u32) -> u64 {
 const FREE: u64 = 0;
 
 impl SlotIndex {
-    /// An empty one, which takes memory with its first entry.
+    /// An empty index; it allocates with its first entry.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -41,8 +42,8 @@ impl SlotIndex {
         }
     }
 
-    /// What `confirm` makes of the first slot under `hash` of which it makes anything. It finds every slot that was entered before the
-    /// call and is not taken out during it.
+    /// Returns the first `Some` that `confirm` returns for a slot under `hash`. Finds every slot that was inserted
+    /// before the call and is not removed during it.
     #[inline]
     pub fn find<T>(&self, hash: u64, mut confirm: impl FnMut(u32) -> Option<T>) -> Option<T> {
         loop {
@@ -70,10 +71,10 @@ impl SlotIndex {
         }
     }
 
-    /// Enters a slot under a hash.
+    /// Inserts a slot under a hash.
     ///
     /// # Panics
-    /// With more entries than a [`crate::SlotTable`] has slots.
+    /// If there are more entries than a [`crate::SlotTable`] has slots.
     pub fn insert(&self, hash: u64, slot: u32) {
         let mut count = self.count.lock("index.insert");
         let table = self.room_for(*count + 1);
@@ -86,7 +87,7 @@ impl SlotIndex {
         *count += 1;
     }
 
-    /// Takes a slot out. False: it does not stand under this hash.
+    /// Removes a slot. Returns false if it is not under this hash.
     pub fn remove(&self, hash: u64, slot: u32) -> bool {
         let mut count = self.count.lock("index.remove");
         let Some(table) = self.tables[self.current.load(Ordering::Relaxed)].get() else {
@@ -105,7 +106,7 @@ impl SlotIndex {
         true
     }
 
-    /// Frees a place, moving into it what is not found across a free one.
+    /// Frees a place, moving into it entries that a search would miss behind a free place.
     fn close_gap(&self, table: &[AtomicU64], mut gap: usize) {
         let mask = table.len() - 1;
         let mut place = gap;
@@ -115,11 +116,11 @@ impl SlotIndex {
             if seen == FREE {
                 break;
             }
-            // As far from where its search begins as the gap is, or farther: it may stand there.
+            // Its search begins at or before the gap, so it may move there.
             let searched = place.wrapping_sub(home(seen, table)) & mask;
             if searched >= place.wrapping_sub(gap) & mask {
                 table[gap].store(seen, Ordering::Release);
-                // SYNC: pairs with the acquires in `find`: who misses it at its old place sees that it was moved.
+                // SYNC: pairs with the acquires in `find`: a reader that misses it at its old place sees the move.
                 self.moves.fetch_add(1, Ordering::Release);
                 gap = place;
             }
@@ -127,7 +128,7 @@ impl SlotIndex {
         table[gap].store(FREE, Ordering::Release);
     }
 
-    /// The table, of which at most half is taken with `count` entries.
+    /// The table, grown so that `count` entries fill at most half of it.
     fn room_for(&self, count: usize) -> &[AtomicU64] {
         let mut current = self.current.load(Ordering::Relaxed);
         let first = self.tables[current].get_or_init(|| free(INDEX_TABLE_FIRST));
@@ -191,7 +192,7 @@ mod tests {
         found.is_some()
     }
 
-    /// Hashes of which many begin their search at the same place, also where the table ends.
+    /// Many hashes whose search begins at the same place, also at the end of the table.
     fn hash(number: u32) -> u64 {
         u64::from(number.wrapping_mul(0x9e37_79b1) | 0x7c) << 32
     }

@@ -1,7 +1,7 @@
 //! A table of values found by slot and generation, without a search and without a lock.
 //!
-//! A reader pins a value by one atomic operation; a value removed while pinned is dropped by the last who lets go.
-//! Only inserting and freeing take a lock. Slots never move, so a growing table disturbs no reader.
+//! A reader pins a value by one atomic operation. A value removed while pinned is dropped with the last pin. Only
+//! inserting and freeing take a lock. Slots never move, so a growing table disturbs no reader.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -12,12 +12,12 @@ use crate::limits::{SLOT_CHUNK_FIRST, SLOT_CHUNKS_MAX};
 use crate::pi_mutex::PiMutex;
 use crate::primitive::{AtomicU64, Cell, Ordering};
 
-/// Where a value is, and which of the values that were ever there.
+/// The slot of a value and its generation, which tells it from earlier values of the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlotKey {
     /// Index of the slot.
     pub slot: u32,
-    /// Times the slot had been used before.
+    /// How often the slot was used before.
     pub generation: u32,
 }
 
@@ -36,7 +36,7 @@ struct Free {
     chunks: usize,
 }
 
-/// From the start of a cache line on: of many values, asked for in no order, none is fetched in two pieces that has room in one.
+/// Aligned to a cache line, so that a value that fits into one line is never spread over two.
 #[repr(align(64))]
 struct Slot<T> {
     /// Generation in the upper half; the flags and the count of pins in the lower.
@@ -54,7 +54,7 @@ unsafe impl<T: Send> Send for SlotTable<T> {}
 unsafe impl<T: Send + Sync> Sync for SlotTable<T> {}
 
 impl<T> SlotTable<T> {
-    /// An empty table that has taken its first chunk.
+    /// An empty table with its first chunk allocated.
     #[must_use]
     pub fn new() -> Self {
         let table = Self::without_memory();
@@ -62,7 +62,7 @@ impl<T> SlotTable<T> {
         table
     }
 
-    /// An empty table that takes its first chunk with its first value.
+    /// An empty table that allocates its first chunk with its first value.
     #[must_use]
     pub fn without_memory() -> Self {
         Self {
@@ -74,10 +74,10 @@ impl<T> SlotTable<T> {
         }
     }
 
-    /// Puts `value` into a free slot; grows the table by doubling where there is none.
+    /// Puts `value` into a free slot; doubles the table if there is none.
     ///
     /// # Errors
-    /// [`TableFull`] with the value when the table has all its chunks.
+    /// [`TableFull`] with the value if the table has all its chunks.
     pub fn insert(&self, value: T) -> Result<SlotKey, TableFull<T>> {
         let mut free = self.free.lock("slots.insert");
         if free.slots.is_empty() {
@@ -99,12 +99,12 @@ impl<T> SlotTable<T> {
         })
     }
 
-    /// The value of `key`, kept while the pin is held; `None` if it has been removed or never was.
+    /// Pins the value of `key`. Returns `None` if it has been removed or never existed.
     pub fn pin(&self, key: SlotKey) -> Option<Pinned<'_, T>> {
         self.pin_where(key, |state| state & LIVE != 0)
     }
 
-    /// The value that a slot has now, whichever it is, and its key.
+    /// Pins the value that a slot holds now, and returns its key too.
     #[inline]
     pub fn pin_at(&self, slot: u32) -> Option<(SlotKey, Pinned<'_, T>)> {
         let state = &self.slot(slot)?.state;
@@ -114,20 +114,21 @@ impl<T> SlotTable<T> {
             if let Some(pinned) = self.pin(key) {
                 return Some((key, pinned));
             }
-            // Gone, unless another has taken its place meanwhile.
-            // SYNC: pairs with the releases in `remove` and `release`: who finds it gone finds what was put elsewhere for it before.
+            // The value is gone, unless another one was inserted meanwhile. SYNC: pairs with the releases in `remove`
+            // and `release`: a reader that finds it gone sees its replacement, made before the removal.
             if (state.load(Ordering::Acquire) >> 32) as u32 == generation {
                 return None;
             }
         }
     }
 
-    /// As [`SlotTable::pin`], also where the value has been removed and somebody still has it pinned.
+    /// As [`SlotTable::pin`], but also pins a removed value while another pin exists.
     pub fn pin_again(&self, key: SlotKey) -> Option<Pinned<'_, T>> {
         self.pin_where(key, |state| state & (LIVE | PINS) != 0)
     }
 
-    /// Pins of the value of `key` now, 0 where it is gone. Whoever pins it after this sees what the caller did before.
+    /// Number of pins of the value of `key`, 0 if it is gone. A thread that pins it later sees every write that the
+    /// caller made before.
     pub fn pins(&self, key: SlotKey) -> usize {
         let Some(slot) = self.slot(key.slot) else {
             return 0;
@@ -168,7 +169,8 @@ impl<T> SlotTable<T> {
         }
     }
 
-    /// Removes the value: nobody finds it any more, and it is dropped when nobody has it pinned. False: it was not there.
+    /// Removes the value: it can no longer be found, and is dropped with its last pin. Returns false if it is not
+    /// there.
     pub fn remove(&self, key: SlotKey) -> bool {
         let Some(slot) = self.slot(key.slot) else {
             return false;
@@ -213,7 +215,7 @@ impl<T> SlotTable<T> {
         }
     }
 
-    /// Drops the value of a slot that is neither live nor pinned and gives the slot back under its next generation.
+    /// Drops the value of a slot that is neither live nor pinned, and frees the slot under its next generation.
     fn release(&self, slot: &Slot<T>, index: u32) {
         // SAFETY: this thread alone saw the state become "not live, no pins", and nobody can pin it in that state.
         slot.value
@@ -221,7 +223,7 @@ impl<T> SlotTable<T> {
         let generation = (slot.state.load(Ordering::Relaxed) >> 32) + 1;
         // SYNC: pairs with the acquire in `pin_at`.
         slot.state.store(generation << 32, Ordering::Release);
-        // A slot whose generations are used up is retired: a key never comes to mean another value.
+        // A slot whose generations are used up is retired: a key never refers to another value.
         if generation < u64::from(u32::MAX) {
             self.free.lock("slots.free").slots.push(index);
         }
@@ -250,7 +252,8 @@ impl<T> SlotTable<T> {
             state: AtomicU64::new(0),
             value: Cell::new(MaybeUninit::uninit()),
         };
-        let _first_time = chunk.set((0..len).map(|_| slot()).collect());
+        // `free.chunks` counts the chunks that are set, under the lock: this one is not.
+        let _ = chunk.set((0..len).map(|_| slot()).collect());
         free.slots.reserve(start + len);
         free.slots
             .extend((start as u32..(start + len) as u32).rev());
@@ -291,7 +294,7 @@ impl<T> fmt::Debug for SlotTable<T> {
     }
 }
 
-/// A value that stays while this lives.
+/// A pinned value: it is not dropped while this exists.
 pub struct Pinned<'a, T> {
     table: &'a SlotTable<T>,
     slot: &'a Slot<T>,
@@ -316,7 +319,7 @@ impl<T> Deref for Pinned<'_, T> {
 
 impl<T> Drop for Pinned<'_, T> {
     fn drop(&mut self) {
-        // SYNC: pairs with the acquire in `remove` and with the fence by the last who lets go.
+        // SYNC: pairs with the acquire in `remove` and with the acquire of the last unpin.
         let before = self.slot.state.fetch_sub(1, Ordering::AcqRel);
         if before & (LIVE | PINS) == 1 {
             self.table.release(self.slot, self.index);
@@ -417,7 +420,7 @@ mod tests {
     #[test]
     fn readers_never_see_a_value_of_another_key_while_slots_are_reused() {
         let table = Arc::new(SlotTable::<Box<u32>>::new());
-        // Slot, value and generation of the one value that is live.
+        // Slot, value and generation of the only live value.
         let current = Arc::new(AtomicU64::new(0));
         let readers: Vec<_> = (0..2)
             .map(|_| {

@@ -1,23 +1,24 @@
-//! Every order in which threads may meet in the structures of this crate, up to three preemptions: `sanitize/run loom`.
+//! Explores every interleaving of threads in the structures of this crate, up to three preemptions: `sanitize/run
+//! loom`.
 #![cfg(loom)]
 
 use deckwatch_sync::{
-    Bell, BoundedQueue, Claim, Line, OrderedQueue, PiMutex, Pool, Popped, PushError, Settable,
-    SlotIndex, SlotTable,
+    Bell, BoundedQueue, Claim, OrderedQueue, PiMutex, Pool, Popped, PushError, Settable, SlotIndex,
+    SlotTable, TurnQueue,
 };
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-/// Runs a model in every order with at most so many preemptions, which is where faults of such structures are found.
+/// Runs a model in every order with at most three preemptions: faults of such structures need no more.
 fn model(check: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(check);
 }
 
-/// A value that counts its end.
+/// A value that counts its drops.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -30,7 +31,7 @@ impl Drop for Counted {
 fn a_claim_is_had_by_one_thread_and_what_is_left_with_it_is_taken() {
     model(|| {
         let claim = Arc::new(Claim::new(0));
-        // What a thread leaves where it finds the claim taken, and who has the claim takes.
+        // A thread that finds the claim taken leaves its value; the owner takes it.
         let left = Arc::new(PiMutex::new(0));
         let leave = |claim: &Claim<i32>, left: &PiMutex<i32>| {
             *left.lock("leave") += 1;
@@ -43,7 +44,7 @@ fn a_claim_is_had_by_one_thread_and_what_is_left_with_it_is_taken() {
         };
         let (other, others) = (Arc::clone(&claim), Arc::clone(&left));
         let thread = thread::spawn(move || leave(&other, &others));
-        // On the short road the claim is taken alone.
+        // The short path takes the claim alone.
         match claim.try_claim() {
             Some(mut value) => {
                 *value += 1;
@@ -75,32 +76,32 @@ fn a_claim_that_is_dropped_shows_the_next_one_what_was_done() {
 }
 
 #[test]
-fn one_at_a_time_is_in_a_line_and_who_waits_goes_in_once() {
+fn one_at_a_time_enters_a_turn_queue_and_each_waiter_once() {
     model(|| {
-        let line = Arc::new(Line::new());
-        // What only who is in reaches: in no order but that of the line.
+        let queue = Arc::new(TurnQueue::new());
+        // Only the occupant reaches this: in the order of the queue.
         let done = Arc::new(Claim::new(Vec::new()));
-        let serve = |line: &Line<u32>, done: &Claim<Vec<u32>>, first: u32| {
+        let serve = |queue: &TurnQueue<u32>, done: &Claim<Vec<u32>>, first: u32| {
             let mut next = Some(first);
             while let Some(value) = next {
                 let mut done = done.try_claim().expect("nobody else is in");
                 done.push(value);
                 drop(done);
-                next = line.leave();
+                next = queue.leave();
             }
         };
-        let (other, others) = (Arc::clone(&line), Arc::clone(&done));
-        assert!(line.enter());
+        let (other, others) = (Arc::clone(&queue), Arc::clone(&done));
+        assert!(queue.enter());
         let server = thread::spawn(move || serve(&other, &others, 1));
-        let is_in = match line.enter() {
+        let is_in = match queue.enter() {
             true => Some(2),
-            false => line.join(2),
+            false => queue.join(2),
         };
         if let Some(value) = is_in {
-            serve(&line, &done, value);
+            serve(&queue, &done, value);
         }
         server.join().unwrap();
-        assert_eq!(line.count(), 0);
+        assert_eq!(queue.count(), 0);
         assert_eq!(*done.try_claim().unwrap(), [1, 2]);
     });
 }
@@ -300,7 +301,7 @@ fn two_consumers_share_what_two_producers_push() {
 fn what_is_in_an_index_is_found_while_what_stood_before_it_goes() {
     model(|| {
         let index = Arc::new(SlotIndex::new());
-        // Two whose search begins at one place.
+        // Two entries whose search begins at the same place.
         index.insert(1 << 32, 7);
         index.insert(5 << 32, 8);
         let other = Arc::clone(&index);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::{Message, Request};
-use deckwatch_sync::{Line, PiMutex, SlotKey};
+use deckwatch_sync::{PiMutex, SlotKey, TurnQueue};
 
 use crate::connection::Arrived;
 use crate::connection::Connection;
@@ -28,7 +28,7 @@ use crate::wire::{self, Kind};
 /// Requests of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct RequestQueue {
-    line: Line<Arrived>,
+    line: TurnQueue<Arrived>,
     /// Octets of those that wait.
     size: AtomicUsize,
 }
@@ -159,7 +159,7 @@ impl Lane {
         connection.note_begun(&reading);
         connection.held_up.store(true, Ordering::SeqCst);
         drop(reading);
-        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `Line`; who waits for a reply from now
+        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `TurnQueue`; who waits for a reply from now
         // on has been seen, or sees that it is held up.
         fence(Ordering::SeqCst);
         if connection.is_held() {

@@ -11,13 +11,13 @@ use crate::common::message::{CLOSE_CONNECTION, NO_EXCEPTION, REQUEST, SYNC_NONE,
 use crate::common::servant::{PROBE_ID, Probe};
 use crate::common::{Over, Peer, Received, Request, Wire, wait_for};
 use deckwatch_cdr::Parse;
-use deckwatch_orb::limits::LINE_REQUESTS_MAX;
+use deckwatch_orb::limits::REQUEST_QUEUE_MAX;
 use deckwatch_orb::{
     Counter, ObjectRef, Policies, RequestBuffering, Servant, ServerRequest, SystemException,
 };
 
 /// More than may wait in one line.
-const MANY: u32 = 3 * LINE_REQUESTS_MAX as u32;
+const MANY: u32 = 3 * REQUEST_QUEUE_MAX as u32;
 
 /// A [`Probe`] that keeps the reference it is given, and calls it.
 #[derive(Default)]
@@ -238,7 +238,7 @@ fn a_reply_comes_past_more_than_may_wait_for_one_another() {
     assert_eq!(caller.join().expect("no panic"), Ok(()));
     server.relay.probe.gate.open();
     wait_for(|| server.served().len() as u64 + server.refused() == u64::from(MANY));
-    assert!(server.refused() != 0 && server.served().len() >= LINE_REQUESTS_MAX);
+    assert!(server.refused() != 0 && server.served().len() >= REQUEST_QUEUE_MAX);
     assert!(server.served().is_sorted());
 }
 
@@ -250,7 +250,7 @@ fn a_peer_that_owes_no_reply_is_held_up_and_loses_nothing() {
         server.occupy(&mut wire);
         wire.say(&server.notes(0..MANY));
         let buffered = || server.world.orb.counters().read(Counter::RequestsBuffered);
-        wait_for(|| buffered() == LINE_REQUESTS_MAX as u64);
+        wait_for(|| buffered() == REQUEST_QUEUE_MAX as u64);
         if calls {
             let caller = server.call();
             let asked = heard(&mut wire);

@@ -21,7 +21,7 @@ mod realtime;
 mod servant_manager;
 mod state;
 mod turns;
-mod wait_permits;
+pub(crate) mod wait_permits;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -28,6 +28,11 @@ impl Budget {
         self.held.fetch_sub(count, Ordering::Relaxed);
     }
 
+    /// What may be held.
+    pub(crate) const fn max(&self) -> usize {
+        self.max
+    }
+
     /// What is held now.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)

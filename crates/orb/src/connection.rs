@@ -1,82 +1,331 @@
-//! One accepted connection: what it has brought, what it owes, and the requests that wait in it.
+//! A connection of a lane: accepted, or opened by this ORB for bidirectional GIOP.
+//!
+//! Its methods are of four kinds:
+//! * getters say what is known of the connection: [`Connection::answers`], [`Connection::looks_quiet`];
+//! * `handle_*` take what has arrived: [`Connection::handle_event`], [`Connection::handle_bytes`],
+//!   [`Connection::handle_room`], [`Connection::handle_reply`];
+//! * commands change it or act on its stream: [`Connection::write`], [`Connection::hand_over`], [`Connection::shut`];
+//! * `poll_*` say what to do next: [`Connection::poll_claim`], [`Connection::poll_read`], [`Connection::poll_message`].
+//!
+//! A connection calls neither lane nor server. They call it, and lend it the lane's [`Io`].
+//!
+//! Reading and writing are claims: one thread at a time has the right, and no thread waits for it. The state is one
+//! word of bits ([`state`]).
 
 pub(crate) mod bidirectional;
-mod bidirectional_replies;
 mod inbound;
-mod peer;
-pub(crate) mod reading;
-pub(crate) mod request_queue;
-pub(crate) mod writing;
+mod io;
+mod reading;
+mod request_queue;
+mod state;
+mod writing;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use deckwatch_sync::{Claim, PiMutex, SlotKey};
+use deckwatch_cdr::CharSet;
+use deckwatch_giop::Request;
+use deckwatch_sync::SlotKey;
 
-use crate::transport::Stream;
+use crate::contexts;
+use crate::trace::Side;
+use crate::transport::{Interest, Stream, TransportError};
+use crate::{Completion, SystemException, minor, raise};
 use bidirectional::Bidirectional;
 pub(crate) use inbound::{Arrived, Inbound};
-use writing::Outbound;
+pub(crate) use io::Io;
+use reading::ReadHalf;
+pub(crate) use reading::{Claiming, Left, Read, Reading};
+pub(crate) use request_queue::RequestQueue;
+use state::{ADOPTED, BROUGHT, HANDED_OVER, HELD_UP, PARKED, READ_OUT, State};
+use writing::WriteHalf;
+pub(crate) use writing::room_of;
 
-/// One accepted connection.
+/// One connection.
 pub(crate) struct Connection {
-    pub(crate) stream: Arc<dyn Stream>,
-    /// Who has this reads the connection.
-    pub(crate) inbound: Claim<Inbound>,
-    /// Since when a message has been unfinished, as [`Inbound::begun`] says; 0: none is.
-    pub(crate) begun: AtomicU64,
-    /// Something has happened since the connection was last read.
-    pub(crate) signalled: AtomicBool,
-    /// The peer has ended: read to the end, not to a wait.
-    pub(crate) ended: AtomicBool,
-    /// All that the peer sends has been read; what is being served is still answered.
-    pub(crate) read_out: AtomicBool,
-    /// A thread waits in its read, and the poller does not watch it.
-    pub(crate) adopted: AtomicBool,
-    /// Requests in a row that the poller had to tell.
-    pub(crate) streak: AtomicUsize,
-    /// What the client has announced for `string`: nothing, or a code set numbered from 1.
-    pub(crate) chars: AtomicU8,
-    /// Whoever has this writes; messages go whole.
-    pub(crate) writing: Claim<()>,
-    /// What could not be written at once.
-    pub(crate) outbound: PiMutex<Outbound>,
-    /// Its requests are not read because something is owed, or its line is full.
-    pub(crate) held_up: AtomicBool,
-    /// A thread has been told of what has been read of it and not looked at, and none has come to read it since.
-    pub(crate) handed_over: AtomicBool,
-    /// Since when the peer has taken none of what waits for it; 0: nothing waits.
-    pub(crate) owed_since: AtomicU64,
-    /// Requests of it that are being served or wait for that: two-way ones, and what is in its line, parked, or put aside until its start.
-    pub(crate) serving: AtomicUsize,
-    /// The client has been told that nothing more is served; set by who may read.
-    pub(crate) parted: AtomicBool,
-    /// When it came, last brought a message, or was left by the thread that had adopted it: [`Transport::now_coarse`].
-    pub(crate) used: AtomicU64,
-    /// It has brought a message.
-    pub(crate) has_brought: AtomicBool,
-    /// A message of it waits for a thread, before which none behind it is looked at.
-    pub(crate) parked: AtomicBool,
-    /// What the poller tells it by.
-    pub(crate) token: AtomicU64,
+    stream: Arc<dyn Stream>,
+    /// Its token in the poller: its key in the lane's table.
+    token: AtomicU64,
     /// Its number in the trace.
-    pub(crate) number: u32,
-    /// Where both sides ask over it.
-    pub(crate) bidirectional: OnceLock<Arc<Bidirectional>>,
+    number: u32,
+    state: State,
+    reader: ReadHalf,
+    writer: WriteHalf,
+    /// Requests that are being served or wait for that: two-way ones, and those in its request queue, parked, or waiting for
+    /// their start time.
+    serving: AtomicUsize,
+    /// The code set that the client has announced for `string`, numbered from 1; 0: none yet.
+    chars: AtomicU8,
+    /// Set once it is bidirectional.
+    bidirectional: OnceLock<Arc<Bidirectional>>,
 }
 
 impl Connection {
-    /// Where the lane has it.
+    /// Messages above `message_max` octets are a fault.
+    pub(crate) fn new(
+        stream: Arc<dyn Stream>,
+        bidirectional: Option<&Arc<Bidirectional>>,
+        io: &Io,
+    ) -> Self {
+        Self {
+            stream,
+            token: AtomicU64::new(0),
+            number: io.trace.next_connection(),
+            state: State::default(),
+            reader: ReadHalf::new(io),
+            writer: WriteHalf::new(io),
+            serving: AtomicUsize::new(0),
+            chars: AtomicU8::new(0),
+            bidirectional: bidirectional
+                .cloned()
+                .map_or_else(OnceLock::new, OnceLock::from),
+        }
+    }
+
+    /// Sets its key in the lane's table, once.
+    pub(crate) fn set_key(&self, key: SlotKey) {
+        self.token.store(token_of(key), Ordering::Relaxed);
+        if let Some(bidirectional) = self.bidirectional.get() {
+            bidirectional.set_key(key);
+        }
+    }
+
+    /// Its key in the lane's table.
     pub(crate) fn key(&self) -> SlotKey {
-        key_of(self.token.load(Ordering::Relaxed))
+        key_of(self.token())
+    }
+
+    pub(crate) fn token(&self) -> u64 {
+        self.token.load(Ordering::Relaxed)
+    }
+
+    /// Its number in the trace.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What makes it bidirectional, if it is.
+    #[inline]
+    pub(crate) fn bidirectional(&self) -> Option<&Arc<Bidirectional>> {
+        self.bidirectional.get()
+    }
+
+    /// Whether this ORB has opened it.
+    pub(crate) fn is_opened_here(&self) -> bool {
+        self.bidirectional()
+            .is_some_and(|bidirectional| bidirectional.is_opened_here)
+    }
+
+    /// Whether a reply is awaited over it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.bidirectional()
+            .is_some_and(|bidirectional| bidirectional.is_awaited())
+    }
+
+    /// Its request queue, if it is bidirectional.
+    pub(crate) fn requests(&self) -> Option<&RequestQueue> {
+        self.bidirectional()
+            .map(|bidirectional| &bidirectional.requests)
+    }
+
+    #[inline]
+    pub(crate) fn has_full_queue(&self) -> bool {
+        self.requests().is_some_and(RequestQueue::is_full)
+    }
+
+    /// Whether a thread blocks in its read.
+    #[inline]
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.state.has(ADOPTED)
+    }
+
+    #[inline]
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state.has(PARKED)
+    }
+
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.state.has(HELD_UP)
+    }
+
+    pub(crate) fn is_read_out(&self) -> bool {
+        self.state.has(READ_OUT)
+    }
+
+    /// Whether at least one message has arrived.
+    pub(crate) fn has_brought(&self) -> bool {
+        self.state.has(BROUGHT)
+    }
+
+    /// Whether it must not be read on now.
+    pub(crate) fn must_be_held(&self) -> bool {
+        self.is_parked() || (self.owes() || self.has_full_queue()) && !self.is_awaited()
+    }
+
+    /// Whether a request is in progress, or a reply has not been written in full.
+    pub(crate) fn answers(&self) -> bool {
+        self.is_serving() || self.owes()
+    }
+
+    /// Whether a request is in progress.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether nothing seems to happen on it. Another thread may have the claim to read it.
+    pub(crate) fn looks_quiet(&self) -> bool {
+        let is_needed = self.bidirectional().is_some_and(|bidirectional| {
+            bidirectional.is_opened_here || bidirectional.is_awaited()
+        });
+        !is_needed && !self.answers() && self.begun().is_none()
+    }
+
+    /// Counts a request in progress.
+    pub(crate) fn begin_serving(&self) {
+        self.serving.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ends `count` requests in progress.
+    pub(crate) fn end_serving(&self, count: usize) {
+        self.serving.fetch_sub(count, Ordering::SeqCst);
+    }
+
+    /// Whether the last of its requests has been answered and no other will come: it is to be closed.
+    #[inline]
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_read_out() && !self.answers()
+    }
+
+    /// No message behind the current one is parsed until [`Connection::unpark`].
+    pub(crate) fn park(&self) {
+        self.state.set(PARKED);
+    }
+
+    pub(crate) fn unpark(&self) {
+        self.state.clear(PARKED);
+    }
+
+    /// No further octets are read; requests in progress are still answered.
+    pub(crate) fn set_read_out(&self) {
+        self.state.set(READ_OUT);
+    }
+
+    /// Writes to the trace that it is open.
+    pub(crate) fn trace_opened(&self, io: &Io, side: Side) {
+        let peer = self.stream.peer();
+        io.trace.opened(self.number, side, &peer, Duration::ZERO);
+    }
+
+    /// Has the poller watch it.
+    pub(crate) fn watch(&self, io: &Io) -> Result<(), TransportError> {
+        let source = self.stream.source();
+        io.poller.watch(source, self.token(), Interest::Arrival)
+    }
+
+    /// Takes the calling thread as the one that blocks in its read. Returns false if another thread does already.
+    pub(crate) fn adopt(&self, io: &Io) -> bool {
+        if !self.state.set(ADOPTED) {
+            return false;
+        }
+        let source = self.stream.source();
+        io.poller.rewatch(source, self.token(), Interest::Nothing);
+        true
+    }
+
+    /// Ends an adoption, of whichever thread, and has the poller watch the connection again. Returns false if there was no
+    /// adoption.
+    pub(crate) fn revoke_adoption(&self, io: &Io) -> bool {
+        let was_adopted = self.state.clear(ADOPTED);
+        if was_adopted {
+            self.watch_again(io);
+        }
+        was_adopted
+    }
+
+    /// Wakes a thread for octets that are buffered but not parsed, and for those that have arrived.
+    pub(crate) fn hand_over(&self, io: &Io) {
+        self.state.set(HANDED_OVER);
+        self.end_adoption();
+        let source = self.stream.source();
+        io.poller.rewatch(source, self.token(), Interest::Handover);
+    }
+
+    fn end_adoption(&self) {
+        if self.is_adopted() {
+            self.state.clear(ADOPTED);
+        }
+    }
+
+    /// Re-arms the poller for a connection that is no longer adopted; keeps a hand-over requested meanwhile.
+    pub(crate) fn watch_again(&self, io: &Io) {
+        let source = self.stream.source();
+        io.poller.rewatch(source, self.token(), Interest::Arrival);
+        // SYNC: pairs with the write in `hand_over`: its rewatch follows ours, or we see that ours was narrower.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.state.has(HANDED_OVER) {
+            io.poller.rewatch(source, self.token(), Interest::Handover);
+        }
+    }
+
+    /// Ends its stream and its bidirectional calls, and takes it from the poller.
+    pub(crate) fn shut(&self, io: &Io) {
+        self.end_bidirectional(false);
+        io.poller.forget(self.stream.source());
+        if self.owes() {
+            io.poller.forget_room(self.stream.source());
+        }
+        self.stream.shutdown();
+    }
+
+    /// Whether the client has announced its code sets.
+    #[inline]
+    pub(crate) fn has_code_sets(&self) -> bool {
+        self.chars.load(Ordering::Relaxed) != 0
+    }
+
+    /// Applies the code sets of the connection to a request. The first request that announces code sets sets them for all
+    /// later ones.
+    ///
+    /// # Errors
+    /// MARSHAL if a later request announces another choice.
+    pub(crate) fn agree_on_code_sets(
+        &self,
+        request: &mut Request<'_>,
+    ) -> Result<(), SystemException> {
+        let mut agreed = self.chars.load(Ordering::Acquire);
+        if let Some(chars) = contexts::read::code_sets(request)? {
+            let announced = number_of(chars);
+            let before =
+                self.chars
+                    .compare_exchange(0, announced, Ordering::AcqRel, Ordering::Acquire);
+            agreed = before.map_or_else(|before| before, |_| announced);
+            if agreed != announced {
+                let exception = raise::marshal(minor::CODE_SETS_CHANGED, Completion::No);
+                return Err(exception);
+            }
+        }
+        if agreed == number_of(CharSet::Utf8) {
+            let codec = request.body.codec().with_chars(CharSet::Utf8);
+            request.body = request.body.with_codec(codec);
+        }
+        Ok(())
     }
 }
 
-pub(crate) fn token_of(key: SlotKey) -> u64 {
-    u64::from(key.slot) << 32 | u64::from(key.generation)
+/// A code set as a number, of which 0 is none.
+const fn number_of(chars: CharSet) -> u8 {
+    match chars {
+        CharSet::Latin1 => 1,
+        CharSet::Utf8 => 2,
+    }
 }
 
-pub(crate) fn key_of(token: u64) -> SlotKey {
+const fn token_of(key: SlotKey) -> u64 {
+    (key.slot as u64) << 32 | key.generation as u64
+}
+
+pub(crate) const fn key_of(token: u64) -> SlotKey {
     SlotKey {
         slot: (token >> 32) as u32,
         generation: token as u32,

@@ -1,52 +1,68 @@
-//! A lane: its own listener, poller, connections, buffers and threads; two lanes share nothing but the adapter's tables.
+//! A lane: its own listeners, poller, connections, buffers and threads. Two lanes share nothing but the adapter's tables.
 //!
-//! Threads lead in turn: one event wakes one thread, which reads that connection and serves it while another waits in
-//! the poller. A thread whose connection keeps it busy adopts it and waits in its read (see [`follow`]).
+//! Threads lead in turn: one event wakes one thread, which reads that connection and serves it while another waits in the
+//! poller. A thread whose connection keeps it busy adopts it and blocks in its read ([`adoption`]).
+//!
+//! ```text
+//! turn ── poller ──► accept ──► Acceptor, Connections
+//!   │        └─────► service ─► Connection (reads, writes), Server (answers)
+//!   ├── requests that wait: WaitingRequests
+//!   └── by the clock: Housekeeping
+//! ```
 
 mod accept;
+mod adoption;
 mod close;
-pub(crate) mod follow;
+mod connections;
 mod housekeeping;
 mod id;
-mod protocols;
+mod service;
 mod threads;
-pub(crate) mod waiting;
+mod waiting;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use deckwatch_sync::{PiMutex, SlotTable};
+use deckwatch_sync::SlotKey;
 
+use crate::SystemException;
+use crate::adapter::wait_permits::{Patience, WaitPermits};
 use crate::budget::Budget;
-use crate::connection::request_queue::QueueHeads;
-use crate::connection::writing::room_of;
-use crate::connection::{Connection, key_of};
-use crate::counters::Counters;
-use crate::limits::{BUFFERS_PER_THREAD, EARLY_REQUESTS_MAX};
+use crate::connection::bidirectional::{Bidirectional, Owner};
+use crate::connection::{Connection, Io, RequestQueue, key_of, room_of};
+use crate::counters::Counter;
+use crate::limits::{
+    ACCEPT_REST, ACCEPTS_PER_TURN_MAX, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFERS_PER_THREAD,
+    EARLY_REQUESTS_MAX, EXHAUSTED_IDLE,
+};
 use crate::orb::OrbCore;
-use crate::rt::Protocols;
+use crate::rt::current::AtPriority;
+use crate::rt::{NetworkPriorityMapping, Protocols};
 use crate::server::{PoolPlace, Server, ServerShape};
 use crate::slab::Slab;
-use crate::trace::Trace;
-use crate::transport::{Endpoint, Event, Listener, Poller, Transport, TransportError};
+use crate::trace::Side;
+use crate::transport::{Endpoint, Event, Stream, TransportError};
 use crate::wire::Sizes;
-use follow::Seat;
+use accept::{Acceptor, listener_of};
+use connections::Connections;
+use housekeeping::Housekeeping;
 pub(crate) use id::LaneId;
+use service::Service;
+use threads::Threads;
 pub(crate) use waiting::RequestBuffers;
-use waiting::{EarlyRequests, Neighbours, WaitingRoom};
+use waiting::{WaitingRequests, WaitingRoom};
 
-/// What a lane may use.
+/// Limits and times of a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneShape {
-    /// Threads it always has; none: somebody else calls [`Lane::turn`].
+    /// Threads that it always has; at 0 the application calls [`Lane::turn`].
     pub(crate) threads: usize,
-    /// Threads it may add while all serve.
+    /// Threads that it may add while all serve.
     pub(crate) threads_dynamic: usize,
     pub(crate) connections_max: usize,
     pub(crate) sizes: Sizes,
-    /// What buffers begin with.
+    /// Octets of a new buffer.
     pub(crate) buffer_size: usize,
     /// Octets that all unfinished messages may hold beyond their first buffers.
     pub(crate) inbound_size_max: usize,
@@ -54,81 +70,46 @@ pub(crate) struct LaneShape {
     pub(crate) arrival_timeout: Duration,
     /// Octets of replies that may wait for all peers together.
     pub(crate) outbound_size_max: usize,
-    /// How long a peer may take nothing of what waits for it.
+    /// How long a peer may read nothing of what waits for it.
     pub(crate) reply_timeout: Duration,
-    /// How long a connection may bring nothing before it is closed; none: for ever.
+    /// How long a connection may bring nothing before it is closed; without it, for ever.
     pub(crate) idle_timeout: Option<Duration>,
-    /// What may wait for a thread within the ORB, in all lanes of the pool; none: what comes waits in the buffers of the system.
+    /// Limits of the requests that wait for a thread, in all lanes of the pool; without it they wait in the system's
+    /// buffers.
     pub(crate) buffering: Option<Arc<RequestBuffers>>,
-    /// How far our clock may be off UTC, where that is known.
+    /// How far our clock may be off UTC, if that is known.
     pub(crate) clock_bound: Option<Duration>,
-    /// How long a thread that has adopted a connection looks for its next request before it sleeps; none: it sleeps at once.
+    /// How long a thread that has adopted a connection polls it for its next request before it sleeps; without it, it
+    /// sleeps at once.
     pub(crate) spin: Option<Duration>,
 }
 
 impl LaneShape {
-    /// Requests that may wait for their start: of a lane that can tell when that is.
-    pub(crate) fn early_max(&self) -> usize {
+    /// Requests that may wait for their start time: 0 in a lane that cannot tell when that is.
+    fn early_max(&self) -> usize {
         self.clock_bound.map_or(0, |_| EARLY_REQUESTS_MAX)
     }
 }
 
-/// Runs once on each new thread of a lane, before it serves: the place to set its scheduling.
+/// Runs once on each new thread of a lane before it serves, to set its scheduling.
 pub(crate) type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Lane {
-    pub(crate) orb: Weak<OrbCore>,
+    orb: Weak<OrbCore>,
+    /// Answers its requests.
     pub(crate) server: Arc<Server>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) trace: Arc<Trace>,
-    pub(crate) transport: Arc<dyn Transport>,
-    pub(crate) shape: LaneShape,
-    pub(crate) station: LaneId,
-    /// Held by whoever closes an idle connection for another.
-    pub(crate) making_room: PiMutex<()>,
-    /// Empty once the lane has closed.
-    pub(crate) listeners: PiMutex<Vec<Box<dyn Listener>>>,
-    pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) poller: Box<dyn Poller>,
-    pub(crate) connections: SlotTable<Connection>,
-    pub(crate) slab: Slab,
-    pub(crate) seats: Box<[Seat]>,
-    /// Connections that are open.
-    pub(crate) open: AtomicUsize,
-    /// Threads that wait in the poller.
-    pub(crate) waiting: AtomicUsize,
-    /// Connections that have a thread of their own.
-    pub(crate) adopted: AtomicUsize,
-    /// What unfinished messages hold.
-    pub(crate) inbound_budget: Arc<Budget>,
-    /// What waits for peers holds.
-    pub(crate) outbound_budget: Arc<Budget>,
-    /// Accepting rests.
-    pub(crate) resting: AtomicBool,
-    /// Messages may be unfinished, on their way in or out.
-    pub(crate) unfinished: AtomicBool,
-    /// When the lane next looks after itself, while it has reason to.
-    pub(crate) housekeeping_due: AtomicU64,
-    /// Until when a thread waits in the poller that then looks after the lane, so that the others need not wake for it; 0: none does.
-    pub(crate) kept_until: AtomicU64,
-    /// When it next looks for messages that take too long.
-    pub(crate) arrivals_due: AtomicU64,
-    /// When it next looks for connections that are idle too long.
-    pub(crate) idle_due: AtomicU64,
-    pub(crate) closing: AtomicBool,
-    /// Requests that wait for their start.
-    pub(crate) early: EarlyRequests,
-    /// Where requests wait for a thread, if they may.
-    pub(crate) room: Option<Arc<WaitingRoom>>,
-    pub(crate) neighbours: OnceLock<Neighbours>,
-    /// QueueHeads of lines that wait for a thread.
-    pub(crate) queue_heads: QueueHeads,
-    /// How the connections are that it takes in, where an adapter has said so.
-    pub(crate) protocols: PiMutex<Option<Protocols>>,
+    shape: LaneShape,
+    pub(crate) id: LaneId,
+    /// What connections borrow: poller, buffers, budgets, clock, counters, trace.
+    io: Io,
+    acceptor: Acceptor,
+    connections: Connections,
+    threads: Threads,
+    waiting: WaitingRequests,
+    housekeeping: Housekeeping,
+    closing: AtomicBool,
     /// Itself, once it is started.
-    pub(crate) this: OnceLock<Weak<Self>>,
-    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
-    pub(crate) thread_start: Option<ThreadStart>,
+    this: OnceLock<Weak<Self>>,
 }
 
 /// What one turn has done.
@@ -136,7 +117,7 @@ pub(crate) struct Lane {
 pub(crate) enum Turned {
     /// Something was served or accepted.
     Served,
-    /// The wait was cut short for the lane's own business.
+    /// The wait ended early, for housekeeping.
     Kept,
     /// Nothing happened in time.
     Idle,
@@ -145,49 +126,58 @@ pub(crate) enum Turned {
 }
 
 impl Lane {
-    /// Listens, and watches its listeners; threads come with [`Lane::start`].
+    /// Listens, and watches its listeners. [`Lane::start`] starts its threads.
     pub(crate) fn new(
         orb: &OrbCore,
         shape: LaneShape,
-        station: LaneId,
+        id: LaneId,
         endpoints: &[Endpoint],
     ) -> Result<Self, (Endpoint, TransportError)> {
         let transport = Arc::clone(&orb.client.transport);
         let listen = |at: &Endpoint| {
-            orb.listen(at, station.priority)
+            orb.listen(at, id.priority)
                 .map_err(|error| (at.clone(), error))
         };
         let listeners = endpoints
             .iter()
             .map(listen)
             .collect::<Result<Vec<_>, _>>()?;
-        let listened = listeners
-            .iter()
-            .zip(endpoints)
-            .map(|(listener, asked)| asked.as_listened(listener.endpoint()))
-            .collect();
-        let nowhere = || Endpoint::tcp("", 0);
-        let first = || endpoints.first().cloned().unwrap_or_else(nowhere);
-        let poller = transport.poller().map_err(|error| (first(), error))?;
-        let room = WaitingRoom::new(&shape, station.lenders, transport.as_ref())
-            .map_err(|error| (first(), error))?;
-        let waiting_max = room.as_ref().map_or(0, |room| room.capacity());
-        let slab = Slab::new(shape.buffer_size, waiting_max).with_more_written(shape.early_max());
+        let first = |error| {
+            let nowhere = || Endpoint::tcp("", 0);
+            (endpoints.first().cloned().unwrap_or_else(nowhere), error)
+        };
+        let poller = transport.poller().map_err(first)?;
+        let room = if shape.threads == 0 {
+            None
+        } else {
+            let poller = || transport.poller();
+            WaitingRoom::new(shape.buffering.as_ref(), id.lenders, poller).map_err(first)?
+        };
+        let waiting = WaitingRequests::new(room);
+        let slab =
+            Slab::new(shape.buffer_size, waiting.capacity()).with_more_written(shape.early_max());
         let budgets = [shape.inbound_size_max, shape.outbound_size_max];
-        let [inbound_budget, outbound_budget] = budgets.map(|max| Arc::new(Budget::new(max)));
-        // One thread is left to read and to serve the others, where there are more.
+        let io = Io::new(
+            poller,
+            slab,
+            transport,
+            Arc::clone(&orb.client.counters),
+            Arc::clone(&orb.client.trace),
+            shape.sizes,
+            budgets.map(|max| Arc::new(Budget::new(max))),
+        );
         let threads_max = shape.threads + shape.threads_dynamic;
-        let seats = (0..threads_max).map(|_| Seat::default()).collect();
         let server = Server::new(
             orb,
             ServerShape {
                 sizes: shape.sizes,
                 clock_bound: shape.clock_bound,
                 place: PoolPlace {
-                    pool: station.pool,
-                    priority: station.priority,
-                    is_lane: station.is_lane,
+                    pool: id.pool,
+                    priority: id.priority,
+                    is_lane: id.is_lane,
                 },
+                // One thread is left to read and to serve the others, if there are more.
                 wait_permits: threads_max.saturating_sub(1).max(shape.threads.min(1)),
                 is_turned_by_hand: shape.threads == 0,
             },
@@ -195,88 +185,95 @@ impl Lane {
         let lane = Self {
             orb: orb.this.clone(),
             server,
-            counters: Arc::clone(&orb.client.counters),
-            trace: Arc::clone(&orb.client.trace),
-            transport,
-            shape,
-            station,
-            making_room: PiMutex::new(()),
-            listeners: PiMutex::new(listeners),
-            endpoints: listened,
-            poller,
-            connections: SlotTable::new(),
-            slab,
-            seats,
-            open: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
-            adopted: AtomicUsize::new(0),
-            inbound_budget,
-            outbound_budget,
-            resting: AtomicBool::new(false),
-            unfinished: AtomicBool::new(false),
-            housekeeping_due: AtomicU64::new(0),
-            kept_until: AtomicU64::new(0),
-            arrivals_due: AtomicU64::new(0),
-            idle_due: AtomicU64::new(0),
+            id,
+            io,
+            acceptor: Acceptor::new(listeners, endpoints),
+            connections: Connections::new(shape.connections_max),
+            threads: Threads::new(threads_max, orb.settings.thread_start.clone()),
+            waiting,
+            housekeeping: Housekeeping::default(),
             closing: AtomicBool::new(false),
-            early: EarlyRequests::new(),
-            room,
-            neighbours: OnceLock::new(),
-            queue_heads: QueueHeads::new(),
-            protocols: PiMutex::new(None),
             this: OnceLock::new(),
-            threads: Mutex::default(),
-            thread_start: orb.settings.thread_start.clone(),
+            shape,
         };
-        lane.watch_listeners().map_err(|error| (first(), error))?;
-        lane.prepare_keeper().map_err(|error| (first(), error))?;
+        lane.acceptor.watch(&*lane.io.poller).map_err(first)?;
+        lane.prepare_keeper().map_err(first)?;
         Ok(lane)
+    }
+
+    /// Starts the static threads, and returns when each of them runs at its priority.
+    ///
+    /// # Errors
+    /// NO_RESOURCES if a thread could not be started, or the host does not permit its priority; DATA_CONVERSION if no native
+    /// priority is mapped to it; BAD_PARAM if the lane is to spin and its threads have a real-time class. Threads that could
+    /// be started run all the same: the lane is to be shut down.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
+        // A lane is started once.
+        let _ = self.this.set(Arc::downgrade(self));
+        self.threads.start(self)
     }
 
     /// Where it listens.
     pub(crate) fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
+        self.acceptor.endpoints()
     }
 
-    /// Takes the memory that serving needs; a thread that is added takes its own when it comes.
+    #[inline]
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn this(&self) -> Option<Arc<Self>> {
+        self.this.get()?.upgrade()
+    }
+
+    /// Itself as the owner of a bidirectional connection, once it is started.
+    fn as_owner(&self) -> Option<Weak<dyn Owner>> {
+        let this = self.this.get()?.clone();
+        Some(this)
+    }
+
+    /// Allocates the memory that serving needs. A thread that is added allocates its own when it starts.
     pub(crate) fn seal(&self) {
-        let waiting_max = self.room.as_ref().map_or(0, |room| room.capacity());
         let threads = self.shape.threads.max(1);
-        self.slab.fill(BUFFERS_PER_THREAD * threads + waiting_max);
-        self.early.reserve(self.shape.early_max());
-        self.slab.fill_written(self.shape.early_max());
+        let slab = &self.io.slab;
+        slab.fill(BUFFERS_PER_THREAD * threads + self.waiting.capacity());
+        self.waiting.reserve(self.shape.early_max());
+        slab.fill_written(self.shape.early_max());
     }
 
-    /// One cycle: wait for one event (at most `patience`), accept or read, dispatch, flush.
-    pub(crate) fn turn(
-        self: &Arc<Self>,
-        seat: Option<usize>,
-        patience: Option<Duration>,
-    ) -> Turned {
-        if self.closing.load(Ordering::Acquire) {
+    /// One cycle: waits for one event (at most `patience`), accepts or reads, dispatches, flushes.
+    pub(crate) fn turn(&self, seat: Option<usize>, patience: Option<Duration>) -> Turned {
+        if self.is_closing() {
             return Turned::Closed;
         }
         if self.serve_early() || self.serve_waiting() {
             return Turned::Served;
         }
-        // Lines and what the poller tells take turns.
-        let has_served = self.serve_first();
+        // Heads of queues and events take turns.
+        let has_served = self.serve_head();
         let patience = if has_served {
             Some(Duration::ZERO)
         } else {
             patience
         };
-        // Before it looks for a keeper: SYNC: pairs with `end_wait`, where the keeper that leaves looks for a successor after it has said so.
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        if self.has_waiting() || !has_served && !self.queue_heads.is_empty() {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.threads.begin_waiting();
+        if self.has_waiting() || !has_served && self.waiting.has_head() {
+            self.threads.end_waiting();
             return Turned::Kept;
         }
-        let wait = self.begin_wait(patience);
-        let event = self.poller.wait(wait.limit);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        self.end_wait(&wait, event.is_some());
-        self.keep_house();
+        let (chores, start) = (self.housekeeping_period(), self.waiting.next_start());
+        let wait = self
+            .housekeeping
+            .begin_wait(patience, chores, start, || self.io.now());
+        let event = self.io.poller.wait(wait.limit);
+        self.threads.end_waiting();
+        // SYNC: pairs with `begin_waiting`: a thread that relied on us is seen, or sees that no thread answers for
+        // housekeeping.
+        if self.housekeeping.end_wait(&wait) && event.is_some() && self.threads.is_one_waiting() {
+            self.io.poller.wake();
+        }
+        self.do_housekeeping();
         match event {
             None if has_served => Turned::Served,
             None if wait.is_patience => Turned::Idle,
@@ -288,21 +285,236 @@ impl Lane {
         }
     }
 
-    fn handle_event(self: &Arc<Self>, event: Event, seat: Option<usize>) {
-        if let Some(listener) = accept::listener_of(event.token) {
-            self.accept(listener);
-        } else if let Some(key) = room_of(event.token) {
-            self.keep_watch();
-            self.handle_room(key, seat);
-        } else {
-            self.keep_watch();
-            self.serve(key_of(event.token), event.ended, seat);
+    fn handle_event(&self, event: Event, seat: Option<usize>) {
+        if let Some(listener) = listener_of(event.token) {
+            return self.accept(listener);
+        }
+        self.keep_watch();
+        let room = room_of(event.token);
+        let key = room.unwrap_or_else(|| key_of(event.token));
+        let Some(connection) = self.connections.pin(key) else {
+            return;
+        };
+        if room.is_none() || connection.handle_room(&self.io) {
+            let has_ended = room.is_none() && event.ended;
+            Service::new(self, &connection).handle_event(has_ended, seat);
         }
     }
 
-    /// Whether [`Lane::turn`] would find an event, where it is for somebody else to call it.
+    /// Takes a thread of another lane to the priority of this one. If the host does not permit it any more, the thread serves
+    /// as it is.
+    fn lend_priority(&self) -> Option<AtPriority> {
+        self.orb.upgrade()?.lend_priority(self.id.priority)
+    }
+
+    /// Keeps a thread in the poller if the last one has left it to serve.
+    #[inline]
+    pub(crate) fn keep_watch(&self) {
+        let has_none = self.shape.threads_dynamic == 0 && self.waiting.room.is_none();
+        if has_none || self.threads.is_one_waiting() || self.threads.add_watcher(self) {
+            return;
+        }
+        if let Some(room) = &self.waiting.room {
+            self.settle_keeper(room);
+        }
+    }
+
+    /// Whether [`Lane::turn`] would find an event, in a lane that the application turns.
     pub(crate) fn is_pending(&self) -> bool {
-        let has_own = || self.has_due() || !self.queue_heads.is_empty();
-        self.shape.threads == 0 && (self.poller.is_pending() || has_own())
+        let has_own = || self.has_due() || self.waiting.has_head();
+        self.shape.threads == 0 && (self.io.poller.is_pending() || has_own())
+    }
+
+    fn accept(&self, listener: usize) {
+        let mut has_made_way = false;
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            if self.connections.is_full() && !self.make_room_for_one(listener) {
+                return;
+            }
+            match self.acceptor.accept(listener) {
+                Ok(Some(stream)) => {
+                    self.admit(stream.into(), None);
+                    has_made_way = false;
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.io.count(Counter::AcceptsExhausted);
+                    let may_help = error == TransportError::Exhausted && !has_made_way;
+                    if may_help && self.make_way(listener) {
+                        has_made_way = true;
+                        continue;
+                    }
+                    return self.acceptor.rest(&*self.io.poller);
+                }
+            }
+        }
+    }
+
+    /// Without descriptors: closes a connection that has been idle for long, for one that waits. Returns whether there was
+    /// one.
+    fn make_way(&self, listener: usize) -> bool {
+        let _one_at_a_time = self.acceptor.make_room();
+        self.acceptor.is_awaited_at(listener) && self.evict(EXHAUSTED_IDLE)
+    }
+
+    /// With as many connections as there may be: closes an idle one for one that waits. Returns whether there is room.
+    fn make_room_for_one(&self, listener: usize) -> bool {
+        let _one_at_a_time = self.acceptor.make_room();
+        if !self.connections.is_full() {
+            return true;
+        }
+        if !self.acceptor.is_awaited_at(listener) {
+            return false;
+        }
+        if self.evict(Duration::ZERO) {
+            return true;
+        }
+        self.io.count(Counter::AcceptsRefused);
+        // No connection is idle now; one may become idle without closing, which housekeeping finds.
+        self.acceptor.rest(&*self.io.poller);
+        // A connection that closed meanwhile may have resumed accepting before it was paused.
+        fence(Ordering::SeqCst);
+        if !self.connections.is_full() {
+            self.acceptor.resume(&*self.io.poller);
+        }
+        false
+    }
+
+    /// Takes a connection into the table, and watches it. Returns whether it could.
+    fn admit(&self, stream: Arc<dyn Stream>, bidirectional: Option<&Arc<Bidirectional>>) -> bool {
+        let connection = Connection::new(stream, bidirectional, &self.io);
+        let Some(connection) = self.connections.insert(connection) else {
+            self.io.count(Counter::AcceptsExhausted);
+            return false;
+        };
+        if bidirectional.is_none() {
+            self.io.count(Counter::ConnectionsAccepted);
+        }
+        let key = connection.key();
+        // SYNC: pairs with the fence in `drain`: that finds the connection in the table, or we find the lane closing.
+        fence(Ordering::SeqCst);
+        if self.closing.load(Ordering::SeqCst) {
+            self.close(key, &connection);
+            return false;
+        }
+        if self.io.trace.is_on() {
+            let side = if bidirectional.is_some() {
+                Side::Client
+            } else {
+                Side::Server
+            };
+            connection.trace_opened(&self.io, side);
+        }
+        let is_watched = connection.watch(&self.io).is_ok();
+        if !is_watched {
+            self.close(key, &connection);
+        }
+        is_watched
+    }
+
+    /// As [`Acceptor::set_protocols`].
+    pub(crate) fn set_protocols(
+        &self,
+        protocols: Protocols,
+        mapping: &dyn NetworkPriorityMapping,
+    ) -> Result<bool, SystemException> {
+        self.acceptor
+            .set_protocols(protocols, mapping, self.id.priority)
+    }
+
+    /// As [`Acceptor::forget_protocols`].
+    pub(crate) fn forget_protocols(&self) {
+        self.acceptor.forget_protocols();
+    }
+
+    /// How often housekeeping is due now, if it is needed.
+    fn housekeeping_period(&self) -> Option<Duration> {
+        if self.threads.has_adopted() {
+            return Some(ADOPTION_SWEEP);
+        }
+        if self.acceptor.is_resting() {
+            return Some(ACCEPT_REST);
+        }
+        let unfinished = self.io.has_unfinished();
+        let unfinished = unfinished.then(|| self.overdue_period());
+        unfinished.into_iter().chain(self.idle_period()).min()
+    }
+
+    fn overdue_period(&self) -> Duration {
+        let limit = self.shape.arrival_timeout.min(self.shape.reply_timeout);
+        ARRIVAL_SWEEP.min(limit)
+    }
+
+    /// A connection may be idle for a quarter longer than its limit.
+    fn idle_period(&self) -> Option<Duration> {
+        let limit = self.shape.idle_timeout?;
+        (!self.connections.is_empty()).then_some(limit / 4)
+    }
+
+    /// Does housekeeping if it is due: by one thread, as often as needed, however many events come.
+    fn do_housekeeping(&self) {
+        let Some(period) = self.housekeeping_period() else {
+            return;
+        };
+        let now = self.io.now();
+        let housekeeping = &self.housekeeping;
+        if !housekeeping.take_due(now, period) {
+            return;
+        }
+        if self.acceptor.is_resting() {
+            self.acceptor.resume(&*self.io.poller);
+        }
+        self.revoke_stuck_adoptions();
+        let overdue = self.overdue_period();
+        if self.io.has_unfinished() && housekeeping.take_overdue_due(now, overdue) {
+            self.close_overdue(now);
+        }
+        if let Some(period) = self.idle_period()
+            && housekeeping.take_idle_due(now, period)
+        {
+            self.close_idle(now);
+        }
+    }
+}
+
+impl Owner for Lane {
+    fn take_in(&self, stream: Arc<dyn Stream>, bidirectional: &Arc<Bidirectional>) -> bool {
+        self.admit(stream, Some(bidirectional)) && bidirectional.is_open()
+    }
+
+    fn write_over(&self, key: SlotKey, message: &[u8]) -> bool {
+        let Some(connection) = self.connections.pin(key) else {
+            return false;
+        };
+        connection.write_from_outside(&self.io, message);
+        connection.let_read(&self.io);
+        // The thread that has adopted the connection may be the one that calls: another thread must read the reply.
+        if self.server.is_served_here() {
+            connection.revoke_adoption(&self.io);
+        }
+        true
+    }
+
+    fn patience_for_replies(&self) -> Patience<'_> {
+        static NONE: WaitPermits = WaitPermits::new(0);
+        let is_reader = self.shape.threads == 0 || self.server.is_own_thread();
+        let has_others = self.threads.max() > 1;
+        is_reader.then_some(if has_others {
+            &self.server.wait_permits
+        } else {
+            &NONE
+        })
+    }
+
+    fn is_served_here(&self) -> bool {
+        self.server.is_served_here()
+    }
+
+    fn turn_by_hand(self: Arc<Self>, patience: Option<Duration>) {
+        self.turn(None, patience);
+    }
+
+    fn discard_queued(&self, requests: &RequestQueue) {
+        self.discard_requests(requests);
     }
 }

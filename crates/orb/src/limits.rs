@@ -246,15 +246,16 @@ pub const REQUESTS_BUFFERED_MAX: usize = 1_024;
 /// Octets of the messages that wait so, where the threadpool states no limit, and at most: four of the largest.
 pub const REQUEST_BUFFER_SIZE_MAX: usize = 4 * MESSAGE_SIZE_MAX;
 
-/// Requests that wait for one another over one connection that both sides ask over, where the threadpool states no limit: as many as may
-/// wait for its threads. Then the connection is not read on, or, while we wait for replies over it, they are refused.
-pub const LINE_REQUESTS_MAX: usize = 1_024;
+/// Requests that wait behind one another over one bidirectional connection, if the threadpool states no limit: as many as
+/// may wait for its threads. Then the connection is not read on, or, while a reply is awaited over it, they are refused.
+pub const REQUEST_QUEUE_MAX: usize = 1_024;
 
-/// Octets that they hold together, unless a single one is larger: a part of [`INBOUND_SIZE_MAX`], which all of them share.
-pub const LINE_SIZE_MAX: usize = 1 << 20;
+/// Octets that these requests hold together, unless a single one is larger: a part of [`INBOUND_SIZE_MAX`], which all
+/// connections share.
+pub const REQUEST_QUEUE_SIZE_MAX: usize = 1 << 20;
 
-/// Requests of one line that a thread serves before it looks at other connections.
-pub const LINE_TURN: u32 = 16;
+/// Requests of one queue that a thread serves before it looks at other connections.
+pub const REQUEST_QUEUE_TURN: u32 = 16;
 
 /// How long the keeper of a lane waits between two looks whether a thread that has just served is back.
 pub const KEEPER_PAUSE: Duration = Duration::from_micros(20);

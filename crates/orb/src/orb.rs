@@ -382,7 +382,7 @@ impl Orb {
         let turned = |lane: &Arc<Lane>, patience| {
             matches!(lane.turn(None, patience), Turned::Served | Turned::Kept)
         };
-        let is_by_hand = |lane: &Arc<Lane>| lane.station.pool != 0 && lane.is_pending();
+        let is_by_hand = |lane: &Arc<Lane>| lane.id.pool != 0 && lane.is_pending();
         let other = self.0.pools.find_lane(is_by_hand);
         if other.is_some_and(|lane| turned(&lane, Some(Duration::ZERO))) {
             return true;

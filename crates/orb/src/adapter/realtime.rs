@@ -63,7 +63,7 @@ fn first_lane(policies: &Policies, pool: &Threadpool) -> usize {
     let band = bands.find(|band| band.holds(model.server_priority));
     let find = |is_it: &dyn Fn(Priority) -> bool| {
         let mut lanes = pool.lanes.iter();
-        lanes.position(|at| at.lane.station.priority.is_some_and(is_it))
+        lanes.position(|at| at.lane.id.priority.is_some_and(is_it))
     };
     let of_band = || find(&|priority| band.is_some_and(|band| band.holds(priority)));
     let same = find(&|priority| priority == model.server_priority);
@@ -111,7 +111,7 @@ impl Realtime {
     fn lanes(&self, own: Option<Priority>) -> impl Iterator<Item = &PoolLane> {
         let all = &self.pool.lanes;
         let declared = self.declared(own).filter(|_| self.pool.has_lanes);
-        let is_it = |at: &PoolLane| at.lane.station.priority == declared;
+        let is_it = |at: &PoolLane| at.lane.id.priority == declared;
         let only = declared.and_then(|_| all.iter().position(is_it));
         let first = only.unwrap_or(self.first);
         let others = all.iter().enumerate();
@@ -315,7 +315,7 @@ fn check(policies: &Policies, pool: &Threadpool) -> Result<(), PoaError> {
         return Ok(());
     };
     let is_missed = |band: &rt::PriorityBand| {
-        let mut lanes = pool.lanes.iter().filter_map(|at| at.lane.station.priority);
+        let mut lanes = pool.lanes.iter().filter_map(|at| at.lane.id.priority);
         pool.has_lanes && !lanes.any(|priority| band.holds(priority))
     };
     let mut declared = bands

@@ -78,7 +78,7 @@ impl Attempt<'_> {
             Ok(connection) => connection,
             Err(failure) => return Some(Err(failure)),
         };
-        let opened = Arc::new(Bidirectional::new(Arc::downgrade(&lane), true));
+        let opened = Arc::new(Bidirectional::new(Some(Arc::downgrade(&lane)), true));
         if !lane.take_in(connection.into_stream(), &opened) {
             let exception = raise::no_resources(0, Completion::No);
             return Some(Err(Failure::last(exception)));
@@ -90,7 +90,7 @@ impl Attempt<'_> {
     /// One request and its reply. TRANSIENT if the calling thread is the last one that could read it.
     pub(super) fn over_bidirectional(&self, over: &Bidirectional) -> Result<Reply, Failure> {
         let (client, target, call) = (self.client, self.target, self.call);
-        let (lane, _) = over.lane().ok_or_else(Failure::closed)?;
+        let (lane, _) = over.owner().ok_or_else(Failure::closed)?;
         let _hold = permit(lane.patience_for_replies()).map_err(Failure::retriable)?;
         client.counters.count(Counter::RequestsSent);
         for _ in 0..ADDRESSINGS_MAX {
@@ -117,7 +117,7 @@ impl Attempt<'_> {
     /// Gives a request to the lane of the connection.
     pub(super) fn send_bidirectional(&self, over: &Bidirectional, id: u32) -> Result<(), Failure> {
         let (client, target, call) = (self.client, self.target, self.call);
-        let Some((lane, key)) = over.lane() else {
+        let Some((lane, key)) = over.owner() else {
             return Err(Failure::closed());
         };
         let is_first = !over.has_said.load(Ordering::Acquire);
@@ -133,7 +133,7 @@ impl Attempt<'_> {
         let mut buffer = client.slab.lend_empty();
         let written = write_request(&mut buffer, target, call, &extras, client.sizes);
         let sent = match written {
-            Ok(()) if lane.write_bidirectional(key, &buffer) => {
+            Ok(()) if lane.write_over(key, &buffer) => {
                 // A LocateRequest has no service contexts.
                 if call.kind != CallKind::Locate {
                     over.has_said.store(true, Ordering::Release);
@@ -190,12 +190,12 @@ fn forget(client: &Client, over: &Bidirectional, id: u32) {
 
 /// Sends a CancelRequest.
 pub(super) fn cancel(client: &Client, over: &Bidirectional, target: &Target, id: u32) {
-    let Some((lane, key)) = over.lane() else {
+    let Some((lane, key)) = over.owner() else {
         return;
     };
     let mut buffer = client.slab.lend_empty();
     let written = wire::write_cancel(&mut buffer, &target.profile, id, client.sizes);
-    if written.is_ok() && lane.write_bidirectional(key, &buffer) {
+    if written.is_ok() && lane.write_over(key, &buffer) {
         client.counters.count(Counter::CancelsSent);
     }
     client.slab.take_back_written(buffer);

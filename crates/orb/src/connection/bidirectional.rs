@@ -1,10 +1,10 @@
 //! Bidirectional GIOP: requests of both sides over one connection (CORBA 3.3 part 2, clause 9.9).
 //!
-//! A connection that both sides ask over belongs to a lane, on either side: whichever of its threads reads it gives replies to who waits for
-//! them and serves requests. Its opener's requests have even numbers, the other side's odd ones.
+//! A bidirectional connection belongs to a lane, on either side. Whichever of the lane's threads reads it delivers replies
+//! to their callers and serves requests. Request ids of its opener are even, those of the other side odd.
 //!
-//! What a peer says of where it listens is believed of nothing but the references that it sends in requests of this very connection:
-//! a reference of any other source leads where it leads, whatever a peer announces.
+//! A peer's listen points are believed only for references that it sends in requests of the same connection. A reference
+//! from any other source is called at its own address, whatever a peer announces.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,15 +12,15 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use deckwatch_cdr::Reader;
-use deckwatch_giop::{Ior, ListenPoint};
+use deckwatch_giop::{Ior, ListenPoint, Message, Request, Version};
 use deckwatch_sync::{Bell, PiMutex, PiMutexGuard};
 
-use crate::client::Outstanding;
-use crate::connection::Arrived;
-use crate::connection::request_queue::RequestQueue;
-use crate::lane::Lane;
+use super::{Arrived, Connection, Io, RequestQueue};
+use crate::adapter::wait_permits::Patience;
+use crate::contexts;
+use crate::counters::Counter;
 use crate::limits::BIDIRECTIONAL_CALLS_MAX;
-use crate::transport::monotonic_after;
+use crate::transport::{Stream, monotonic_after};
 use crate::{Completion, SlotKey, SystemException};
 use crate::{raise, raise::own};
 
@@ -31,7 +31,8 @@ pub enum BidirectionalPolicyValue {
     /// They may not.
     #[default]
     Normal = 0,
-    /// They may. A servant whose thread is the last that could read the reply gets TRANSIENT: lanes that call back need two threads.
+    /// They may. A servant whose thread is the last that could read the reply gets TRANSIENT: lanes that call back need
+    /// two threads.
     Both = 1,
 }
 
@@ -47,38 +48,65 @@ impl BidirectionalPolicyValue {
     }
 }
 
-/// A connection that both sides ask over.
+/// The lane that a bidirectional connection belongs to, as its callers use it.
+pub(crate) trait Owner: Send + Sync {
+    /// Takes in a connection that this ORB has opened. Returns false if the lane is full or closed.
+    fn take_in(&self, stream: Arc<dyn Stream>, bidirectional: &Arc<Bidirectional>) -> bool;
+
+    /// Writes a message to the connection of this key. Returns false if the connection is closed.
+    fn write_over(&self, key: SlotKey, message: &[u8]) -> bool;
+
+    /// How the calling thread may wait for a reply that a thread of the lane has to read: not as the last of them.
+    fn patience_for_replies(&self) -> Patience<'_>;
+
+    /// Whether the calling thread serves a request of the lane, which cannot end before it returns.
+    fn is_served_here(&self) -> bool;
+
+    /// Waits at most `patience` for one event of a lane without threads, and handles it.
+    fn turn_by_hand(self: Arc<Self>, patience: Option<Duration>);
+
+    /// Discards the requests of a queue that nothing will serve.
+    fn discard_queued(&self, requests: &RequestQueue);
+}
+
+/// An asynchronous call that awaits a reply over a bidirectional connection.
+pub(crate) trait ReplySink: Send + Sync {
+    /// Takes the reply, or the exception that has ended the connection.
+    fn bring(self: Arc<Self>, got: Result<Arrived, SystemException>);
+}
+
+/// What makes a connection bidirectional.
 pub(crate) struct Bidirectional {
-    /// Whose threads read it, and by what it is known there.
-    lane: Weak<Lane>,
+    owner: Option<Weak<dyn Owner>>,
+    /// Its key at the owner.
     key: OnceLock<SlotKey>,
     pub(crate) is_opened_here: bool,
-    /// The number of our next request.
+    /// The id of our next request.
     next: AtomicU32,
-    /// Where its opener listens, as it says.
+    /// The listen points of its opener.
     points: PiMutex<Vec<ListenPoint>>,
-    /// The other side knows our code sets, and where we listen.
+    /// The other side has received our code sets and listen points.
     pub(crate) has_said: AtomicBool,
-    /// What its other side asks.
+    /// Requests of the other side.
     pub(crate) requests: RequestQueue,
     calls: PiMutex<Calls>,
-    /// Told of replies, and of the end.
+    /// Rung for replies and for the end.
     changed: Bell,
 }
 
-/// Our requests that are under way.
+/// Our requests in progress.
 #[derive(Default)]
 struct Calls {
     all: Vec<(u32, Waiter)>,
     ended: Option<SystemException>,
 }
 
-/// Who waits for a reply.
+/// What awaits a reply.
 enum Waiter {
-    /// A thread, which takes it as soon as it is here.
+    /// A thread; its reply is kept here until it takes it.
     Thread(Option<Arrived>),
-    /// An asynchronous call, to which it is brought.
-    Call(Arc<Outstanding>),
+    /// An asynchronous call; its reply is passed on at once.
+    Call(Arc<dyn ReplySink>),
 }
 
 impl Calls {
@@ -86,7 +114,7 @@ impl Calls {
         self.all.iter().position(|(known, _)| *known == id)
     }
 
-    /// The reply to a request, or what has ended the connection; none of either: not yet.
+    /// Takes the reply to a request, or the exception that has ended the connection. Returns `None` if neither is there.
     fn take(&mut self, id: u32) -> Option<Result<Arrived, SystemException>> {
         let found = self.position(id);
         let has_come =
@@ -101,17 +129,17 @@ impl Calls {
     }
 }
 
-/// What an ORB offers to the servers it connects to: the lane that reads such a connection, and what it says of itself.
+/// What an ORB offers to servers it connects to: the lane that reads the connections, and its listen points.
 pub(crate) struct Offer {
-    pub(crate) lane: Weak<Lane>,
-    /// The service context.
+    pub(crate) lane: Weak<dyn Owner>,
+    /// The BI_DIR_IIOP service context.
     pub(crate) points: Vec<u8>,
 }
 
 impl Bidirectional {
-    pub(crate) fn new(lane: Weak<Lane>, is_opened_here: bool) -> Self {
+    pub(crate) fn new(owner: Option<Weak<dyn Owner>>, is_opened_here: bool) -> Self {
         Self {
-            lane,
+            owner,
             key: OnceLock::new(),
             is_opened_here,
             next: AtomicU32::new(if is_opened_here { 2 } else { 1 }),
@@ -124,19 +152,20 @@ impl Bidirectional {
     }
 
     pub(crate) fn set_key(&self, key: SlotKey) {
-        let _once = self.key.set(key);
+        // A connection gets one key.
+        let _ = self.key.set(key);
     }
 
-    /// The lane that reads it, and its key there; none after their end.
-    pub(crate) fn lane(&self) -> Option<(Arc<Lane>, SlotKey)> {
-        Some((self.lane.upgrade()?, *self.key.get()?))
+    /// The lane that reads it, and its key there. Returns `None` once the lane has ended.
+    pub(crate) fn owner(&self) -> Option<(Arc<dyn Owner>, SlotKey)> {
+        Some((self.owner.as_ref()?.upgrade()?, *self.key.get()?))
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.calls().ended.is_none()
     }
 
-    /// Adds to where its opener listens; none is known twice.
+    /// Adds listen points of its opener that are new.
     pub(crate) fn add_points(&self, points: Vec<ListenPoint>) {
         let mut known = self.points.lock("bidirectional.points");
         for point in points {
@@ -146,7 +175,7 @@ impl Bidirectional {
         }
     }
 
-    /// Whether a reference leads to its opener.
+    /// Whether a reference has an address of its opener.
     fn leads_to(&self, ior: &Ior) -> bool {
         let known = self.points.lock("bidirectional.leads_to");
         ior.iiop_profiles().flatten().any(|profile| {
@@ -160,29 +189,29 @@ impl Bidirectional {
         self.calls.lock("bidirectional.calls")
     }
 
-    /// The number of a request that is about to go.
+    /// The id of the next request.
     pub(crate) fn next_id(&self) -> u32 {
         self.next.fetch_add(2, Ordering::Relaxed)
     }
 
-    /// From here on the reply to this request is kept.
+    /// Keeps the reply to this request from here on.
     ///
     /// # Errors
-    /// What has ended the connection; NO_RESOURCES at [`BIDIRECTIONAL_CALLS_MAX`].
+    /// COMM_FAILURE if the connection has ended; NO_RESOURCES at [`BIDIRECTIONAL_CALLS_MAX`].
     pub(crate) fn expect(&self, id: u32) -> Result<(), SystemException> {
         self.expect_by(id, Waiter::Thread(None))
     }
 
-    /// From here on the reply to this request is brought to a call, or the end of the connection.
+    /// Passes the reply to this request, or the end of the connection, to `call` from here on.
     ///
     /// # Errors
     /// As [`Bidirectional::expect`].
     pub(crate) fn expect_for(
         &self,
         id: u32,
-        call: &Arc<Outstanding>,
+        call: Arc<dyn ReplySink>,
     ) -> Result<(), SystemException> {
-        self.expect_by(id, Waiter::Call(Arc::clone(call)))
+        self.expect_by(id, Waiter::Call(call))
     }
 
     fn expect_by(&self, id: u32, waiter: Waiter) -> Result<(), SystemException> {
@@ -197,7 +226,7 @@ impl Bidirectional {
         Ok(())
     }
 
-    /// Nobody waits for this reply any more; one that has come already.
+    /// Stops waiting for a reply. Returns it if it has arrived already.
     pub(crate) fn forget(&self, id: u32) -> Option<Arrived> {
         match self.remove(id)? {
             Waiter::Thread(reply) => reply,
@@ -205,7 +234,7 @@ impl Bidirectional {
         }
     }
 
-    /// A call waits for this reply no more. False: it, or the end, has been brought already.
+    /// Stops waiting for the reply of an asynchronous call. Returns false if the call has got it, or the end, already.
     pub(crate) fn forget_call(&self, id: u32) -> bool {
         self.remove(id).is_some()
     }
@@ -216,10 +245,10 @@ impl Bidirectional {
         Some(calls.all.swap_remove(index).1)
     }
 
-    /// Waits for a reply, for so long at most; none: it has not come.
+    /// Waits for a reply, at most for `limit`. Returns `None` if it has not arrived in time.
     ///
     /// # Errors
-    /// What has ended the connection.
+    /// The exception that has ended the connection.
     pub(crate) fn wait(
         &self,
         id: u32,
@@ -239,7 +268,7 @@ impl Bidirectional {
         }
     }
 
-    /// A reply has come. It comes back where nobody waits for it.
+    /// Delivers a reply. Returns it if nothing awaits it.
     pub(crate) fn give(&self, id: u32, reply: Arrived) -> Result<(), Arrived> {
         let mut calls = self.calls();
         let Some(index) = calls.position(id) else {
@@ -262,12 +291,12 @@ impl Bidirectional {
         Ok(())
     }
 
-    /// Whether replies are waited for.
+    /// Whether a reply is awaited.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.calls().all.is_empty()
     }
 
-    /// The connection has ended; the first reason counts.
+    /// The connection has ended. The first reason counts.
     pub(crate) fn end(&self, why: SystemException) {
         let mut calls = self.calls();
         let why = *calls.ended.get_or_insert(why);
@@ -285,9 +314,9 @@ impl Bidirectional {
 
 impl Drop for Bidirectional {
     fn drop(&mut self) {
-        // What was read of a connection that had ended already.
-        if let Some(lane) = self.lane.upgrade() {
-            let _count = lane.forget_requests(&self.requests);
+        // Requests that were queued after the connection had ended.
+        if let Some(owner) = self.owner.as_ref().and_then(Weak::upgrade) {
+            owner.discard_queued(&self.requests);
         }
     }
 }
@@ -300,10 +329,66 @@ impl std::fmt::Debug for Bidirectional {
     }
 }
 
-/// A request that is being served, and the connection it came over.
+impl Connection {
+    /// Notes the listen points that a request carries for its connection, which becomes bidirectional with the first.
+    pub(crate) fn note_listen_points(
+        &self,
+        io: &Io,
+        request: &Request<'_>,
+        owner: impl FnOnce() -> Option<Weak<dyn Owner>>,
+    ) {
+        if request.version < Version::V1_2 || self.is_opened_here() {
+            return;
+        }
+        let Some(data) = contexts::read::listen_points(request) else {
+            return;
+        };
+        let Ok(points) = ListenPoint::parse_all(data) else {
+            return io.count(Counter::ProtocolErrors);
+        };
+        let bidirectional = self.bidirectional.get_or_init(|| {
+            let bidirectional = Bidirectional::new(owner(), false);
+            bidirectional.set_key(self.key());
+            io.count(Counter::ConnectionsBidirectional);
+            Arc::new(bidirectional)
+        });
+        bidirectional.add_points(points);
+    }
+
+    /// Delivers a reply to its caller.
+    pub(crate) fn handle_reply(&self, io: &Io, arrived: Arrived) {
+        let id = match Message::parse_joined(&arrived.message()) {
+            Ok(Message::Reply(reply)) => Some(reply.id),
+            Ok(Message::LocateReply(reply)) => Some(reply.id),
+            _ => None,
+        };
+        let given = match (self.bidirectional(), id) {
+            (Some(bidirectional), Some(id)) => bidirectional.give(id, arrived),
+            _ => Err(arrived),
+        };
+        if let Err(unwanted) = given {
+            io.count(Counter::RepliesToNobody);
+            io.slab.take_back(unwanted.buffer);
+        }
+    }
+
+    /// Ends the calls over it. `in_order`: by a CloseConnection, which promises that requests without a reply have not been
+    /// served.
+    pub(crate) fn end_bidirectional(&self, in_order: bool) {
+        if let Some(bidirectional) = self.bidirectional() {
+            bidirectional.end(if in_order {
+                raise::comm_failure(own::CONNECTION_CLOSED, Completion::No)
+            } else {
+                raise::comm_failure(own::CONNECTION_LOST, Completion::Maybe)
+            });
+        }
+    }
+}
+
+/// A request in progress, and the connection that it came over.
 struct Serving {
     over: Arc<Bidirectional>,
-    /// Where its octets lie: what is read out of others came otherwise.
+    /// The address range of its octets: a reference read from other octets came from elsewhere.
     start: usize,
     end: usize,
 }
@@ -312,7 +397,7 @@ thread_local! {
     static SERVING: RefCell<Vec<Serving>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The calling thread serves a request until this is dropped.
+/// The calling thread serves the request until this is dropped.
 pub(crate) struct Entered(());
 
 impl Drop for Entered {
@@ -321,7 +406,7 @@ impl Drop for Entered {
     }
 }
 
-/// From here on references that are read out of `message` may be called back over the connection.
+/// References that are read out of `message` may be called back over the connection from here on.
 pub(crate) fn enter(over: &Arc<Bidirectional>, message: &[u8]) -> Entered {
     let start = message.as_ptr().addr();
     let serving = Serving {
@@ -333,7 +418,8 @@ pub(crate) fn enter(over: &Arc<Bidirectional>, message: &[u8]) -> Entered {
     Entered(())
 }
 
-/// The connection over which a reference that was read by `r` is called back: the one that it came over, where it leads to its opener.
+/// The connection over which a reference read by `r` is called back: the one that it came over, if it has an address of
+/// that connection's opener.
 pub(crate) fn way_back(r: &Reader<'_>, ior: &Ior) -> Option<Weak<Bidirectional>> {
     SERVING.with_borrow(|all| {
         let serving = all.last()?;
@@ -351,7 +437,7 @@ mod tests {
     use super::*;
 
     fn of_opener_at(host: &str) -> Arc<Bidirectional> {
-        let bidirectional = Bidirectional::new(Weak::new(), false);
+        let bidirectional = Bidirectional::new(None, false);
         let host = host.to_owned();
         bidirectional.add_points(vec![ListenPoint { host, port: 7 }]);
         Arc::new(bidirectional)

@@ -1,28 +1,27 @@
-//! Reading a connection that the poller has told of, and serving what it brought.
+//! The reading half of a connection: the claim to read, the octets that have arrived, and who reads on.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::time::Duration;
 
-use deckwatch_cdr::Divided;
 use deckwatch_giop::{ProtocolError, Version};
-use deckwatch_sync::{Claimed, SlotKey};
+use deckwatch_sync::{Claim, Claimed};
 
-use crate::connection::Connection;
-use crate::connection::{Arrived, Inbound};
+use super::state::{ADOPTED, BROUGHT, ENDED, HANDED_OVER, HELD_UP, PARTED, SIGNALLED};
+use super::{Connection, Inbound, Io};
 use crate::counters::Counter;
-use crate::lane::Lane;
-use crate::limits::{ADOPTION_STREAK, READS_PER_TURN_MAX};
+use crate::limits::{ADOPTION_STREAK, SPIN_SLICE};
 use crate::trace::{CallNumber, Direction};
-use crate::transport::Instant64;
+use crate::transport::{Instant64, SPIN_FOREVER, TransportError};
 use crate::wire::{self, Kind};
 
-/// How a connection is left.
+/// How a thread leaves a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing more to serve now.
     Open,
-    /// What it has brought is not to be looked at now; who ends that tells of it.
+    /// Parsing is paused; the thread that lifts the pause re-arms the poller.
     Held,
     /// Another thread reads it now.
     ToAnother,
@@ -30,405 +29,404 @@ pub(crate) enum Left {
     Ended,
 }
 
+/// What a read has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Octets. `is_full`: they filled the buffer, so there may be more.
+    Octets { is_full: bool },
+    /// Nothing now, or not in time.
+    Nothing,
+    /// The end of the stream.
+    End,
+    /// The connection is lost.
+    Lost,
+    /// The unfinished messages of all connections hold as much memory as they may.
+    OverBudget,
+}
+
+/// What a thread does that got an event of the poller.
+pub(crate) enum Claiming<'c> {
+    /// It reads.
+    Read(Reading<'c>),
+    /// The event has been handled.
+    Handled,
+    /// Another thread reads, and sees the event when it has finished.
+    Busy,
+}
+
+/// The claim to read.
 pub(crate) type Reading<'c> = Claimed<'c, Inbound>;
 
-impl Connection {
-    /// Tells the lane, which looks without a lock, since when a message has been unfinished.
-    pub(crate) fn note_begun(&self, reading: &Inbound) {
-        let begun = reading.begun().map_or(0, |at| at.0.max(1));
-        if self.begun.load(Ordering::Relaxed) != begun {
-            self.begun.store(begun, Ordering::Relaxed);
+pub(super) struct ReadHalf {
+    inbound: Claim<Inbound>,
+    /// Since when a message has been unfinished, as [`Inbound::begun`] returns; 0: none is.
+    begun: AtomicU64,
+    /// When it was opened, last brought a message, or its adoption ended, by the coarse clock.
+    used: AtomicU64,
+    /// Events of the poller in a row without a pause in which the connection could have been adopted.
+    streak: AtomicUsize,
+}
+
+impl ReadHalf {
+    pub(super) fn new(io: &Io) -> Self {
+        let budget = Some(Arc::clone(&io.inbound));
+        Self {
+            inbound: Claim::new(Inbound::new(io.sizes.message_max, budget)),
+            begun: AtomicU64::new(0),
+            used: AtomicU64::new(io.transport.now_coarse().0),
+            streak: AtomicUsize::new(0),
         }
-    }
-
-    /// Whether a thread stays with it: it counts as used until that thread leaves, who says so then.
-    #[inline]
-    pub(crate) fn is_adopted(&self) -> bool {
-        self.adopted.load(Ordering::Relaxed)
-    }
-
-    /// Tells the lane that messages have come; those of one read have come together.
-    pub(crate) fn note_brought(&self, now: Instant64) {
-        self.used.store(now.0, Ordering::Relaxed);
-        self.has_brought.store(true, Ordering::Relaxed);
     }
 }
 
-impl Lane {
-    /// Serves what has arrived, and goes on with the connection where it keeps this thread busy.
-    pub(crate) fn serve(self: &Arc<Self>, key: SlotKey, ended: bool, seat: Option<usize>) {
-        let Some(connection) = self.connections.pin(key) else {
-            return;
-        };
-        if ended {
-            connection.ended.store(true, Ordering::Relaxed);
-        }
-        connection.signalled.store(true, Ordering::SeqCst);
-        let mut is_held = false;
-        // A thread that finds the connection being read leaves the signal; the reader looks at it after it has let go.
-        while !self.closing.load(Ordering::Acquire) {
-            fence(Ordering::SeqCst);
-            if !connection.signalled.load(Ordering::SeqCst) {
-                break;
-            }
-            let Some(reading) = connection.inbound.try_claim() else {
-                return;
-            };
-            connection.signalled.store(false, Ordering::SeqCst);
-            if connection.handed_over.load(Ordering::SeqCst) {
-                connection.handed_over.store(false, Ordering::SeqCst);
-            }
-            match self.read_and_serve(key, &connection, reading) {
-                Left::Open => is_held = false,
-                Left::Held => is_held = true,
-                Left::ToAnother => return,
-                Left::Ended => return self.end(key, &connection),
-            }
-        }
-        if let Some(seat) = seat
-            && !is_held
-            && !connection.read_out.load(Ordering::Relaxed)
-            && !connection.owes()
-            && connection.streak.fetch_add(1, Ordering::Relaxed) >= ADOPTION_STREAK as usize
-        {
-            self.follow(key, &connection, seat);
-        }
+impl Connection {
+    /// Since when a message has been unfinished.
+    pub(crate) fn begun(&self) -> Option<Instant64> {
+        let begun = self.reader.begun.load(Ordering::SeqCst);
+        (begun != 0).then_some(Instant64(begun))
     }
 
-    fn read_and_serve<'c>(
-        &self,
-        key: SlotKey,
-        connection: &'c Connection,
-        mut reading: Reading<'c>,
-    ) -> Left {
-        for _ in 0..READS_PER_TURN_MAX {
-            // What is in memory already may be another thread's left-over; what we have been told of is still unread.
-            reading = match self.serve_messages(key, connection, reading, true) {
-                Ok(reading) => reading,
-                Err(left) => return left,
-            };
-            let Ok(space) = reading.space(&self.slab) else {
-                return self.refuse_memory(connection);
-            };
-            let room = space.len();
-            let count = match connection.stream.read_now(space) {
-                Ok(Some(0)) => return self.read_out(connection, reading),
-                Err(_) => return self.end_of(&reading),
-                Ok(Some(count)) => count,
-                Ok(None) => {
-                    self.pause(connection, &mut reading);
-                    return Left::Open;
-                }
-            };
-            reading.handle_bytes(count);
-            reading = match self.serve_messages(key, connection, reading, count == room) {
-                Ok(reading) => reading,
-                Err(left) => return left,
-            };
-            if count < room && !connection.ended.load(Ordering::Relaxed) {
-                self.pause(connection, &mut reading);
-                return Left::Open;
-            }
-        }
-        // Others wait too: be told again of what is left.
-        self.watch_again(connection);
-        Left::Open
-    }
-
-    /// Nothing more can be read now: an idle connection holds no buffer, and an unfinished message has its time.
-    pub(crate) fn pause(&self, connection: &Connection, reading: &mut Inbound) {
-        let is_unfinished = reading.pause(&self.slab, || self.transport.now());
-        connection.note_begun(reading);
-        if is_unfinished {
-            self.unfinished.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// The unfinished messages of all connections hold as much as they may.
-    pub(crate) fn refuse_memory(&self, connection: &Connection) -> Left {
-        self.counters.count(Counter::InboundExhausted);
-        self.say_message_error(connection, Version::V1_0);
-        Left::Ended
-    }
-
-    /// The peer has ended its side, and replies to us come no more. It may wait for ours still: who answers the last of its requests
-    /// closes.
-    pub(crate) fn read_out(&self, connection: &Connection, reading: Reading<'_>) -> Left {
-        let ended = self.end_of(&reading);
-        self.end_bidirectional(connection, false);
-        drop(reading);
-        connection.read_out.store(true, Ordering::SeqCst);
-        if connection.answers() {
-            Left::Open
+    /// When it last brought a message: `now` while it is adopted.
+    pub(crate) fn last_used(&self, now: Instant64) -> Instant64 {
+        if self.is_adopted() {
+            now
         } else {
-            ended
+            Instant64(self.reader.used.load(Ordering::Relaxed))
         }
     }
 
-    /// What is left of a connection that has broken or ended.
-    pub(crate) fn end_of(&self, reading: &Inbound) -> Left {
-        if reading.is_within_message() {
-            self.counters.count(Counter::TruncatedMessages);
-        }
-        Left::Ended
+    /// Whether octets have arrived that no thread has read.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.stream.is_readable()
     }
 
-    /// Serves the whole messages in the buffer. Gives the right to read back where it still has it. `unread`: the poller has told
-    /// of more than has been read, and tells of it once.
-    pub(crate) fn serve_messages<'c>(
-        &self,
-        key: SlotKey,
-        connection: &'c Connection,
-        mut reading: Reading<'c>,
-        mut unread: bool,
-    ) -> Result<Reading<'c>, Left> {
-        let mut is_noted = false;
-        loop {
-            reading = self.may_serve_on(connection, reading)?;
-            let place = match reading.poll_message() {
-                Ok(Some(place)) => place,
-                Ok(None) => return Ok(reading),
-                Err(fault) => return Err(self.refuse_connection(connection, fault)),
-            };
-            connection.note_begun(&reading);
-            if !std::mem::replace(&mut is_noted, true) && !connection.is_adopted() {
-                connection.note_brought(self.transport.now_coarse());
-            }
-            let octets = reading.message(place.clone());
-            let call = CallNumber::default();
-            self.trace
-                .message(connection.number, call, Direction::In, octets);
-            let kind = wire::kind(octets);
-            if kind == Kind::Misplaced
-                && let Some(bidirectional) = connection.bidirectional.get()
-            {
-                self.take_answer(bidirectional, reading.detach(place, &self.slab));
-                continue;
-            }
-            if let Kind::TwoWay | Kind::InOrder = kind {
-                self.note_what_is_said(connection, &Divided::new(octets, &[]));
-                if let Some(bidirectional) = connection.bidirectional.get() {
-                    std::hint::cold_path();
-                    let arrived = |reading: &mut Reading<'_>, is_first| match is_first {
-                        true => reading.detach(place, &self.slab),
-                        false => Arrived::whole(reading.message(place).to_vec()),
-                    };
-                    let unread = &mut unread;
-                    reading = self.serve_both_ways(
-                        connection,
-                        bidirectional,
-                        reading,
-                        kind,
-                        arrived,
-                        unread,
-                    )?;
-                    continue;
-                }
-            }
-            match kind {
-                Kind::TwoWay => {
-                    let arrived = reading.detach(place, &self.slab);
-                    reading = self.serve_two_way(key, connection, reading, arrived, &mut unread)?;
-                }
-                Kind::Fragmented => {
-                    std::hint::cold_path();
-                    let joined = reading.join(place, &self.slab);
-                    if let Some(whole) =
-                        joined.map_err(|fault| self.refuse_connection(connection, fault))?
-                    {
-                        connection.note_begun(&reading);
-                        reading =
-                            self.serve_joined(key, connection, reading, whole, &mut unread)?;
-                    }
-                }
-                kind => self.serve_in_order(connection, &mut reading, place, kind)?,
-            }
-        }
-    }
-
-    /// Whether the next message may be taken: the right to read, or why it is not to be read now.
+    /// Makes it known to the lane, which looks without the claim, since when a message has been unfinished.
     #[inline]
-    fn may_serve_on<'c>(
-        &self,
-        connection: &'c Connection,
-        mut reading: Reading<'c>,
-    ) -> Result<Reading<'c>, Left> {
-        if connection.parted.load(Ordering::Relaxed) {
+    fn note_begun(&self, reading: &Inbound) {
+        let begun = reading.begun().map_or(0, |at| at.0.max(1));
+        if self.reader.begun.load(Ordering::Relaxed) != begun {
+            self.reader.begun.store(begun, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a message has arrived. Messages of one read have arrived together.
+    fn note_brought(&self, now: Instant64) {
+        self.reader.used.store(now.0, Ordering::Relaxed);
+        if !self.has_brought() {
+            self.state.set(BROUGHT);
+        }
+    }
+
+    /// The poller has reported an event. Follow with [`Connection::poll_claim`].
+    pub(crate) fn handle_event(&self, has_ended: bool) {
+        let ended = if has_ended { ENDED } else { 0 };
+        self.state.set(SIGNALLED | ended);
+    }
+
+    /// Claims the connection for a thread that got an event, if it has not been handled yet.
+    pub(crate) fn poll_claim(&self) -> Claiming<'_> {
+        // SYNC: pairs with the release of the claim and the load behind it in `release_reading`, `park_adoption` and
+        // `settle_claim`: a thread that finds the connection claimed has set SIGNALLED before, and the owner sees it.
+        fence(Ordering::SeqCst);
+        if !self.state.has(SIGNALLED) {
+            return Claiming::Handled;
+        }
+        let Some(reading) = self.reader.inbound.try_claim() else {
+            return Claiming::Busy;
+        };
+        self.state.clear(SIGNALLED | HANDED_OVER);
+        Claiming::Read(reading)
+    }
+
+    /// The claim to read, if no thread has it.
+    pub(crate) fn try_claim(&self) -> Option<Reading<'_>> {
+        self.reader.inbound.try_claim()
+    }
+
+    /// The claim to read, for the thread that has just adopted the connection. A hand-over requested meanwhile comes first:
+    /// our narrower poller interest must not replace its.
+    pub(crate) fn claim_adopted(&self) -> Option<Reading<'_>> {
+        let reading = self.try_claim()?;
+        (!self.state.has(HANDED_OVER)).then_some(reading)
+    }
+
+    /// The claim to read, for a thread that has served a request of it.
+    #[inline]
+    pub(crate) fn reclaim(&self) -> Result<Reading<'_>, Left> {
+        if self.is_done() {
             std::hint::cold_path();
-            // It came behind the farewell: the client asks again elsewhere.
             return Err(Left::Ended);
         }
-        if let Some(room) = &self.room
-            && self.must_leave(room, connection, &mut reading)
-        {
-            connection.note_begun(&reading);
-            return Err(Left::Held);
-        }
-        // What is owed is taken first; who writes it serves on.
-        if connection.owes() || connection.has_full_line() {
-            std::hint::cold_path();
-            return self.hold_up(connection, reading);
-        }
-        Ok(reading)
+        self.try_claim().ok_or(Left::ToAnother)
     }
 
-    #[cold]
-    fn serve_joined<'c>(
+    /// Reads what has arrived.
+    pub(crate) fn poll_read(&self, io: &Io, reading: &mut Inbound) -> Read {
+        let Ok(space) = reading.space(&io.slab) else {
+            return Read::OverBudget;
+        };
+        let room = space.len();
+        let read = self.stream.read_now(space);
+        Self::handle_bytes(reading, read, room)
+    }
+
+    /// Waits up to `wait` for what arrives next. With `spin` it first polls the stream for so long, while `may_stay` holds.
+    pub(crate) fn poll_read_within(
         &self,
-        key: SlotKey,
-        connection: &'c Connection,
-        reading: Reading<'c>,
-        whole: Arrived,
-        unread: &mut bool,
+        io: &Io,
+        reading: &mut Inbound,
+        wait: Duration,
+        spin: Option<Duration>,
+        may_stay: impl Fn() -> bool,
+    ) -> Read {
+        let Ok(space) = reading.space(&io.slab) else {
+            return Read::OverBudget;
+        };
+        let room = space.len();
+        let read = match spin {
+            None => self.stream.read_within(space, wait),
+            Some(spin) => self.read_spinning(space, wait, spin, may_stay),
+        };
+        Self::handle_bytes(reading, read, room)
+    }
+
+    fn read_spinning(
+        &self,
+        space: &mut [u8],
+        wait: Duration,
+        mut spin: Duration,
+        may_stay: impl Fn() -> bool,
+    ) -> Result<Option<usize>, TransportError> {
+        while spin != Duration::ZERO {
+            let slice = spin.min(SPIN_SLICE);
+            let arrived = self.stream.read_spinning(space, slice)?;
+            if arrived.is_some() || !self.is_adopted() || !may_stay() {
+                return Ok(arrived);
+            }
+            if spin != SPIN_FOREVER {
+                spin -= slice;
+            }
+        }
+        self.stream.read_within(space, wait)
+    }
+
+    /// `room`: the length of the buffer that was read into.
+    #[inline]
+    fn handle_bytes(
+        reading: &mut Inbound,
+        read: Result<Option<usize>, TransportError>,
+        room: usize,
+    ) -> Read {
+        match read {
+            Ok(None) => Read::Nothing,
+            Ok(Some(0)) => Read::End,
+            Ok(Some(count)) => {
+                reading.handle_bytes(count);
+                let is_full = count == room;
+                Read::Octets { is_full }
+            }
+            Err(_) => Read::Lost,
+        }
+    }
+
+    /// Whether reading may stop at a read that did not fill the buffer: the poller has not reported the end.
+    pub(crate) fn may_pause(&self) -> bool {
+        !self.state.has(ENDED)
+    }
+
+    /// What becomes of the connection after a read that brought no octets.
+    pub(crate) fn end_reading(&self, io: &Io, mut reading: Reading<'_>, read: Read) -> Left {
+        match read {
+            Read::Octets { .. } | Read::Nothing => {
+                self.pause(io, &mut reading);
+                Left::Open
+            }
+            Read::End => self.end_input(io, reading),
+            Read::Lost => end_of(io, &reading),
+            Read::OverBudget => self.refuse_memory(io),
+        }
+    }
+
+    /// Nothing more can be read now: returns the buffer of an idle connection, and starts the time limit of an unfinished
+    /// message.
+    pub(crate) fn pause(&self, io: &Io, reading: &mut Inbound) {
+        let is_unfinished = reading.pause(&io.slab, || io.now());
+        self.note_begun(reading);
+        if is_unfinished {
+            io.set_unfinished(true);
+        }
+    }
+
+    /// Ends it because unfinished messages hold as much memory as they may.
+    pub(crate) fn refuse_memory(&self, io: &Io) -> Left {
+        io.count(Counter::InboundExhausted);
+        self.write_message_error(io, Version::V1_0);
+        Left::Ended
+    }
+
+    /// The peer has ended its side: no further reply to us can arrive. The peer may still wait for ours; the thread that
+    /// writes the last one closes the connection.
+    fn end_input(&self, io: &Io, reading: Reading<'_>) -> Left {
+        let ended = end_of(io, &reading);
+        self.end_bidirectional(false);
+        drop(reading);
+        self.set_read_out();
+        if self.answers() { Left::Open } else { ended }
+    }
+
+    /// The next whole message, if there is one and it may be parsed now. `is_noted`: an earlier message of the same read has
+    /// been noted.
+    ///
+    /// # Errors
+    /// [`Left::Ended`] if the octets are no message: the peer has been told, and nothing after them can be read.
+    #[inline]
+    pub(crate) fn poll_message(
+        &self,
+        io: &Io,
+        reading: &mut Inbound,
+        is_noted: &mut bool,
+    ) -> Result<Option<(Range<usize>, Kind)>, Left> {
+        let place = match reading.poll_message() {
+            Ok(Some(place)) => place,
+            Ok(None) => return Ok(None),
+            Err(fault) => return Err(self.refuse(io, fault)),
+        };
+        self.note_begun(reading);
+        if !std::mem::replace(is_noted, true) && !self.is_adopted() {
+            self.note_brought(io.transport.now_coarse());
+        }
+        let octets = reading.message(place.clone());
+        let call = CallNumber::default();
+        io.trace.message(self.number, call, Direction::In, octets);
+        let kind = wire::kind(octets);
+        Ok(Some((place, kind)))
+    }
+
+    /// Whether no message is served any more. Messages behind a farewell are dropped: the client sends them again elsewhere.
+    #[inline]
+    pub(crate) fn is_parted(&self) -> bool {
+        self.state.has(PARTED)
+    }
+
+    /// Tells the peer that its octets are no message, and ends the connection.
+    #[cold]
+    pub(crate) fn refuse(&self, io: &Io, fault: ProtocolError) -> Left {
+        io.count(wire::counter_of(fault));
+        io.trace.misread(self.number, fault);
+        self.write_message_error(io, wire::version_of_complaint(fault));
+        Left::Ended
+    }
+
+    /// Pauses the time limit of an unfinished message, because parsing pauses.
+    pub(crate) fn excuse(&self, reading: &mut Inbound) {
+        reading.excuse();
+        self.note_begun(reading);
+    }
+
+    /// A message has been joined from fragments: the time limit of an unfinished one may have ended.
+    pub(crate) fn handle_joined(&self, reading: &Inbound) {
+        self.note_begun(reading);
+    }
+
+    /// Stops reading because the peer has not read its replies, or because the request queue is full: without this, both
+    /// sides could owe each other so much that neither reads. Goes on while this ORB awaits a reply over the connection.
+    #[cold]
+    pub(crate) fn hold_up<'c>(
+        &'c self,
+        io: &Io,
+        mut reading: Reading<'c>,
     ) -> Result<Reading<'c>, Left> {
-        if let Some(bidirectional) = connection.bidirectional.get()
-            && wire::is_answer(&whole.message())
-        {
-            self.take_answer(bidirectional, whole);
+        if self.is_awaited() {
             return Ok(reading);
         }
-        let kind = wire::kind_of_joined(&whole.message());
-        self.note_what_is_said(connection, &whole.message());
-        if let Some(bidirectional) = connection.bidirectional.get() {
-            let arrived = |_: &mut Reading<'_>, is_first| match is_first {
-                true => whole,
-                false => whole.into_exact(&self.slab),
-            };
-            return self.serve_both_ways(connection, bidirectional, reading, kind, arrived, unread);
+        self.excuse(&mut reading);
+        self.state.set(HELD_UP);
+        drop(reading);
+        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `TurnQueue`. A thread that
+        // begins to await a reply later finds HELD_UP; one that began before is seen here.
+        fence(Ordering::SeqCst);
+        if self.must_be_held() {
+            return Err(Left::Held);
         }
-        if kind == Kind::TwoWay {
-            return self.serve_two_way(key, connection, reading, whole, unread);
+        let again = self.try_claim();
+        if again.is_none() {
+            // The thread with the claim may not parse what is buffered already.
+            self.hand_over(io);
         }
-        if let Some(room) = self.room_kept_here() {
-            self.admit_in_order(room, connection, whole);
-            return Err(Left::Open);
-        }
-        let _busy = self.note_busy();
-        let served = self.answer(connection, &whole.message());
-        self.slab.take_back(whole.buffer);
-        served.map(|()| reading).map_err(|_| Left::Ended)
-    }
-
-    /// Counts what was wrong and says so to the client; nothing after it can be read.
-    #[cold]
-    fn refuse_connection(&self, connection: &Connection, fault: ProtocolError) -> Left {
-        self.counters.count(wire::counter_of(fault));
-        self.trace.misread(connection.number, fault);
-        self.say_message_error(connection, wire::version_of_complaint(fault));
-        Left::Ended
-    }
-
-    /// While a two-way request is served others may read the connection, so that a servant that calls back does not
-    /// lock out the reply; what has been read behind it, and what this thread has been told of and has not read, is told to
-    /// another thread.
-    pub(crate) fn serve_two_way<'c>(
-        &self,
-        key: SlotKey,
-        connection: &'c Connection,
-        reading: Reading<'c>,
-        arrived: Arrived,
-        unread: &mut bool,
-    ) -> Result<Reading<'c>, Left> {
-        // Counted before others may read: who finds nothing to be served may say farewell.
-        connection.serving.fetch_add(1, Ordering::SeqCst);
-        self.leave_reading(connection, reading, unread);
-        if let Some(room) = self.room_kept_here() {
-            self.admit_two_way(room, key, connection, arrived);
-            let again = connection.inbound.try_claim();
-            return again.ok_or(Left::ToAnother);
-        }
-        let busy = self.note_busy();
-        let served = self.answer(connection, &arrived.message());
-        drop(busy);
-        connection.serving.fetch_sub(1, Ordering::SeqCst);
-        let again = served
-            .map_err(|_| Left::Ended)
-            .and_then(|()| self.read_again(connection));
-        match again {
-            Ok(mut reading) => {
-                reading.reattach(arrived.buffer, &self.slab);
-                Ok(reading)
-            }
-            Err(left) => {
-                std::hint::cold_path();
-                self.slab.take_back(arrived.buffer);
-                Err(left)
-            }
-        }
-    }
-
-    /// Lets others read while the calling thread serves, and tells them of what it has read or been told of.
-    #[inline]
-    pub(crate) fn leave_reading(
-        &self,
-        connection: &Connection,
-        reading: Reading<'_>,
-        unread: &mut bool,
-    ) {
-        let has_more = reading.has_more();
-        let is_unread = std::mem::take(unread);
-        // Nobody leaves word with a reader, but the signal.
-        let _never_told = reading.let_go();
-        // SYNC: `let_go` and this load pair with the fence in `serve`: who found us reading has left the signal, and we see it.
-        if has_more {
-            std::hint::cold_path();
-            self.tell_of_rest(connection);
-        } else if is_unread || connection.signalled.load(Ordering::SeqCst) {
-            std::hint::cold_path();
-            connection.adopted.store(false, Ordering::Release);
-            self.watch_again(connection);
-        }
-    }
-
-    pub(crate) fn read_again<'c>(&self, connection: &'c Connection) -> Result<Reading<'c>, Left> {
-        if connection.read_out.load(Ordering::SeqCst) && !connection.answers() {
-            std::hint::cold_path();
-            return Err(Left::Ended);
-        }
-        let again = connection.inbound.try_claim();
         again.ok_or(Left::ToAnother)
     }
 
-    /// All but two-way requests keep their order: the next message is not looked at before this one is done.
-    fn serve_in_order(
-        &self,
-        connection: &Connection,
-        reading: &mut Inbound,
-        place: Range<usize>,
-        kind: Kind,
-    ) -> Result<(), Left> {
-        match kind {
-            Kind::InOrder => {
-                if let Some(room) = self.room_kept_here() {
-                    let arrived = reading.detach(place, &self.slab);
-                    self.admit_in_order(room, connection, arrived);
-                    return Err(Left::Open);
-                }
-                let _busy = self.note_busy();
-                self.answer(connection, &Divided::new(reading.message(place), &[]))
-                    .map_err(|_| Left::Ended)
-            }
-            Kind::Cancel => {
-                self.counters.count(Counter::CancelRequests);
-                if let Some(id) = wire::cancelled(reading.message(place)) {
-                    reading.cancel(id);
-                    self.cancel_early(connection, id);
-                }
-                Ok(())
-            }
-            Kind::Close => {
-                self.end_bidirectional(connection, true);
-                Err(Left::Ended)
-            }
-            Kind::MessageError => {
-                self.counters.count(Counter::MessageErrorsReceived);
-                Err(Left::Ended)
-            }
-            Kind::TwoWay | Kind::Fragmented | Kind::Misplaced => {
-                self.counters.count(Counter::ProtocolErrors);
-                self.say_message_error(connection, Version::V1_0);
-                Err(Left::Ended)
-            }
+    /// Reads on if the connection is held up for no cause any more: its queue has room, or a reply is awaited over it.
+    pub(crate) fn let_read(&self, io: &Io) {
+        if self.is_held_up() && !self.must_be_held() && self.state.clear(HELD_UP) {
+            self.hand_over(io);
         }
     }
+
+    /// Releases the claim, so that other threads read while the calling thread serves. Wakes one for octets that are
+    /// buffered, or reported and unread (`is_unread`, which is cleared).
+    #[inline]
+    pub(crate) fn release_reading(&self, io: &Io, reading: Reading<'_>, is_unread: &mut bool) {
+        let has_more = reading.has_more();
+        let is_unread = std::mem::take(is_unread);
+        // Readers are notified through SIGNALLED, never through `claim_or_tell`: the result is always false.
+        let _ = reading.let_go();
+        // SYNC: `let_go` and this load pair with the fence in `poll_claim`.
+        if has_more {
+            std::hint::cold_path();
+            self.hand_over(io);
+        } else if is_unread || self.state.has(SIGNALLED) {
+            std::hint::cold_path();
+            self.end_adoption();
+            self.watch_again(io);
+        }
+    }
+
+    /// Releases a claim that was taken without an event. An event that came meanwhile is handed to another thread.
+    pub(crate) fn settle_claim(&self, io: &Io, reading: Reading<'_>) {
+        drop(reading);
+        // SYNC: pairs with the fence in `poll_claim`.
+        fence(Ordering::SeqCst);
+        if self.state.has(SIGNALLED) {
+            self.hand_over(io);
+        }
+    }
+
+    /// Whether the poller has reported so many events in a row that a thread should adopt the connection.
+    pub(crate) fn is_busy(&self) -> bool {
+        let next = || self.reader.streak.fetch_add(1, Ordering::Relaxed);
+        !self.is_read_out() && !self.owes() && next() >= ADOPTION_STREAK as usize
+    }
+
+    /// Begins a new streak of events.
+    pub(crate) fn end_streak(&self) {
+        self.reader.streak.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes the time at the end of an adoption, during which it was not noted.
+    pub(crate) fn note_adoption_left(&self, io: &Io) {
+        self.note_brought(io.transport.now_coarse());
+    }
+
+    /// The calling thread has left its adoption: has the poller watch the connection, also if another thread did so
+    /// already. Its event may have found us still reading.
+    pub(crate) fn park_adoption(&self, io: &Io) {
+        self.state.clear(ADOPTED);
+        if self.is_read_out() {
+            return;
+        }
+        self.watch_again(io);
+        // SYNC: pairs with the fence in `poll_claim`.
+        if self.state.has(SIGNALLED) {
+            self.hand_over(io);
+        }
+    }
+}
+
+/// Counts a message that a lost or ended connection cut off.
+fn end_of(io: &Io, reading: &Inbound) -> Left {
+    if reading.is_within_message() {
+        io.count(Counter::TruncatedMessages);
+    }
+    Left::Ended
 }

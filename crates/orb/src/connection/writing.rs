@@ -1,42 +1,42 @@
-//! Writing to a peer: at once where it reads, else from a queue as room comes, so that a peer that does not read costs memory
-//! up to a bound and never a thread.
+//! The writing half of a connection. A message is written at once where the peer reads, and queued otherwise: a peer that
+//! does not read costs memory up to a bound, and never a thread.
 //!
-//! Who owes a peer anything reads no further request of it: the queue grows no more than by what is being served.
+//! While the peer owes a read, no further request of it is parsed: the queue grows by the requests in progress alone.
 //!
-//! The right to write is a claim, for which nobody waits: who finds it taken lets his message wait in the queue and leaves word, and
-//! who has the right writes that too. The queue has a lock, but no request takes it where nothing waits. That nobody's message waits
-//! for a thread which is less urgent, threads at the lane's priority alone claim the right without the lock; others ([`Lane::write_in_turn`])
-//! hold it meanwhile, and inherit.
+//! The right to write is a claim, which no thread waits for: a thread that fails to claim it queues its message and flags
+//! it, and the current writer sends it. The queue has a lock, which no request takes while the queue is empty. No message
+//! may wait for a less urgent thread: only threads at the lane's priority claim the right without the lock. Others
+//! ([`Connection::write_in_turn`]) hold the lock meanwhile, and inherit priority.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use deckwatch_giop::Version;
-use deckwatch_sync::{PiMutexGuard, SlotKey};
+use deckwatch_sync::{Claim, PiMutex, PiMutexGuard, SlotKey};
 
+use super::state::{HELD_UP, PARTED};
+use super::{Connection, Io, key_of};
 use crate::budget::{Budget, OverBudget};
-use crate::connection::{Connection, key_of};
 use crate::counters::Counter;
-use crate::lane::Lane;
-use crate::limits::{LAST_WORD_WAIT, OUTBOUND_SHARES};
+use crate::limits::LAST_WORD_WAIT;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError};
 use crate::wire;
 
-/// What a peer has not taken yet.
+/// Octets that the peer has not read yet.
 #[derive(Debug)]
-pub(crate) struct Outbound {
+struct Outbound {
     octets: Vec<u8>,
-    /// Octets at the front that have gone.
+    /// Octets at the front that have been written.
     sent: usize,
-    /// The poller tells of room for them.
+    /// The poller watches for room to write.
     awaits_room: bool,
     /// Shared with the other connections of the lane.
     budget: Arc<Budget>,
 }
 
 impl Outbound {
-    pub(crate) const fn new(budget: Arc<Budget>) -> Self {
+    const fn new(budget: Arc<Budget>) -> Self {
         Self {
             octets: Vec::new(),
             sent: 0,
@@ -45,15 +45,15 @@ impl Outbound {
         }
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    pub(crate) fn waiting(&self) -> &[u8] {
+    fn waiting(&self) -> &[u8] {
         &self.octets[self.sent..]
     }
 
-    /// Lets `octets` wait behind the others, up to `max` of them.
+    /// Queues `octets` behind the others, up to `max` in all.
     fn push(&mut self, octets: &[u8], max: usize) -> Result<(), OverBudget> {
         let waiting = self.octets.len() - self.sent;
         if waiting + octets.len() > max || !self.budget.take(octets.len()) {
@@ -69,7 +69,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Lets what is left of a message that has begun to go wait before the others, up to `max` octets of it.
+    /// Queues the rest of a partly written message before the others, up to `max` octets of it.
     fn push_first(&mut self, rest: &[u8], max: usize) -> Result<(), OverBudget> {
         if rest.len() > max || !self.budget.take(rest.len()) {
             return Err(OverBudget);
@@ -79,7 +79,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Says that `count` octets have gone.
+    /// Takes `count` written octets off.
     fn advance(&mut self, count: usize) {
         self.sent += count;
         self.budget.give(count);
@@ -89,7 +89,7 @@ impl Outbound {
         }
     }
 
-    /// Forgets what waits. Its memory, where it has any.
+    /// Drops all octets. Returns their memory, if there is any.
     fn clear(&mut self) -> Option<Vec<u8>> {
         self.advance(self.octets.len() - self.sent);
         (self.octets.capacity() != 0).then(|| std::mem::take(&mut self.octets))
@@ -102,18 +102,29 @@ impl Drop for Outbound {
     }
 }
 
-/// Room on a connection is told under its token with this bit: no slot number has it.
+/// The token of room to write is the connection's with this bit, which no slot number has.
 const ROOM: u64 = 1 << 63;
 
-/// The connection that an event tells of room on.
+/// The connection for which an event reports room to write.
 pub(crate) fn room_of(token: u64) -> Option<SlotKey> {
     (token & ROOM != 0).then(|| key_of(token & !ROOM))
 }
 
-impl Connection {
-    /// Whether the peer has not taken all that was written.
-    pub(crate) fn owes(&self) -> bool {
-        self.owed_since.load(Ordering::SeqCst) != 0
+pub(super) struct WriteHalf {
+    /// Its owner writes; messages are written whole.
+    right: Claim<()>,
+    queue: PiMutex<Outbound>,
+    /// Since when the peer has read nothing of the queue; 0: the queue is empty.
+    owed_since: AtomicU64,
+}
+
+impl WriteHalf {
+    pub(super) fn new(io: &Io) -> Self {
+        Self {
+            right: Claim::new(()),
+            queue: PiMutex::new(Outbound::new(Arc::clone(&io.outbound))),
+            owed_since: AtomicU64::new(0),
+        }
     }
 
     fn note_owed(&self, since: Option<Instant64>) {
@@ -124,96 +135,100 @@ impl Connection {
 
 type Queue<'c> = PiMutexGuard<'c, Outbound>;
 
-impl Lane {
-    /// Writes a message whole, or lets what does not go now wait for room. Never waits itself. For threads at the lane's priority.
-    pub(crate) fn write(&self, connection: &Connection, message: &[u8]) {
-        self.write_parts(connection, message, Self::write_at_once);
+impl Connection {
+    /// Whether the peer has not read everything that was written.
+    #[inline]
+    pub(crate) fn owes(&self) -> bool {
+        self.owed_since().is_some()
     }
 
-    /// As [`Lane::write`], by a thread that may have another priority than the lane's: it may wait for one that does this too.
-    pub(crate) fn write_from_outside(&self, connection: &Connection, message: &[u8]) {
-        self.write_parts(connection, message, |lane, connection, octets| {
-            lane.write_in_turn(connection, octets, false);
+    /// Since when the peer has read nothing of what is queued for it.
+    #[inline]
+    pub(crate) fn owed_since(&self) -> Option<Instant64> {
+        let since = self.writer.owed_since.load(Ordering::SeqCst);
+        (since != 0).then_some(Instant64(since))
+    }
+
+    /// Writes a message whole, or queues what the socket does not take. Never waits. For threads at the lane's priority.
+    #[inline]
+    pub(crate) fn write(&self, io: &Io, message: &[u8]) {
+        self.write_parts(io, message, Self::write_at_once);
+    }
+
+    /// As [`Connection::write`], for a thread that may have another priority than the lane's. It may wait for a thread that
+    /// does the same.
+    pub(crate) fn write_from_outside(&self, io: &Io, message: &[u8]) {
+        self.write_parts(io, message, |connection, io, octets| {
+            connection.write_in_turn(io, octets, false);
         });
     }
 
     #[inline]
-    fn write_parts(
-        &self,
-        connection: &Connection,
-        message: &[u8],
-        write: impl Fn(&Self, &Connection, &[u8]),
-    ) {
+    fn write_parts(&self, io: &Io, message: &[u8], write: impl Fn(&Self, &Io, &[u8])) {
         let write = |octets: &[u8]| {
             let call = CallNumber::default();
-            self.trace
-                .message(connection.number, call, Direction::Out, octets);
-            write(self, connection, octets);
+            io.trace.message(self.number, call, Direction::Out, octets);
+            write(self, io, octets);
         };
-        if self.shape.sizes.divides(message.len()) {
-            return self.shape.sizes.with_parts(message, &self.slab, write);
+        if io.sizes.divides(message.len()) {
+            return io.sizes.with_parts(message, &io.slab, write);
         }
         write(message);
     }
 
-    fn write_at_once(&self, connection: &Connection, octets: &[u8]) {
-        let Some(right) = connection.writing.try_claim() else {
-            return self.write_in_turn(connection, octets, false);
+    fn write_at_once(&self, io: &Io, octets: &[u8]) {
+        let Some(right) = self.writer.right.try_claim() else {
+            return self.write_in_turn(io, octets, false);
         };
-        if connection.owes() {
-            let is_told = right.let_go();
-            return self.write_in_turn(connection, octets, is_told);
+        if self.owes() {
+            let is_flagged = right.let_go();
+            return self.write_in_turn(io, octets, is_flagged);
         }
-        let written = connection.stream.write_now(octets);
+        let written = self.stream.write_now(octets);
         if written != Ok(octets.len()) {
-            let mut queue = connection.outbound.lock("lane.write");
-            self.note_written(connection, &mut queue, octets, written);
+            let mut queue = self.writer.queue.lock("lane.write");
+            self.note_written(io, &mut queue, octets, written);
         }
         if right.let_go() {
-            let mut queue = connection.outbound.lock("lane.told");
-            self.write_waiting(connection, &mut queue);
+            let mut queue = self.writer.queue.lock("lane.told");
+            self.write_waiting(io, &mut queue);
         }
     }
 
-    /// Writes a message behind those that wait; where another thread has the right to write, that one does. `is_told`: by one who has
-    /// left others in the queue.
+    /// Queues a message; the owner of the right to write sends it, if that is another thread. `is_flagged`: another thread
+    /// has queued a message for us.
     #[cold]
-    fn write_in_turn(&self, connection: &Connection, octets: &[u8], is_told: bool) {
-        let mut queue = connection.outbound.lock("lane.turn");
+    fn write_in_turn(&self, io: &Io, octets: &[u8], is_flagged: bool) {
+        let mut queue = self.writer.queue.lock("lane.turn");
         if queue.is_empty()
-            && let Some(right) = connection.writing.try_claim()
+            && let Some(right) = self.writer.right.try_claim()
         {
-            let written = connection.stream.write_now(octets);
-            self.note_written(connection, &mut queue, octets, written);
-            // Word is left by those who have the queue.
+            let written = self.stream.write_now(octets);
+            self.note_written(io, &mut queue, octets, written);
+            // The flag is set by owners of the lock, so it cannot be set now.
             return drop(right);
         }
         let awaits_room = queue.awaits_room;
         if queue.octets.capacity() == 0 {
-            queue.octets = self.slab.lend_empty();
+            queue.octets = io.slab.lend_empty();
         }
-        // A peer that reads is not given up for what others of ours leave to one another.
+        // Messages that wait for the current writer only are no fault of the peer.
         let share = if awaits_room {
-            self.share()
+            io.outbound_share()
         } else {
             usize::MAX
         };
         let pushed = queue.push(octets, share);
-        self.note_waiting(connection, &mut queue, pushed);
-        if is_told || !awaits_room {
-            self.write_waiting(connection, &mut queue);
+        self.note_waiting(io, &mut queue, pushed);
+        if is_flagged || !awaits_room {
+            self.write_waiting(io, &mut queue);
         }
     }
 
-    /// Octets that one peer may leave unread.
-    const fn share(&self) -> usize {
-        self.shape.outbound_size_max / OUTBOUND_SHARES
-    }
-
-    /// What has not gone at once waits for room.
+    /// Queues the octets that were not written.
     fn note_written(
         &self,
-        connection: &Connection,
+        io: &Io,
         queue: &mut Queue<'_>,
         octets: &[u8],
         written: Result<usize, TransportError>,
@@ -221,193 +236,192 @@ impl Lane {
         match written {
             Ok(count) if count == octets.len() => {}
             Ok(count) => {
-                // Others may have left messages meanwhile.
-                let pushed = queue.push_first(&octets[count..], self.share());
-                self.note_waiting(connection, queue, pushed);
-                self.await_room(connection, queue);
+                // Other threads may have queued messages meanwhile.
+                let pushed = queue.push_first(&octets[count..], io.outbound_share());
+                self.note_waiting(io, queue, pushed);
+                self.await_room(io, queue);
             }
-            Err(_) => self.lose(connection, queue, Counter::RepliesLost),
+            Err(_) => self.lose(io, queue, Counter::RepliesLost),
         }
     }
 
-    fn note_waiting(
-        &self,
-        connection: &Connection,
-        queue: &mut Queue<'_>,
-        pushed: Result<(), OverBudget>,
-    ) {
+    fn note_waiting(&self, io: &Io, queue: &mut Queue<'_>, pushed: Result<(), OverBudget>) {
         if pushed.is_err() {
-            self.lose(connection, queue, Counter::OutboundExhausted);
-        } else if !connection.owes() {
-            connection.note_owed(Some(self.transport.now()));
+            self.lose(io, queue, Counter::OutboundExhausted);
+        } else if !self.owes() {
+            self.writer.note_owed(Some(io.now()));
         }
     }
 
-    /// Has the poller tell of room for what waits.
-    fn await_room(&self, connection: &Connection, queue: &mut Queue<'_>) {
+    /// Has the poller watch for room to write.
+    fn await_room(&self, io: &Io, queue: &mut Queue<'_>) {
         if queue.is_empty() || queue.awaits_room {
             return;
         }
-        self.counters.count(Counter::RepliesQueued);
-        self.unfinished.store(true, Ordering::SeqCst);
-        // Who has adopted it would wait for requests that are not read now.
-        if connection.adopted.swap(false, Ordering::AcqRel) {
-            self.watch_again(connection);
-        }
-        self.tell_of_room(connection, queue);
+        io.count(Counter::RepliesQueued);
+        io.set_unfinished(true);
+        // A thread that has adopted the connection would wait for requests, which are not read now.
+        self.revoke_adoption(io);
+        self.watch_room(io, queue);
     }
 
-    fn tell_of_room(&self, connection: &Connection, queue: &mut Queue<'_>) {
-        let token = connection.token.load(Ordering::Relaxed) | ROOM;
-        let watched = self.poller.watch_room(connection.stream.source(), token);
+    fn watch_room(&self, io: &Io, queue: &mut Queue<'_>) {
+        let token = self.token() | ROOM;
+        let watched = io.poller.watch_room(self.stream.source(), token);
         queue.awaits_room = watched.is_ok();
         if watched.is_err() {
-            self.lose(connection, queue, Counter::RepliesLost);
+            self.lose(io, queue, Counter::RepliesLost);
         }
     }
 
-    /// Gives a peer up: its connection ends, and whoever reads it closes it.
-    fn lose(&self, connection: &Connection, queue: &mut Queue<'_>, why: Counter) {
-        self.counters.count(why);
-        self.settle(connection, queue);
-        connection.stream.shutdown();
+    /// Gives the peer up: shuts the stream down; the thread that reads the connection closes it.
+    fn lose(&self, io: &Io, queue: &mut Queue<'_>, why: Counter) {
+        io.count(why);
+        self.settle(io, queue);
+        self.stream.shutdown();
     }
 
-    /// Nothing is owed any more.
-    fn settle(&self, connection: &Connection, queue: &mut Queue<'_>) {
+    /// Drops the queue: nothing is owed any more.
+    fn settle(&self, io: &Io, queue: &mut Queue<'_>) {
         if let Some(memory) = queue.clear() {
-            self.slab.take_back_written(memory);
+            io.slab.take_back_written(memory);
         }
         if queue.awaits_room {
             queue.awaits_room = false;
-            self.poller.forget_room(connection.stream.source());
+            io.poller.forget_room(self.stream.source());
         }
-        if connection.owes() {
-            connection.note_owed(None);
+        if self.owes() {
+            self.writer.note_owed(None);
         }
     }
 
-    /// Writes what waits, or leaves it to the thread that has the right to write.
-    fn write_waiting(&self, connection: &Connection, queue: &mut Queue<'_>) {
+    /// Writes the queue, or leaves it to the thread that has the right to write.
+    fn write_waiting(&self, io: &Io, queue: &mut Queue<'_>) {
         if queue.is_empty() {
             return;
         }
-        let Some(right) = connection.writing.claim_or_tell() else {
+        let Some(right) = self.writer.right.claim_or_tell() else {
             return;
         };
-        self.write_queue(connection, queue);
+        self.write_queue(io, queue);
         drop(right);
         if !queue.is_empty() {
-            return self.await_room(connection, queue);
+            return self.await_room(io, queue);
         }
-        self.settle(connection, queue);
-        // SYNC: pairs with the fence in `hold_up`: either it sees that nothing is owed, or we see that it has gone.
+        self.settle(io, queue);
+        // SYNC: pairs with the fence in `hold_up`: either that sees that nothing is owed, or we see HELD_UP.
         fence(Ordering::SeqCst);
-        if connection.held_up.swap(false, Ordering::SeqCst) {
-            // Its requests are read on by whoever is told of room; there is some.
-            self.tell_of_room(connection, queue);
+        if self.state.clear(HELD_UP) {
+            // The thread that gets the event of room reads on; there is room.
+            self.watch_room(io, queue);
         }
     }
 
     /// Writes as much as there is room for. Needs the right to write.
-    fn write_queue(&self, connection: &Connection, queue: &mut Queue<'_>) {
-        match connection.stream.write_now(queue.waiting()) {
+    fn write_queue(&self, io: &Io, queue: &mut Queue<'_>) {
+        match self.stream.write_now(queue.waiting()) {
             Ok(0) => {}
             Ok(count) => {
                 queue.advance(count);
-                connection.note_owed(Some(self.transport.now()));
+                self.writer.note_owed(Some(io.now()));
             }
-            Err(_) => self.lose(connection, queue, Counter::RepliesLost),
+            Err(_) => self.lose(io, queue, Counter::RepliesLost),
         }
     }
 
-    /// Writes what waits on a connection that has room again; then its requests are read on.
-    pub(crate) fn handle_room(self: &Arc<Self>, key: SlotKey, seat: Option<usize>) {
-        let Some(connection) = self.connections.pin(key) else {
-            return;
-        };
-        let mut queue = connection.outbound.lock("lane.room");
+    /// The poller has reported room: writes the queue. Returns whether it is empty now, so that requests are to be read on.
+    pub(crate) fn handle_room(&self, io: &Io) -> bool {
+        let mut queue = self.writer.queue.lock("lane.room");
         if !queue.is_empty() {
-            let Some(right) = connection.writing.claim_or_tell() else {
-                return;
+            let Some(right) = self.writer.right.claim_or_tell() else {
+                return false;
             };
-            self.write_queue(&connection, &mut queue);
+            self.write_queue(io, &mut queue);
             drop(right);
         }
         if !queue.is_empty() {
-            return;
+            return false;
         }
-        self.settle(&connection, &mut queue);
+        self.settle(io, &mut queue);
         drop(queue);
-        connection.held_up.store(false, Ordering::SeqCst);
-        // SYNC: pairs with the fence in `hold_up`: either it sees that nothing is owed, or we find it gone.
+        self.state.clear(HELD_UP);
+        // SYNC: pairs with the fence in `hold_up`: either that sees that nothing is owed, or we find it released.
         fence(Ordering::SeqCst);
-        self.serve(key, false, seat);
+        true
     }
 
-    /// At the end, with nobody left to hear of room: writes what waits until `deadline`. False: the peer did not take it.
-    pub(crate) fn flush(&self, connection: &Connection, deadline: Instant64) -> bool {
+    /// At the end of the lane, when no event of room is handled: writes the queue until `deadline`. Returns false if the
+    /// peer did not read it.
+    pub(crate) fn flush(&self, io: &Io, deadline: Instant64) -> bool {
         let mut both = None;
-        let has_right = self.wait_until(deadline, || {
-            let queue = connection.outbound.lock("lane.flush");
-            both = connection.writing.try_claim().map(|right| (queue, right));
+        let has_right = io.poll_until(deadline, || {
+            let queue = self.writer.queue.lock("lane.flush");
+            both = self.writer.right.try_claim().map(|right| (queue, right));
             both.is_some()
         });
         let Some((mut queue, right)) = both.filter(|_| has_right) else {
             return false;
         };
-        let written = connection.stream.write_all(queue.waiting(), Some(deadline));
+        let written = self.stream.write_all(queue.waiting(), Some(deadline));
         match written {
-            Ok(()) => self.settle(connection, &mut queue),
-            Err(_) => self.lose(connection, &mut queue, Counter::RepliesLost),
+            Ok(()) => self.settle(io, &mut queue),
+            Err(_) => self.lose(io, &mut queue, Counter::RepliesLost),
         }
         drop(right);
         written.is_ok()
     }
 
-    pub(crate) fn write_with(&self, connection: &Connection, form: impl FnOnce(&mut Vec<u8>)) {
-        let mut buffer = self.slab.lend_empty();
+    /// Writes the message that `form` makes.
+    pub(crate) fn write_with(&self, io: &Io, form: impl FnOnce(&mut Vec<u8>)) {
+        let mut buffer = io.slab.lend_empty();
         form(&mut buffer);
-        self.write(connection, &buffer);
-        self.slab.take_back_written(buffer);
+        self.write(io, &buffer);
+        io.slab.take_back_written(buffer);
     }
 
-    pub(crate) fn say_message_error(&self, connection: &Connection, version: Version) {
-        self.write_with(connection, |buffer| wire::message_error(buffer, version));
-        // The connection ends next, and whoever has the right to write would come too late.
-        if connection.owes() {
-            self.write_last(connection);
+    /// Writes MessageError. The connection ends next.
+    pub(crate) fn write_message_error(&self, io: &Io, version: Version) {
+        self.write_with(io, |buffer| wire::message_error(buffer, version));
+        // The owner of the right to write would come too late.
+        if self.owes() {
+            self.write_last(io);
         }
-        // Who gets the right to read before it is closed would complain of the same octets again.
-        connection.parted.store(true, Ordering::Relaxed);
+        // A thread that claims the connection before it is closed must not complain of the same octets again.
+        self.state.set(PARTED);
     }
 
-    /// Writes what waits as far as there is room, once who writes just now has done so.
+    /// Writes as much of the queue as there is room for, once the current writer has finished.
     #[cold]
-    fn write_last(&self, connection: &Connection) {
-        let deadline = self.transport.now().after(LAST_WORD_WAIT);
-        let _gone = self.wait_until(deadline, || {
-            let mut queue = connection.outbound.lock("lane.last");
+    fn write_last(&self, io: &Io) {
+        let deadline = io.now().after(LAST_WORD_WAIT);
+        // At the deadline the message is lost, as the connection is.
+        let _ = io.poll_until(deadline, || {
+            let mut queue = self.writer.queue.lock("lane.last");
             if queue.is_empty() {
                 return true;
             }
-            let Some(right) = connection.writing.try_claim() else {
+            let Some(right) = self.writer.right.try_claim() else {
                 return false;
             };
-            self.write_queue(connection, &mut queue);
+            self.write_queue(io, &mut queue);
             drop(right);
             if queue.is_empty() {
-                self.settle(connection, &mut queue);
+                self.settle(io, &mut queue);
             }
             true
         });
     }
 
-    /// Tells the client that the connection closes and that nothing unanswered has been served.
-    pub(crate) fn say_goodbye(&self, connection: &Connection) {
-        let mut buffer = self.slab.lend_empty();
+    /// Writes CloseConnection: no request that has not been answered has been served. The caller has the claim to read.
+    pub(crate) fn write_goodbye(&self, io: &Io) {
+        let mut buffer = io.slab.lend_empty();
         wire::close_connection(&mut buffer);
-        self.write_from_outside(connection, &buffer);
-        self.slab.take_back_written(buffer);
+        self.write_from_outside(io, &buffer);
+        io.slab.take_back_written(buffer);
+    }
+
+    /// From here on no request is served. The caller has the claim to read.
+    pub(crate) fn part(&self) {
+        self.state.set(PARTED);
     }
 }

@@ -1,207 +1,153 @@
-//! Taking connections in: bounded, and at rest while the lane is full or descriptors have run out.
+//! Accepting connections: the listeners of a lane, and how their connections are set up. Accepting pauses while the lane
+//! is full or descriptors have run out.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use deckwatch_sync::{Claim, PiMutex};
+use deckwatch_sync::{PiMutex, PiMutexGuard};
 
-use crate::connection::Inbound;
-use crate::connection::bidirectional::Bidirectional;
-use crate::connection::writing::Outbound;
-use crate::connection::{Connection, token_of};
-use crate::counters::Counter;
-use crate::lane::Lane;
-use crate::limits::{ACCEPTS_PER_TURN_MAX, EXHAUSTED_IDLE};
-use crate::trace::Side;
-use crate::transport::{Interest, Stream, TransportError};
+use crate::rt::{NetworkPriorityMapping, Priority, Protocols, stream_options};
+use crate::transport::{Endpoint, Interest, Listener, Poller, Stream, TransportError};
+use crate::{Completion, SystemException, minor, raise, raise::own};
 
-/// Tokens of listeners: a slot number no table reaches.
+/// Tokens of listeners: a slot number that no table reaches.
 const LISTENERS: u64 = 0xffff_fff0_0000_0000;
 
-pub(crate) fn listener_of(token: u64) -> Option<usize> {
+/// The listener whose event this token reports.
+pub(super) fn listener_of(token: u64) -> Option<usize> {
     (token >= LISTENERS).then(|| (token - LISTENERS) as usize)
 }
 
-impl Lane {
-    pub(crate) fn watch_listeners(&self) -> Result<(), TransportError> {
-        for (listener, token) in self
-            .listeners
-            .lock("lane.listeners")
+/// The listeners of a lane.
+pub(super) struct Acceptor {
+    /// Empty once the lane is closed.
+    listeners: PiMutex<Vec<Box<dyn Listener>>>,
+    endpoints: Vec<Endpoint>,
+    /// The protocols that an adapter has set (RT-CORBA 1.2: `ServerProtocolPolicy`).
+    protocols: PiMutex<Option<Protocols>>,
+    /// Held by the thread that closes an idle connection for a new one.
+    making_room: PiMutex<()>,
+    /// Accepting pauses.
+    resting: AtomicBool,
+}
+
+impl Acceptor {
+    /// `asked`: the endpoints as they were configured.
+    pub(super) fn new(listeners: Vec<Box<dyn Listener>>, asked: &[Endpoint]) -> Self {
+        let endpoints = listeners
             .iter()
-            .zip(LISTENERS..)
-        {
-            self.poller
-                .watch(listener.source(), token, Interest::Pending)?;
+            .zip(asked)
+            .map(|(listener, asked)| asked.as_listened(listener.endpoint()))
+            .collect();
+        Self {
+            listeners: PiMutex::new(listeners),
+            endpoints,
+            protocols: PiMutex::new(None),
+            making_room: PiMutex::new(()),
+            resting: AtomicBool::new(false),
         }
-        Ok(())
     }
 
-    pub(crate) fn accept(self: &Arc<Self>, listener: usize) {
-        let mut has_made_way = false;
-        for _ in 0..ACCEPTS_PER_TURN_MAX {
-            if self.open.load(Ordering::Acquire) >= self.shape.connections_max
-                && !self.make_room_for_one(listener)
-            {
-                return;
-            }
-            let accepted = self
-                .listeners
-                .lock("lane.accept")
-                .get(listener)
-                .map(|listener| listener.accept());
-            match accepted.unwrap_or(Ok(None)) {
-                Ok(Some(stream)) => {
-                    self.admit(stream.into(), None);
-                    has_made_way = false;
-                }
-                Ok(None) => return,
-                Err(error) => {
-                    self.counters.count(Counter::AcceptsExhausted);
-                    let may_help = error == TransportError::Exhausted && !has_made_way;
-                    if may_help && self.make_way(listener) {
-                        has_made_way = true;
-                        continue;
-                    }
-                    self.rest_accepting();
-                    self.resting.store(true, Ordering::Release);
-                    return;
-                }
-            }
-        }
+    pub(super) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    pub(super) fn watch(&self, poller: &dyn Poller) -> Result<(), TransportError> {
+        let listeners = self.listeners.lock("lane.listeners");
+        let mut all = listeners.iter().zip(LISTENERS..);
+        all.try_for_each(|(listener, token)| {
+            poller.watch(listener.source(), token, Interest::Pending)
+        })
+    }
+
+    /// Accepts a connection. Returns `None` if none waits.
+    pub(super) fn accept(
+        &self,
+        listener: usize,
+    ) -> Result<Option<Box<dyn Stream>>, TransportError> {
+        let listeners = self.listeners.lock("lane.accept");
+        let listener = listeners.get(listener);
+        listener.map_or(Ok(None), |listener| listener.accept())
     }
 
     /// Whether a connection waits at a listener.
-    fn is_awaited_at(&self, listener: usize) -> bool {
+    pub(super) fn is_awaited_at(&self, listener: usize) -> bool {
         let listeners = self.listeners.lock("lane.accept");
         listeners.get(listener).is_some_and(|at| at.is_pending())
     }
 
-    /// Without descriptors: true where a connection that has been idle for long has gone for one that waits.
-    fn make_way(&self, listener: usize) -> bool {
-        let _one_at_a_time = self.making_room.lock("lane.evict");
-        self.is_awaited_at(listener) && self.evict(EXHAUSTED_IDLE)
+    /// Held while one connection is closed for a new one: several threads may get the event of the new one.
+    pub(super) fn make_room(&self) -> PiMutexGuard<'_, ()> {
+        self.making_room.lock("lane.evict")
     }
 
-    /// At the most connections there may be: true where one that is idle could go for one that waits.
-    fn make_room_for_one(&self, listener: usize) -> bool {
-        // Several threads may be told of the one that waits: only one connection goes for it.
-        let _one_at_a_time = self.making_room.lock("lane.evict");
-        if self.open.load(Ordering::Acquire) < self.shape.connections_max {
-            return true;
-        }
-        if !self.is_awaited_at(listener) {
-            return false;
-        }
-        if self.evict(Duration::ZERO) {
-            return true;
-        }
-        self.counters.count(Counter::AcceptsRefused);
-        self.rest_accepting();
-        // None is idle now; one may be soon, without closing.
+    #[inline]
+    pub(super) fn is_resting(&self) -> bool {
+        self.resting.load(Ordering::Relaxed)
+    }
+
+    /// Pauses accepting, until [`Acceptor::resume`].
+    pub(super) fn rest(&self, poller: &dyn Poller) {
+        self.rewatch(poller, Interest::Nothing);
         self.resting.store(true, Ordering::Release);
-        // A connection that closed meanwhile may have woken the listener before it was laid to rest.
-        fence(Ordering::SeqCst);
-        if self.open.load(Ordering::SeqCst) < self.shape.connections_max {
-            self.resume_accepting();
-        }
-        false
     }
 
-    /// Takes a connection into the table, and watches it. False: it could not be.
-    pub(crate) fn admit(
-        &self,
-        stream: Arc<dyn Stream>,
-        bidirectional: Option<&Arc<Bidirectional>>,
-    ) -> bool {
-        let connection = Connection {
-            stream,
-            inbound: Claim::new(Inbound::new(
-                self.shape.sizes.message_max,
-                Some(Arc::clone(&self.inbound_budget)),
-            )),
-            begun: AtomicU64::new(0),
-            signalled: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            read_out: AtomicBool::new(false),
-            adopted: AtomicBool::new(false),
-            streak: AtomicUsize::new(0),
-            chars: AtomicU8::new(0),
-            writing: Claim::new(()),
-            held_up: AtomicBool::new(false),
-            handed_over: AtomicBool::new(false),
-            outbound: PiMutex::new(Outbound::new(Arc::clone(&self.outbound_budget))),
-            owed_since: AtomicU64::new(0),
-            serving: AtomicUsize::new(0),
-            has_brought: AtomicBool::new(false),
-            parted: AtomicBool::new(false),
-            parked: AtomicBool::new(false),
-            used: AtomicU64::new(self.transport.now_coarse().0),
-            token: AtomicU64::new(0),
-            number: self.trace.next_connection(),
-            bidirectional: bidirectional
-                .cloned()
-                .map_or_else(OnceLock::new, OnceLock::from),
-        };
-        let Ok(key) = self.connections.insert(connection) else {
-            self.counters.count(Counter::AcceptsExhausted);
-            return false;
-        };
-        match bidirectional {
-            Some(bidirectional) => bidirectional.set_key(key),
-            None => self.counters.count(Counter::ConnectionsAccepted),
-        }
-        self.open.fetch_add(1, Ordering::AcqRel);
-        let Some(connection) = self.connections.pin(key) else {
-            return false;
-        };
-        connection.token.store(token_of(key), Ordering::Relaxed);
-        // SYNC: pairs with the fence in `drain`: it finds the connection in the table, or we find the lane closing.
-        fence(Ordering::SeqCst);
-        if self.closing.load(Ordering::SeqCst) {
-            self.close(key, &connection);
-            return false;
-        }
-        if self.trace.is_on() {
-            let peer = connection.stream.peer();
-            let side = if bidirectional.is_some() {
-                Side::Client
-            } else {
-                Side::Server
-            };
-            let number = connection.number;
-            self.trace.opened(number, side, &peer, Duration::ZERO);
-        }
-        let source = connection.stream.source();
-        let watched = self.poller.watch(source, token_of(key), Interest::Arrival);
-        if watched.is_err() {
-            self.close(key, &connection);
-        }
-        watched.is_ok()
-    }
-
-    fn rest_accepting(&self) {
-        for (listener, token) in self
-            .listeners
-            .lock("lane.listeners")
-            .iter()
-            .zip(LISTENERS..)
-        {
-            self.poller
-                .rewatch(listener.source(), token, Interest::Nothing);
-        }
-    }
-
-    pub(crate) fn resume_accepting(&self) {
+    pub(super) fn resume(&self, poller: &dyn Poller) {
         self.resting.store(false, Ordering::Release);
-        for (listener, token) in self
-            .listeners
-            .lock("lane.listeners")
-            .iter()
-            .zip(LISTENERS..)
-        {
-            self.poller
-                .rewatch(listener.source(), token, Interest::Pending);
+        self.rewatch(poller, Interest::Pending);
+    }
+
+    fn rewatch(&self, poller: &dyn Poller, interest: Interest) {
+        let listeners = self.listeners.lock("lane.listeners");
+        for (listener, token) in listeners.iter().zip(LISTENERS..) {
+            poller.rewatch(listener.source(), token, interest);
         }
+    }
+
+    pub(super) fn close(&self) {
+        self.listeners.lock("lane.close").clear();
+    }
+
+    /// Sets up connections accepted from now on as `protocols` says. Returns whether none were set before.
+    ///
+    /// # Errors
+    /// INV_POLICY if other protocols are set, or the lane listens by none of these; DATA_CONVERSION if packets are to have a
+    /// priority without a mapping; NO_PERMISSION if the host does not permit it.
+    pub(super) fn set_protocols(
+        &self,
+        protocols: Protocols,
+        mapping: &dyn NetworkPriorityMapping,
+        priority: Option<Priority>,
+    ) -> Result<bool, SystemException> {
+        let has = |kind: u32| {
+            let mut kinds = protocols.iter().map(|protocol| protocol.protocol_type);
+            kinds.any(|other| other == kind)
+        };
+        if !self.endpoints.iter().any(|at| has(at.protocol_type())) {
+            return Err(raise::inv_policy(own::PROTOCOLS_MISSED, Completion::No));
+        }
+        let options = self
+            .endpoints
+            .iter()
+            .map(|at| stream_options(&protocols, at, mapping, priority))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut set = self.protocols.lock("lane.protocols");
+        if set.is_some_and(|set| set != protocols) {
+            return Err(raise::inv_policy(own::PROTOCOLS_OF_OTHERS, Completion::No));
+        }
+        let listeners = self.listeners.lock("lane.protocols");
+        for (listener, options) in listeners.iter().zip(options) {
+            listener.set_options(options).map_err(|error| match error {
+                TransportError::Denied => {
+                    raise::no_permission(own::NETWORK_PRIORITY_DENIED, Completion::No)
+                }
+                _ => raise::no_resources(minor::NONE, Completion::No),
+            })?;
+        }
+        Ok(set.replace(protocols).is_none())
+    }
+
+    /// Lets other protocols be set: the adapter that they were set for was not created.
+    pub(super) fn forget_protocols(&self) {
+        *self.protocols.lock("lane.protocols") = None;
     }
 }

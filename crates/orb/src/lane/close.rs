@@ -1,165 +1,181 @@
-//! The end of a connection, of those that nothing happens on, and of the lane.
+//! The end of a connection, of quiet and overdue ones, and of the lane.
 //!
-//! CloseConnection promises that what has not been answered has not been served, so that the client may ask again elsewhere. It
-//! is said by whoever holds the right to read, so that no request can come meanwhile, and never while one is served.
+//! CloseConnection promises that requests without a reply have not been served, so that the client may send them again
+//! elsewhere. The thread that writes it has the claim to read, so that no request can arrive meanwhile; it is never written
+//! while a request is served.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use deckwatch_sync::SlotKey;
 
-use crate::connection::Connection;
+use super::Lane;
+use super::service::Service;
+use crate::connection::{Connection, RequestQueue};
 use crate::counters::Counter;
-use crate::lane::Lane;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::transport::Instant64;
 
-impl Connection {
-    /// Whether requests of it are being served, or their replies are on the way.
-    pub(crate) fn answers(&self) -> bool {
-        self.serving.load(Ordering::SeqCst) != 0 || self.owes()
-    }
-
-    /// Whether nothing seems to happen on it, to somebody who has no right to read.
-    pub(crate) fn looks_quiet(&self) -> bool {
-        let is_awaited = self.bidirectional.get().is_some_and(|bidirectional| {
-            bidirectional.is_opened_here || bidirectional.is_awaited()
-        });
-        !is_awaited && !self.answers() && self.begun.load(Ordering::Relaxed) == 0
-    }
-}
-
 impl Lane {
-    pub(crate) fn close(&self, key: SlotKey, connection: &Connection) {
-        self.end_bidirectional(connection, false);
-        self.poller.forget(connection.stream.source());
-        if connection.owes() {
-            self.poller.forget_room(connection.stream.source());
-        }
-        connection.stream.shutdown();
-        if self.connections.remove(key) {
-            self.forget_early(key);
-            self.forget_line(connection);
-            self.counters.count(Counter::ConnectionsClosed);
-            self.trace.closed(connection.number);
-            if self.open.fetch_sub(1, Ordering::SeqCst) >= self.shape.connections_max {
+    /// Closes a connection.
+    pub(super) fn close(&self, key: SlotKey, connection: &Connection) {
+        connection.shut(&self.io);
+        if let Some(was_full) = self.connections.remove(key) {
+            self.forget_early(connection);
+            Service::new(self, connection).forget_queue();
+            self.io.count(Counter::ConnectionsClosed);
+            self.io.trace.closed(connection.number());
+            if was_full.0 {
                 fence(Ordering::SeqCst);
-                self.resume_accepting();
+                self.acceptor.resume(&*self.io.poller);
             }
         }
-    }
-
-    /// Closes a connection that has brought what cannot be read.
-    pub(crate) fn close_by_token(&self, connection: &Connection) {
-        self.close(connection.key(), connection);
     }
 
     /// Closes a connection with a farewell if nothing happens on it: no request is served or has come, no reply waits.
-    pub(crate) fn close_if_quiet(&self, key: SlotKey, connection: &Connection) -> bool {
-        let Some(reading) = connection.inbound.try_claim() else {
+    fn close_if_quiet(&self, key: SlotKey, connection: &Connection) -> bool {
+        let Some(reading) = connection.try_claim() else {
             return false;
         };
         let has_begun = reading.is_within_message() || reading.begun().is_some();
-        if has_begun || !connection.looks_quiet() || connection.stream.is_readable() {
-            drop(reading);
-            // SYNC: as in `serve`: who found us with the right to read has left the signal, and we see it.
-            fence(Ordering::SeqCst);
-            if connection.signalled.load(Ordering::SeqCst) {
-                self.tell_of_rest(connection);
-            }
+        if has_begun || !connection.looks_quiet() || connection.is_readable() {
+            connection.settle_claim(&self.io, reading);
             return false;
         }
-        connection.parted.store(true, Ordering::Relaxed);
-        self.say_goodbye(connection);
+        connection.part();
+        connection.write_goodbye(&self.io);
         self.close(key, connection);
         true
     }
 
-    /// Takes no new request, lets those in progress finish, tells every client that the connection closes.
-    pub(crate) fn shutdown(&self) {
-        if self.close_entrance() {
-            self.drain(self.transport.now().after(DRAIN_TIMEOUT));
+    /// Closes the connection that has brought nothing for the longest time, and for `idle_for` at least, to make room for
+    /// another. Returns false if there is none.
+    pub(super) fn evict(&self, idle_for: Duration) -> bool {
+        let now = self.io.transport.now_coarse();
+        let mut tried = Instant64(0);
+        while let Some((used, key)) = self.connections.oldest_quiet(now, idle_for, tried) {
+            if let Some(connection) = self.connections.pin(key)
+                && self.close_if_quiet(key, &connection)
+            {
+                self.io.count(Counter::ConnectionsEvicted);
+                return true;
+            }
+            tried = used;
+        }
+        false
+    }
+
+    /// Closes connections whose message takes too long to arrive, or whose peer reads nothing of what waits for it.
+    pub(super) fn close_overdue(&self, now: Instant64) {
+        self.io.set_unfinished(false);
+        let (arrival, reply) = (self.shape.arrival_timeout, self.shape.reply_timeout);
+        let (overdue, any) = self.connections.overdue(now, arrival, reply);
+        if any {
+            self.io.set_unfinished(true);
+        }
+        for (key, counter) in overdue {
+            if let Some(connection) = self.connections.pin(key) {
+                self.io.count(counter);
+                self.close(key, &connection);
+            }
         }
     }
 
-    /// Takes no new request from here on. False: it takes none already.
+    /// Closes connections that have brought nothing for too long.
+    pub(super) fn close_idle(&self, now: Instant64) {
+        let Some(limit) = self.shape.idle_timeout else {
+            return;
+        };
+        for key in self.connections.idle(now, limit) {
+            if let Some(connection) = self.connections.pin(key)
+                && self.close_if_quiet(key, &connection)
+            {
+                self.io.count(Counter::ConnectionsIdle);
+            }
+        }
+    }
+
+    /// Discards the requests that wait in a queue, and returns how many there were.
+    pub(super) fn discard_requests(&self, requests: &RequestQueue) -> usize {
+        let mut count = 0;
+        while let Some(arrived) = requests.take_first() {
+            self.io.count(Counter::RequestsDiscarded);
+            self.give_queued(arrived.size());
+            self.io.slab.take_back(arrived.buffer);
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes no new request, lets those in progress finish, and writes a farewell to every client.
+    pub(crate) fn shutdown(&self) {
+        if self.close_entrance() {
+            self.drain(self.io.now().after(DRAIN_TIMEOUT));
+        }
+    }
+
+    /// Takes no new request from here on. Returns false if it took none already.
     pub(crate) fn close_entrance(&self) -> bool {
         if self.closing.swap(true, Ordering::SeqCst) {
             return false;
         }
         self.server.close();
-        self.poller.close();
-        if let Some(room) = &self.room {
-            room.close();
-        }
-        self.listeners.lock("lane.close").clear();
+        self.io.poller.close();
+        self.waiting.close();
+        self.acceptor.close();
         true
     }
 
-    /// Lets the requests in progress finish until `deadline`, and tells every client that the connection closes.
+    /// Lets requests in progress finish until `deadline`, and writes a farewell to every client.
     pub(crate) fn drain(&self, deadline: Instant64) {
         self.discard_waiting();
         self.discard_early();
-        self.wait_until(deadline, || self.server.is_idle());
+        // At the deadline the connections are closed all the same.
+        let _ = self.io.poll_until(deadline, || self.server.is_idle());
         let mut keys = Vec::new();
         // SYNC: pairs with the fence in `admit`.
         fence(Ordering::SeqCst);
         self.connections
             .for_each(|key, connection| keys.push((connection.owes(), key)));
-        // Those that do not read keep nobody else from hearing of it.
+        // Peers that do not read must not delay the farewell to the others.
         keys.sort_by_key(|(owes, _)| *owes);
         for (_, key) in keys {
             if let Some(connection) = self.connections.pin(key) {
                 self.part_from(key, &connection, deadline);
             }
         }
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        for thread in self.threads.take_handles() {
             if thread.thread().id() != std::thread::current().id() {
                 self.join(thread, deadline);
             }
         }
     }
 
-    /// Closes a connection at the end: with a farewell, unless a request of it is still served at the deadline.
+    /// Closes a connection at the end of the lane: with a farewell, unless a request of it is still served at the deadline.
     fn part_from(&self, key: SlotKey, connection: &Connection, deadline: Instant64) {
         let mut reading = None;
-        let is_quiet = self.flush(connection, deadline)
-            && self.wait_until(deadline, || {
-                // Whoever serves needs the right to read to come to an end.
+        let is_quiet = connection.flush(&self.io, deadline)
+            && self.io.poll_until(deadline, || {
+                // A thread that serves needs the claim to finish.
                 drop(reading.take());
-                reading = connection.inbound.try_claim();
-                reading.is_some() && connection.serving.load(Ordering::SeqCst) == 0
+                reading = connection.try_claim();
+                reading.is_some() && !connection.is_serving()
             });
         if is_quiet {
-            connection.parted.store(true, Ordering::Relaxed);
-            if self.flush(connection, deadline) {
-                self.say_goodbye(connection);
+            connection.part();
+            if connection.flush(&self.io, deadline) {
+                connection.write_goodbye(&self.io);
             }
         }
         self.close(key, connection);
     }
 
-    /// Joins a thread that is ending; one that a servant holds beyond the deadline is left to end by itself.
+    /// Joins a thread that is ending. A thread whose servant does not return by the deadline is left behind.
     fn join(&self, thread: JoinHandle<()>, deadline: Instant64) {
-        if self.wait_until(deadline, || thread.is_finished()) {
-            let _panicked = thread.join();
-        }
-    }
-
-    /// Waits for what no one tells of; false at the deadline.
-    pub(crate) fn wait_until(&self, deadline: Instant64, mut is_so: impl FnMut() -> bool) -> bool {
-        loop {
-            if is_so() {
-                return true;
-            }
-            if self.transport.now() >= deadline {
-                return false;
-            }
-            std::thread::park_timeout(Duration::from_millis(1));
+        if self.io.poll_until(deadline, || thread.is_finished()) {
+            // A panic has been reported by the thread itself.
+            let _ = thread.join();
         }
     }
 }

@@ -1,21 +1,33 @@
-//! The threads of a lane: the static ones, those that come while all serve, and their priority.
+//! The threads of a lane: the static ones, those that are added while all serve, and their priority.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Lane, Turned};
-use crate::adapter::{Patience, WaitPermits};
+use super::adoption::Seat;
+use super::waiting::Keeper;
+use super::{Lane, ThreadStart, Turned};
 use crate::counters::Counter;
-use crate::lane::follow::Seat;
-use crate::limits::BUFFERS_PER_THREAD;
-use crate::rt::current::{AtPriority, replace};
+use crate::limits::{ADOPTION_SPARE, BUFFERS_PER_THREAD};
+use crate::rt::current::replace;
 use crate::server::priority::note_class;
 use crate::transport::may_spin;
 use crate::{Completion, SystemException, current, raise, raise::own};
 
-/// Gives a seat back when its thread ends, in whatever way.
+/// The threads of a lane.
+pub(super) struct Threads {
+    seats: Box<[Seat]>,
+    /// Threads that wait in the poller.
+    waiting: AtomicUsize,
+    /// Connections that a thread has adopted.
+    adopted: AtomicUsize,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+    start: Option<ThreadStart>,
+}
+
+/// Frees a seat when its thread ends, also by a panic.
 struct SeatTaken<'s>(&'s AtomicBool);
 
 impl Drop for SeatTaken<'_> {
@@ -24,173 +36,225 @@ impl Drop for SeatTaken<'_> {
     }
 }
 
-/// Told once by a thread: it is there, or why it cannot be.
-type Here = SyncSender<Result<(), SystemException>>;
+/// A new thread reports once: it runs at its priority, or why it cannot.
+type Started = SyncSender<Result<(), SystemException>>;
 
-impl Lane {
-    /// Starts the static threads, and returns when each of them is there and at its priority.
+impl Threads {
+    pub(super) fn new(max: usize, start: Option<ThreadStart>) -> Self {
+        Self {
+            seats: (0..max).map(|_| Seat::default()).collect(),
+            waiting: AtomicUsize::new(0),
+            adopted: AtomicUsize::new(0),
+            handles: Mutex::default(),
+            start,
+        }
+    }
+
+    /// Threads that the lane has at most.
+    pub(super) fn max(&self) -> usize {
+        self.seats.len()
+    }
+
+    pub(super) fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
+    pub(super) fn seat(&self, seat: usize) -> &Seat {
+        &self.seats[seat]
+    }
+
+    /// Threads that the lane has now.
+    pub(super) fn taken(&self) -> usize {
+        let is_taken = |seat: &&Seat| seat.taken.load(Ordering::Acquire);
+        self.seats.iter().filter(is_taken).count()
+    }
+
+    /// Counts the calling thread as waiting in the poller.
+    #[inline]
+    pub(super) fn begin_waiting(&self) {
+        // SYNC: pairs with `end_wait`, where a thread that leaves housekeeping looks for a successor; and with every check of
+        // `is_one_waiting` behind a change that a waiting thread must see.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(super) fn end_waiting(&self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Threads that wait in the poller.
+    #[inline]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Whether a thread waits in the poller.
+    #[inline]
+    pub(super) fn is_one_waiting(&self) -> bool {
+        self.waiting() != 0
+    }
+
+    /// Whether so many threads wait in the poller that one of them may block for longer elsewhere.
+    pub(super) fn has_spare(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= ADOPTION_SPARE
+    }
+
+    #[inline]
+    pub(super) fn has_adopted(&self) -> bool {
+        self.adopted.load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts an adoption. Returns whether it is the only one.
+    pub(super) fn begin_adoption(&self) -> bool {
+        self.adopted.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    pub(super) fn end_adoption(&self) {
+        self.adopted.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Takes all handles, to join the threads.
+    pub(super) fn take_handles(&self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn keep_handle(&self, thread: JoinHandle<()>) {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.retain(|thread| !thread.is_finished());
+        handles.push(thread);
+    }
+
+    /// Starts the static threads and the keeper, and returns when each of them runs at its priority.
     ///
     /// # Errors
-    /// NO_RESOURCES where a thread could not be started, or the host does not permit its priority; DATA_CONVERSION where no native
-    /// priority is mapped to it; BAD_PARAM where the lane is to spin and its threads have a real-time class. Threads that could are there all the same: the lane is to be shut down.
-    pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
-        let _started_once = self.this.set(Arc::downgrade(self));
-        let (here, arrivals) = sync_channel(self.shape.threads + 1);
-        for seat in 0..self.shape.threads {
-            self.add_thread(seat, None, Some(here.clone()))
-                .map_err(|_| raise::no_resources(raise::own::THREAD_REFUSED, Completion::No))?;
+    /// As [`Lane::start`].
+    pub(super) fn start(&self, lane: &Arc<Lane>) -> Result<(), SystemException> {
+        let refused = || raise::no_resources(own::THREAD_REFUSED, Completion::No);
+        let (started, arrivals) = sync_channel(lane.shape.threads + 1);
+        for seat in 0..lane.shape.threads {
+            self.add(lane, seat, None, Some(started.clone()))
+                .map_err(|_| refused())?;
         }
-        self.add_keeper(here)?;
-        // Ends when every thread has let go of its end.
+        self.add_keeper(lane, started).map_err(|_| refused())?;
+        // Ends when every thread has dropped its sender.
         arrivals.iter().collect()
     }
 
-    /// Starts the keeper, where the lane has one.
-    fn add_keeper(self: &Arc<Self>, here: Here) -> Result<(), SystemException> {
-        let Some(room) = self.room.clone() else {
+    /// Starts the keeper, if the lane has one.
+    fn add_keeper(&self, lane: &Arc<Lane>, started: Started) -> std::io::Result<()> {
+        let Some(keeper) = Keeper::of(lane) else {
             return Ok(());
         };
-        let lane = Arc::clone(self);
+        let name = lane.id.keeper_name();
+        let lane = Arc::clone(lane);
         let run = move || {
             lane.server.note_own_thread();
-            let begun = lane.begin_thread();
-            let refused = begun.is_err();
-            let _starter_gave_up = here.send(begun);
-            drop(here);
-            if !refused {
-                lane.keep(&room);
+            let begun = lane.threads.begin(&lane);
+            let is_refused = begun.is_err();
+            // The starter may have given up.
+            let _ = started.send(begun);
+            drop(started);
+            if !is_refused {
+                keeper.run();
             }
         };
-        let builder = std::thread::Builder::new().name(self.station.keeper_name());
-        let keeper = builder
-            .spawn(run)
-            .map_err(|_| raise::no_resources(raise::own::THREAD_REFUSED, Completion::No))?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(keeper);
+        let keeper = std::thread::Builder::new().name(name).spawn(run)?;
+        self.keep_handle(keeper);
         Ok(())
     }
 
-    fn add_thread(
-        self: &Arc<Self>,
+    /// Starts a thread at a seat. `idle`: how long it waits for work before it ends; without it, for ever.
+    fn add(
+        &self,
+        lane: &Arc<Lane>,
         seat: usize,
         idle: Option<Duration>,
-        here: Option<Here>,
+        started: Option<Started>,
     ) -> std::io::Result<()> {
-        let lane = Arc::clone(self);
         self.seats[seat].taken.store(true, Ordering::Release);
+        let of_lane = Arc::clone(lane);
         let run = move || {
-            let seat_taken = SeatTaken(&lane.seats[seat].taken);
+            let lane = of_lane;
+            let place = lane.threads.seat(seat);
+            let seat_taken = SeatTaken(&place.taken);
             lane.server.note_own_thread();
-            let begun = lane.begin_thread();
-            let refused = begun.is_err();
-            if let Some(here) = here {
-                let _starter_gave_up = here.send(begun);
+            let begun = lane.threads.begin(&lane);
+            let is_refused = begun.is_err();
+            if let Some(started) = started {
+                // The starter may have given up.
+                let _ = started.send(begun);
             }
-            if refused {
-                return lane.counters.count(Counter::ThreadsRefused);
+            if is_refused {
+                return lane.io.count(Counter::ThreadsRefused);
             }
-            if idle.is_some() && !lane.seats[seat].is_supplied.swap(true, Ordering::Relaxed) {
-                lane.slab.fill(BUFFERS_PER_THREAD);
+            if idle.is_some() && !place.is_supplied.swap(true, Ordering::Relaxed) {
+                lane.io.slab.fill(BUFFERS_PER_THREAD);
             }
-            lane.run(seat, idle);
+            lane.threads.run(&lane, seat, idle);
             drop(seat_taken);
-            // SYNC: pairs with the fence in `keep_watch`: who was the last to leave the poller has found this seat free, or we
-            // see that nobody is there.
+            // SYNC: pairs with the fence in `keep_watch`: the last thread to leave the poller has found this seat free, or we
+            // see that no thread is there.
             fence(Ordering::SeqCst);
             lane.keep_watch();
         };
-        let mut builder = std::thread::Builder::new().name(self.station.thread_name(seat));
-        if self.station.stack_size != 0 {
-            builder = builder.stack_size(self.station.stack_size);
+        let mut builder = std::thread::Builder::new().name(lane.id.thread_name(seat));
+        if lane.id.stack_size != 0 {
+            builder = builder.stack_size(lane.id.stack_size);
         }
         let thread = builder.spawn(run).inspect_err(|_| {
             self.seats[seat].taken.store(false, Ordering::Release);
-            self.counters.count(Counter::ThreadsRefused);
+            lane.io.count(Counter::ThreadsRefused);
         })?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|thread| !thread.is_finished());
-        threads.push(thread);
+        self.keep_handle(thread);
         Ok(())
     }
 
-    /// What a thread keeps for itself is taken now, not by its first request.
-    fn begin_thread(&self) -> Result<(), SystemException> {
-        if let Some(start) = &self.thread_start {
+    /// Allocates what a thread keeps for itself, so that its first request does not, and takes its priority.
+    fn begin(&self, lane: &Lane) -> Result<(), SystemException> {
+        if let Some(start) = &self.start {
             start();
         }
-        current::enter(&self.orb);
+        current::enter(&lane.orb);
         crate::adapter::prepare();
-        self.take_priority()?;
+        take_priority(lane)?;
         note_class();
-        if self.shape.spin.is_some() && !may_spin() {
+        if lane.shape.spin.is_some() && !may_spin() {
             return Err(raise::bad_param(own::SPIN_IN_REAL_TIME, Completion::No));
         }
         Ok(())
     }
 
-    /// Puts the calling thread at the lane's priority. Where the host does not permit it and the ORB may do without, it stays
-    /// where it is, which is counted.
-    fn take_priority(&self) -> Result<(), SystemException> {
-        let Some(priority) = self.station.priority else {
-            return Ok(());
-        };
-        let gone = raise::no_resources(raise::own::THREAD_REFUSED, Completion::No);
-        let orb = self.orb.upgrade().ok_or(gone)?;
-        orb.enter_priority(priority)?;
-        replace(Some(priority));
-        Ok(())
-    }
-
-    /// Takes a thread of another lane to the priority of this one. Where the host does not permit it any more it serves as it is.
-    pub(crate) fn lend_priority(&self) -> Option<AtPriority> {
-        self.orb.upgrade()?.lend_priority(self.station.priority)
-    }
-
-    /// How the calling thread may wait for a reply that a thread of this lane has to read: not as the last of them.
-    pub(crate) fn patience_for_replies(&self) -> Patience<'_> {
-        static NONE: WaitPermits = WaitPermits::new(0);
-        let is_reader = self.shape.threads == 0 || self.server.is_own_thread();
-        let has_others = self.seats.len() > 1;
-        is_reader.then_some(if has_others {
-            &self.server.wait_permits
-        } else {
-            &NONE
-        })
-    }
-
-    /// Keeps a thread in the poller where the last one has left it to serve.
-    pub(crate) fn keep_watch(self: &Arc<Self>) {
-        let has_none = self.shape.threads_dynamic == 0 && self.room.is_none();
-        if has_none || self.waiting.load(Ordering::SeqCst) != 0 {
-            return;
-        }
+    /// No thread waits in the poller: adds one if there is a free seat. Returns whether it did.
+    pub(super) fn add_watcher(&self, lane: &Lane) -> bool {
         // SYNC: pairs with the fence at the end of a thread.
         fence(Ordering::SeqCst);
-        if self.closing.load(Ordering::Acquire) {
-            return;
+        if lane.is_closing() {
+            return true;
         }
-        let free = |seat: &Seat| {
+        let Some(lane) = lane.this() else {
+            return false;
+        };
+        let is_free = |seat: &Seat| {
             seat.taken
                 .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         };
-        if let Some(seat) = self.seats.iter().position(free)
-            && self.add_thread(seat, Some(self.station.idle), None).is_ok()
-        {
-            return self.counters.count(Counter::ThreadsAdded);
+        let free = self.seats.iter().position(is_free);
+        let added =
+            free.is_some_and(|seat| self.add(&lane, seat, Some(lane.id.idle), None).is_ok());
+        if added {
+            lane.io.count(Counter::ThreadsAdded);
         }
-        if let Some(room) = &self.room {
-            self.settle_keeper(room);
-        }
+        added
     }
 
-    fn run(self: &Arc<Self>, seat: usize, idle: Option<Duration>) {
+    fn run(&self, lane: &Lane, seat: usize, idle: Option<Duration>) {
         let mut idle_since = None;
         loop {
             if idle.is_some() {
-                idle_since.get_or_insert_with(|| self.transport.now());
+                idle_since.get_or_insert_with(|| lane.io.now());
             }
-            match self.turn(Some(seat), idle) {
+            match lane.turn(Some(seat), idle) {
                 Turned::Served => idle_since = None,
                 Turned::Closed => return,
                 // Many short waits are a long one.
@@ -198,10 +262,10 @@ impl Lane {
                     let (Some(idle), Some(since)) = (idle, idle_since) else {
                         continue;
                     };
-                    let waited = self.transport.now().since(since) + TIMER_STEP;
-                    if waited >= idle && self.waiting.load(Ordering::Acquire) != 0 {
-                        // It may have been the one that keeps the lane.
-                        return self.poller.wake();
+                    let waited = lane.io.now().since(since) + TIMER_STEP;
+                    if waited >= idle && self.is_one_waiting() {
+                        // This thread may have been the one that answers for housekeeping.
+                        return lane.io.poller.wake();
                     }
                 }
             }
@@ -211,3 +275,16 @@ impl Lane {
 
 /// A wait may end so much too early.
 const TIMER_STEP: Duration = Duration::from_millis(1);
+
+/// Puts the calling thread at the lane's priority. If the host does not permit it and the ORB may do without, the thread
+/// stays where it is, which is counted.
+fn take_priority(lane: &Lane) -> Result<(), SystemException> {
+    let Some(priority) = lane.id.priority else {
+        return Ok(());
+    };
+    let gone = raise::no_resources(own::THREAD_REFUSED, Completion::No);
+    let orb = lane.orb.upgrade().ok_or(gone)?;
+    orb.enter_priority(priority)?;
+    replace(Some(priority));
+    Ok(())
+}

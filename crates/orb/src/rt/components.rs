@@ -19,7 +19,7 @@ pub(crate) fn lane_endpoints<'p>(
 ) -> Result<Vec<TaggedComponent>, EncodeError> {
     let (mut by_tcp, mut local) = (Vec::new(), Vec::new());
     for at in lanes {
-        let priority = at.lane.station.priority.map_or(-1, Priority::value);
+        let priority = at.lane.id.priority.map_or(-1, Priority::value);
         for endpoint in &*policies.places(&at.published) {
             let protocol = endpoint.protocol_type();
             match endpoint.clone() {

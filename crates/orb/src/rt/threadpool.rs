@@ -113,7 +113,7 @@ impl Plan<'_> {
 impl Threadpool {
     /// The lane whose threads have this priority.
     pub(crate) fn lane_at(&self, priority: Priority) -> Option<&PoolLane> {
-        let is_it = |at: &&PoolLane| at.lane.station.priority == Some(priority);
+        let is_it = |at: &&PoolLane| at.lane.id.priority == Some(priority);
         self.lanes.iter().find(is_it)
     }
 
@@ -237,7 +237,7 @@ impl OrbCore {
         }
         if plan.allow_borrowing {
             let all: Vec<_> = lanes.iter().map(|at| Arc::clone(&at.lane)).collect();
-            all.iter().for_each(|lane| lane.set_kin(&all));
+            all.iter().for_each(|lane| lane.set_neighbours(&all));
         }
         *made = id.0;
         let pool = Arc::new(Threadpool {

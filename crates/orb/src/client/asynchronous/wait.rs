@@ -7,7 +7,7 @@ use super::super::Client;
 use super::{Replies, ReplySource};
 use crate::SystemException;
 use crate::adapter::{Patience, permit};
-use crate::lane::Lane;
+use crate::connection::bidirectional::Owner;
 use crate::orb::OrbCore;
 use crate::transport::{Instant64, monotonic_after};
 
@@ -57,7 +57,7 @@ impl Replies {
         let is_late = || until.is_some_and(|until| until <= client.transport.now());
         let waits = !is_over() && !self.is_closed() && !is_late();
         let lane = waits.then(&reads).flatten().and_then(|road| road.lane());
-        let patience = lane.as_ref().map(|lane| self.patience_at(lane));
+        let patience = lane.as_ref().map(|lane| self.patience_at(&**lane));
         let _hold = permit(patience.flatten())?;
         loop {
             // A thread that ends a call rings after that.
@@ -79,8 +79,8 @@ impl Replies {
 
     /// How the calling thread may wait for what a lane reads. In an ORB that is turned by hand the waiting thread turns the lane,
     /// except within one of its servants.
-    fn patience_at<'l>(&self, lane: &'l Lane) -> Patience<'l> {
-        match self.is_by_hand && !lane.server.is_served_here() {
+    fn patience_at<'l>(&self, lane: &'l dyn Owner) -> Patience<'l> {
+        match self.is_by_hand && !lane.is_served_here() {
             true => None,
             false => lane.patience_for_replies(),
         }

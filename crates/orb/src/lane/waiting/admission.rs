@@ -1,124 +1,73 @@
-//! What the keeper of a lane does with a request: it waits for a thread, or it is refused at once.
-
-use std::sync::atomic::Ordering;
+//! What the keeper of a lane does with a request: the request waits for a thread, or is refused at once.
 
 use deckwatch_giop::{LocateStatus, Message};
-use deckwatch_sync::SlotKey;
 
-use crate::connection::Connection;
-use crate::connection::{Arrived, Inbound};
-use crate::contexts::{read, written::echoed_priority};
+use super::{Behind, WaitingRequest, WaitingRoom};
+use crate::connection::{Arrived, Reading};
+use crate::contexts::written::echoed_priority;
 use crate::counters::Counter;
-use crate::lane::Lane;
-use crate::lane::waiting::{Behind, Waiting, WaitingRoom};
-use crate::rt::Priority;
+use crate::lane::service::Service;
 use crate::wire;
 use crate::{Completion, raise, raise::own};
 
-impl Lane {
-    /// Whether a connection is not to be read on now: a one-way of it waits for a thread, or the calling keeper has no thread in
-    /// sight for what it would read. Who ends that has the rest told anew.
-    pub(crate) fn must_leave(
-        &self,
-        room: &WaitingRoom,
-        connection: &Connection,
-        reading: &mut Inbound,
-    ) -> bool {
-        let is_parked = connection.parked.load(Ordering::SeqCst);
-        let is_hopeless = self.room_kept_here().is_some() && !self.may_read(room);
-        if is_parked || is_hopeless {
-            reading.excuse();
+impl<'l> Service<'l> {
+    /// Whether parsing must stop: a one-way of the connection waits for a thread, or the calling keeper has no thread in
+    /// sight for what it would parse. The thread that ends that hands the connection over.
+    #[inline]
+    pub(in crate::lane) fn must_leave(self, room: &WaitingRoom, reading: &mut Reading<'l>) -> bool {
+        let is_parked = self.connection.is_parked();
+        let is_hopeless = self.lane.room_kept_here().is_some() && !self.lane.may_keeper_read(room);
+        if !is_parked && !is_hopeless {
+            return false;
         }
-        if is_hopeless && !is_parked {
-            self.tell_of_rest(connection);
+        self.connection.excuse(reading);
+        if !is_parked {
+            self.connection.hand_over(&self.lane.io);
         }
-        is_parked || is_hopeless
+        true
     }
 
-    /// Lets a two-way request wait; its connection counts it as being served.
-    pub(crate) fn admit_two_way(
-        &self,
-        room: &WaitingRoom,
-        key: SlotKey,
-        connection: &Connection,
-        arrived: Arrived,
-    ) {
-        let waiting = Waiting {
-            key,
+    /// Queues a two-way request, which its connection counts as in progress.
+    pub(in crate::lane) fn admit_two_way(self, room: &WaitingRoom, arrived: Arrived) {
+        self.admit(room, arrived, Behind::Nothing);
+    }
+
+    /// Queues a message, behind which its connection is not parsed.
+    pub(in crate::lane) fn admit_in_order(self, room: &WaitingRoom, arrived: Arrived) {
+        self.connection.park();
+        self.connection.begin_serving();
+        self.admit(room, arrived, Behind::Connection);
+    }
+
+    /// Queues a request, or refuses it and the requests behind it in its request queue.
+    pub(super) fn admit(self, room: &WaitingRoom, arrived: Arrived, behind: Behind) {
+        let order = self.lane.order_of(&arrived);
+        let waiting = WaitingRequest {
+            key: self.connection.key(),
             arrived,
-            behind: Behind::Nothing,
+            behind,
         };
-        self.admit_request(room, connection, waiting);
-    }
-
-    /// Lets a message wait before which none behind it may be looked at.
-    pub(crate) fn admit_in_order(
-        &self,
-        room: &WaitingRoom,
-        connection: &Connection,
-        arrived: Arrived,
-    ) {
-        connection.parked.store(true, Ordering::SeqCst);
-        connection.serving.fetch_add(1, Ordering::SeqCst);
-        let waiting = Waiting {
-            key: connection.key(),
-            arrived,
-            behind: Behind::Connection,
-        };
-        self.admit_request(room, connection, waiting);
-    }
-
-    /// Lets a request wait, or refuses it and whatever waits behind it.
-    pub(crate) fn admit_request(
-        &self,
-        room: &WaitingRoom,
-        connection: &Connection,
-        waiting: Waiting,
-    ) {
-        let order = self.order_of(&waiting.arrived);
-        let mut refused = room.push(order, waiting, &self.slab).err();
+        let mut refused = room.push(order, waiting, &self.lane.io.slab).err();
         while let Some(waiting) = refused {
-            self.refuse_waiting(connection, &waiting.arrived);
-            refused = self.finish(connection, waiting);
+            self.refuse(&waiting.arrived);
+            refused = self.finish(waiting);
             match &refused {
-                Some(next) => self.give_for_line(next.arrived.size()),
+                Some(next) => self.lane.give_queued(next.arrived.size()),
                 None => return,
             }
         }
-        self.counters.count(Counter::RequestsBuffered);
-        // SYNC: pairs with the swap in `close_entrance`: what is let in behind the last look is given up here.
-        if self.closing.load(Ordering::SeqCst) {
-            return self.discard_waiting();
-        }
-        self.tell_of_waiting();
+        self.lane.io.count(Counter::RequestsBuffered);
+        self.lane.handle_queued();
     }
 
-    /// What leaves the queue first: what the ORB's scheduler says, where it has one. Else in a lane the oldest, in a pool without lanes
-    /// what has the highest priority, then the oldest.
-    pub(crate) fn order_of(&self, arrived: &Arrived) -> u64 {
-        if let Some(order) = self.server.adapter.interceptors.request_order() {
-            return match Message::parse_joined(&arrived.message()) {
-                Ok(Message::Request(request)) => order.order(&request.contexts),
-                _ => u64::MAX,
-            };
-        }
-        if self.station.is_lane {
-            return 0;
-        }
-        let priority = match Message::parse_joined(&arrived.message()) {
-            Ok(Message::Request(request)) => read::priority(&request).ok().flatten(),
-            _ => None,
-        };
-        let priority = priority.or(self.station.priority).unwrap_or(Priority::MIN);
-        u64::from(Priority::MAX.value().abs_diff(priority.value()))
-    }
-
-    /// Nobody can serve it soon: the caller learns at once. A one-way whose caller asks for nothing is lost, and counted.
-    pub(crate) fn refuse_waiting(&self, connection: &Connection, arrived: &Arrived) {
-        self.counters.count(Counter::RequestsRefused);
+    /// Refuses a request because no thread can serve it soon: its caller gets TRANSIENT at once. A one-way is lost, and
+    /// counted.
+    pub(super) fn refuse(self, arrived: &Arrived) {
+        let (io, connection) = (&self.lane.io, self.connection);
+        io.count(Counter::RequestsRefused);
         match Message::parse_joined(&arrived.message()) {
             Ok(Message::Request(mut request)) => {
-                // The connection's first request says code sets, refused or not.
+                // The first request of a connection sets its code sets, refused or not.
                 let full = raise::transient(own::LANE_FULL, Completion::No);
                 let agreed = connection.agree_on_code_sets(&mut request);
                 let exception = agreed.err().unwrap_or(full);
@@ -126,19 +75,49 @@ impl Lane {
                     return;
                 }
                 let echoed = echoed_priority(&request);
-                let (contexts, sizes) = (echoed.as_slice(), self.shape.sizes);
-                self.write_with(connection, |reply| {
-                    wire::exception_reply(reply, &request, exception, contexts, sizes);
+                let contexts = echoed.as_slice();
+                connection.write_with(io, |reply| {
+                    wire::exception_reply(reply, &request, exception, contexts, io.sizes);
                 });
             }
             Ok(Message::LocateRequest(request)) => {
                 // A request would be refused here and nowhere else.
                 let here = LocateStatus::ObjectHere;
-                self.write_with(connection, |reply| {
+                connection.write_with(io, |reply| {
                     wire::locate_reply(reply, request.version, request.id, here, None);
                 });
             }
             _ => {}
+        }
+    }
+
+    /// A request that waited is done. Returns the next of its request queue, if it was in one: that one is served from here
+    /// on, and counts in the limits until [`crate::lane::Lane::give_queued`].
+    pub(super) fn finish(self, waiting: WaitingRequest) -> Option<WaitingRequest> {
+        let (io, connection) = (&self.lane.io, self.connection);
+        io.slab.take_back(waiting.arrived.buffer);
+        let mut next = None;
+        match waiting.behind {
+            Behind::Nothing => {}
+            Behind::Connection => connection.unpark(),
+            Behind::Queue => next = self.leave_queue(),
+        }
+        connection.end_serving(1);
+        if connection.is_done() {
+            self.lane.close(waiting.key, connection);
+        } else if waiting.behind == Behind::Connection {
+            connection.hand_over(io);
+        }
+        next
+    }
+
+    /// The client has cancelled a request: discards it if it waits for its start time. It gets no reply.
+    pub(in crate::lane) fn cancel_early(self, id: u32) {
+        let early = &self.lane.waiting.early;
+        if let Some(waiting) = early.take_cancelled(self.connection.key(), id) {
+            self.lane.io.count(Counter::RequestsDiscarded);
+            // Nothing is queued behind it.
+            let _ = self.finish(waiting);
         }
     }
 }

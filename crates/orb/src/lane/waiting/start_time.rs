@@ -1,36 +1,32 @@
-//! Requests that have come before their start (CORBA 3.3 part 1, clause 17.2.4.1): put aside, so that no thread waits for them, and
-//! served by a thread of the lane when their time has come.
+//! Requests that arrived before their start time (CORBA 3.3 part 1, clause 17.2.4.1). They are set aside, so that no thread
+//! waits for them, and served by a thread of the lane at their start.
 //!
-//! A start is a request's own: what comes behind it on its connection does not wait for it. One-ways of one connection that have been put
-//! aside are served one after the other, by their starts, and those of one start as they came.
+//! A start time is a request's own: requests behind it on its connection do not wait for it. One-ways of one connection
+//! that were set aside are served one after the other, ordered by start time, then by arrival.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deckwatch_cdr::Divided;
 use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
-use crate::connection::Arrived;
-use crate::connection::Connection;
-use crate::counters::Counter;
-use crate::lane::Lane;
-use crate::lane::waiting::{Behind, Waiting};
+use super::{Behind, WaitingRequest};
+use crate::connection::{Arrived, Connection};
 use crate::limits::{EARLY_REQUESTS_MAX, EARLY_REQUESTS_SIZE_MAX};
+use crate::slab::Slab;
 use crate::transport::Instant64;
-use crate::{Completion, SystemException, minor, raise};
 
-/// What a lane has put aside.
-pub(crate) struct EarlyRequests {
+/// The requests of a lane that wait for their start time.
+pub(super) struct EarlyRequests {
     list: PiMutex<List>,
-    /// When the next of them may be served, read without the lock; [`NEVER`]: nothing waits for its time.
+    /// The start of the next one, read without the lock; [`NEVER`]: there is none.
     next: AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
 
 struct List {
-    /// By their starts, and those of one start as they came.
+    /// Ordered by start time, then by arrival.
     requests: Vec<Early>,
     /// Octets of all.
     size: usize,
@@ -42,19 +38,19 @@ struct Early {
     start: Instant64,
     number: u64,
     key: SlotKey,
-    /// Its number on its connection.
+    /// Its request id.
     id: u32,
-    /// A one-way, behind which others of its connection wait that have been put aside.
+    /// A one-way: other one-ways of its connection that were set aside wait behind it.
     is_oneway: bool,
     size: usize,
-    /// None while it is served.
+    /// `None` while it is served.
     arrived: Option<Arrived>,
 }
 
-/// One whose time has come.
-struct Due {
-    number: u64,
-    waiting: Waiting,
+/// A request whose start has come.
+pub(super) struct Due {
+    pub(super) number: u64,
+    pub(super) waiting: WaitingRequest,
 }
 
 impl List {
@@ -62,7 +58,7 @@ impl List {
         self.requests.len() < EARLY_REQUESTS_MAX && self.size + size <= EARLY_REQUESTS_SIZE_MAX
     }
 
-    /// The first that nothing holds up but its start.
+    /// The first that waits for nothing but its start.
     fn first(&self) -> Option<usize> {
         let is_behind = |index: usize, early: &Early| {
             let mut before = self.requests[..index].iter();
@@ -84,7 +80,7 @@ impl List {
 }
 
 impl EarlyRequests {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             list: PiMutex::new(List {
                 requests: Vec::new(),
@@ -95,16 +91,16 @@ impl EarlyRequests {
         }
     }
 
-    /// Takes the memory for as many as may wait.
-    pub(crate) fn reserve(&self, count: usize) {
+    /// Allocates the memory for `count` requests.
+    pub(super) fn reserve(&self, count: usize) {
         let mut list = self.list.lock("lane.early");
         list.requests.reserve_exact(count);
     }
 
-    /// When the next one may be served, if any waits for its time.
+    /// When the next one may be served, if any waits for its start.
     #[inline]
-    pub(crate) fn next(&self) -> Option<Instant64> {
-        // SYNC: pairs with the store in `note_next`: who is about to wait has been counted before it looks here.
+    pub(super) fn next(&self) -> Option<Instant64> {
+        // SYNC: pairs with the store in `note_next`: a thread that is about to wait has been counted before it looks here.
         let next = self.next.load(Ordering::SeqCst);
         (next != NEVER).then_some(Instant64(next))
     }
@@ -113,6 +109,47 @@ impl EarlyRequests {
         let first = list.first();
         let next = first.map_or(NEVER, |first| list.requests[first].start.0.min(NEVER - 1));
         self.next.store(next, Ordering::SeqCst);
+    }
+
+    /// Sets a copy of a request aside; its connection counts it as in progress. Returns false if there is no room.
+    pub(super) fn set_aside(
+        &self,
+        connection: &Connection,
+        slab: &Slab,
+        message: &Divided<'_>,
+        request: &Request<'_>,
+        start: Instant64,
+    ) -> bool {
+        let size = message.octets().len();
+        if !self.list.lock("lane.early").has_room(size) {
+            return false;
+        }
+        let mut buffer = slab.lend_empty();
+        buffer.reserve(message.octets().len() + 1);
+        buffer.extend_from_slice(message.octets());
+        let mut arrived = Arrived::at_start(buffer, size);
+        arrived.ends.extend_from_slice(message.ends());
+        connection.begin_serving();
+        let early = Early {
+            start,
+            number: 0,
+            key: connection.key(),
+            id: request.id,
+            is_oneway: !request.response.is_expected(),
+            size,
+            arrived: Some(arrived),
+        };
+        let pushed = self.push(early);
+        if let Err(Early {
+            arrived: Some(arrived),
+            ..
+        }) = pushed
+        {
+            connection.end_serving(1);
+            slab.take_back(arrived.buffer);
+            return false;
+        }
+        true
     }
 
     fn push(&self, mut early: Early) -> Result<(), Early> {
@@ -131,7 +168,8 @@ impl EarlyRequests {
         Ok(())
     }
 
-    fn take_due(&self, now: Instant64) -> Option<Due> {
+    /// The next request, if its start has come. Follow with [`EarlyRequests::forget_served`].
+    pub(super) fn take_due(&self, now: Instant64) -> Option<Due> {
         let mut list = self.list.lock("lane.early");
         let first = list.first()?;
         let early = list.requests.get_mut(first)?;
@@ -140,7 +178,7 @@ impl EarlyRequests {
         }
         let due = Due {
             number: early.number,
-            waiting: Waiting {
+            waiting: WaitingRequest {
                 key: early.key,
                 arrived: early.arrived.take()?,
                 behind: Behind::Nothing,
@@ -150,7 +188,7 @@ impl EarlyRequests {
         Some(due)
     }
 
-    fn forget_served(&self, number: u64) {
+    pub(super) fn forget_served(&self, number: u64) {
         let mut list = self.list.lock("lane.early");
         let mut all = list.requests.iter();
         if let Some(place) = all.position(|early| early.number == number) {
@@ -159,143 +197,34 @@ impl EarlyRequests {
         self.note_next(&list);
     }
 
-    /// Takes out one that is not served yet and is as asked.
-    fn take(&self, is_it: impl Fn(&Early) -> bool) -> Option<Waiting> {
+    /// Takes out a request with this id, because its client has cancelled it.
+    pub(super) fn take_cancelled(&self, of: SlotKey, id: u32) -> Option<WaitingRequest> {
+        self.next()?;
+        self.take(|early| early.key == of && early.id == id && !early.is_oneway)
+    }
+
+    /// Takes out a request of this connection.
+    pub(super) fn take_of(&self, of: SlotKey) -> Option<WaitingRequest> {
+        self.next()?;
+        self.take(|early| early.key == of)
+    }
+
+    /// Takes out any request.
+    pub(super) fn take_any(&self) -> Option<WaitingRequest> {
+        self.take(|_| true)
+    }
+
+    /// Takes out a request that is not being served.
+    fn take(&self, is_it: impl Fn(&Early) -> bool) -> Option<WaitingRequest> {
         let mut list = self.list.lock("lane.early");
         let is_it = |early: &Early| early.arrived.is_some() && is_it(early);
         let place = list.requests.iter().position(is_it)?;
         let early = list.remove(place);
         self.note_next(&list);
-        Some(Waiting {
+        Some(WaitingRequest {
             key: early.key,
             arrived: early.arrived?,
             behind: Behind::Nothing,
         })
-    }
-}
-
-impl Lane {
-    /// Puts a request aside until its start; its connection counts it as being served.
-    ///
-    /// # Errors
-    /// TRANSIENT where as many wait as may.
-    #[cold]
-    pub(crate) fn put_aside(
-        &self,
-        connection: &Connection,
-        message: &Divided<'_>,
-        request: &Request<'_>,
-        start: Instant64,
-    ) -> Result<(), SystemException> {
-        let size = message.octets().len();
-        let cannot = || {
-            self.counters.count(Counter::RequestsDiscarded);
-            raise::transient(minor::REQUEST_DISCARDED, Completion::No)
-        };
-        if !self.early.list.lock("lane.early").has_room(size) {
-            return Err(cannot());
-        }
-        let mut buffer = self.slab.lend_empty();
-        buffer.reserve(message.octets().len() + 1);
-        buffer.extend_from_slice(message.octets());
-        let mut arrived = Arrived::at_start(buffer, size);
-        arrived.ends.extend_from_slice(message.ends());
-        connection.serving.fetch_add(1, Ordering::SeqCst);
-        let early = Early {
-            start,
-            number: 0,
-            key: connection.key(),
-            id: request.id,
-            is_oneway: !request.response.is_expected(),
-            size,
-            arrived: Some(arrived),
-        };
-        if let Err(early) = self.early.push(early) {
-            connection.serving.fetch_sub(1, Ordering::SeqCst);
-            if let Some(arrived) = early.arrived {
-                self.slab.take_back(arrived.buffer);
-            }
-            return Err(cannot());
-        }
-        self.counters.count(Counter::RequestsEarly);
-        // SYNC: pairs with the swap in `close_entrance`: what is put aside behind the last look is given up here.
-        if self.closing.load(Ordering::SeqCst) {
-            self.discard_early();
-        } else if self.waiting.load(Ordering::SeqCst) != 0 {
-            // Whoever waits may wait for longer.
-            self.poller.wake();
-        }
-        Ok(())
-    }
-
-    /// Serves a request whose start has come. False: there is none.
-    #[inline]
-    pub(crate) fn serve_early(self: &Arc<Self>) -> bool {
-        match self.early.next() {
-            None => false,
-            Some(next) => self.serve_due(next),
-        }
-    }
-
-    #[cold]
-    fn serve_due(self: &Arc<Self>, next: Instant64) -> bool {
-        let now = self.transport.now();
-        if now < next {
-            return false;
-        }
-        let Some(due) = self.early.take_due(now) else {
-            return false;
-        };
-        self.keep_watch();
-        if self.waiting.load(Ordering::SeqCst) != 0 {
-            // Another is to wait for the next start while this one is served.
-            self.poller.wake();
-        }
-        let busy = self.note_busy();
-        self.serve_waited(due.waiting);
-        drop(busy);
-        self.early.forget_served(due.number);
-        true
-    }
-
-    /// Whether a request that was put aside may be served now.
-    pub(crate) fn has_due(&self) -> bool {
-        let next = self.early.next();
-        next.is_some_and(|next| next <= self.transport.now())
-    }
-
-    /// Nobody waits for a request any more: if it was put aside it is not served, nor answered.
-    pub(crate) fn cancel_early(&self, connection: &Connection, id: u32) {
-        if self.early.next().is_none() {
-            return;
-        }
-        let of = connection.key();
-        let is_it = |early: &Early| early.key == of && early.id == id && !early.is_oneway;
-        if let Some(waiting) = self.early.take(is_it) {
-            self.counters.count(Counter::RequestsDiscarded);
-            let _of_no_line = self.finish(connection, waiting);
-        }
-    }
-
-    /// The connection has ended: nobody waits for what came over it.
-    pub(crate) fn forget_early(&self, of: SlotKey) {
-        if self.early.next().is_none() {
-            return;
-        }
-        while let Some(waiting) = self.early.take(|early| early.key == of) {
-            self.counters.count(Counter::RequestsDiscarded);
-            self.slab.take_back(waiting.arrived.buffer);
-        }
-    }
-
-    /// At the end: what has not begun is not served, and its callers are told so by the farewell.
-    pub(crate) fn discard_early(&self) {
-        while let Some(waiting) = self.early.take(|_| true) {
-            self.counters.count(Counter::RequestsDiscarded);
-            match self.connections.pin(waiting.key) {
-                Some(connection) => drop(self.finish(&connection, waiting)),
-                None => self.slab.take_back(waiting.arrived.buffer),
-            }
-        }
     }
 }

@@ -12,9 +12,8 @@ use crate::client::retry::{Failure, first_of, may_reconnect};
 use crate::client::times::require_end;
 use crate::client::{Call, Reply, Target};
 use crate::connection::Arrived;
-use crate::connection::bidirectional::Bidirectional;
+use crate::connection::bidirectional::{Bidirectional, Owner, ReplySink};
 use crate::counters::Counter;
-use crate::lane::Lane;
 use crate::life::Life;
 use crate::orb::OrbCore;
 use crate::transport::Instant64;
@@ -39,10 +38,10 @@ pub(in crate::client::asynchronous) struct Place {
 
 impl ReplySource {
     /// The lane that reads it, if a lane does.
-    pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<Lane>> {
+    pub(in crate::client::asynchronous) fn lane(&self) -> Option<Arc<dyn Owner>> {
         match self {
             Self::Shared(_) => None,
-            Self::Bidirectional(over) => over.lane().map(|(lane, _)| lane),
+            Self::Bidirectional(over) => over.owner().map(|(lane, _)| lane),
         }
     }
 
@@ -57,10 +56,20 @@ impl ReplySource {
             Self::Shared(connection) => connection.read_until(&orb.client, replies, until),
             Self::Bidirectional(over) => {
                 let patience = until.map(|until| until.since(orb.client.transport.now()));
-                if let Some((lane, _)) = over.lane() {
-                    lane.turn(None, patience);
+                if let Some((lane, _)) = over.owner() {
+                    lane.turn_by_hand(patience);
                 }
             }
+        }
+    }
+}
+
+impl ReplySink for Outstanding {
+    /// Leaves the reply to the reading thread: a lane's thread has no time for it.
+    fn bring(self: Arc<Self>, got: Result<Arrived, SystemException>) {
+        let orb = Arc::clone(&self.orb);
+        if let Some(replies) = orb.client.replies_made() {
+            replies.bring(self, got);
         }
     }
 }
@@ -125,7 +134,7 @@ impl Outstanding {
             id,
         );
         // Registered before it is sent: the reply may arrive before `send_bidirectional` returns.
-        let expected = over.expect_for(id, self);
+        let expected = over.expect_for(id, Arc::clone(self) as Arc<dyn ReplySink>);
         client.counters.count(Counter::RequestsSent);
         let sent = expected
             .map_err(Failure::retriable)
@@ -181,14 +190,6 @@ impl Outstanding {
                     cancel(client, &over, &target, id);
                 }
             }
-        }
-    }
-
-    /// A reply over a bidirectional connection is left to the reading thread: a lane's thread has no time for it.
-    pub(crate) fn bring(self: Arc<Self>, got: Result<Arrived, SystemException>) {
-        let orb = Arc::clone(&self.orb);
-        if let Some(replies) = orb.client.replies_made() {
-            replies.bring(self, got);
         }
     }
 

@@ -26,6 +26,8 @@ pub mod enumerated;
 mod error;
 mod fixed;
 pub mod fuzzing;
+#[doc(hidden)]
+pub mod generated;
 pub mod limits;
 mod order;
 pub mod plain;

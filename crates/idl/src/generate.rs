@@ -73,9 +73,20 @@ pub fn generate(model: &Model, config: &Config) -> Result<String, Diagnostics> {
         model,
         handlers,
         names: Names::new(model),
-        cdr: config.cdr_path.clone(),
-        orb: config.orb_path.clone(),
-        dynamic: config.dynamic_path.clone(),
+        paths: Paths {
+            cdr: config.cdr_path.clone(),
+            orb: config.orb_path.clone(),
+            dynamic: config.dynamic_path.clone(),
+            arc: "::std::sync::Arc".into(),
+            cow: "::std::borrow::Cow".into(),
+            write: format!("{}::generated::write", config.cdr_path),
+            parse: format!("{}::generated::parse", config.cdr_path),
+            reply: format!("{}::AsynchronousReply", config.orb_path),
+            served: format!("{}::generated::Served", config.orb_path),
+            request: format!("{}::ServerRequest", config.orb_path),
+        },
+        has_pollers: config.ami,
+        zerocopy: format!("{}::zerocopy", config.cdr_path),
         extern_modules: &config.extern_modules,
         siblings: siblings(model, config),
         shadowed: shadowed(model),
@@ -145,7 +156,8 @@ fn allow(item: &mut syn::Item) {
             dead_code, unreachable_pub, missing_docs, clippy::too_many_arguments, clippy::type_complexity,
             clippy::upper_case_acronyms, clippy::module_inception, clippy::enum_variant_names,
             clippy::wrong_self_convention, clippy::should_implement_trait, clippy::large_enum_variant,
-            clippy::redundant_closure, clippy::redundant_pattern_matching, clippy::approx_constant, clippy::excessive_precision, clippy::new_ret_no_self
+            clippy::redundant_closure, clippy::redundant_pattern_matching, clippy::approx_constant, clippy::excessive_precision,
+            clippy::new_ret_no_self, clippy::missing_errors_doc, unused_imports, elided_lifetimes_in_paths
         )]
     });
 }
@@ -179,15 +191,32 @@ pub(crate) struct Generator<'a> {
     /// Those of asynchronous calls, where they are wanted.
     pub(crate) handlers: Handlers,
     pub(crate) names: Names,
-    pub(crate) cdr: String,
-    pub(crate) orb: String,
-    pub(crate) dynamic: String,
+    /// What the crates are called where code is being generated.
+    pub(crate) paths: Paths,
+    has_pollers: bool,
+    /// The crate `zerocopy`, from anywhere.
+    pub(crate) zerocopy: String,
     extern_modules: &'a [(String, String)],
     siblings: Vec<FileId>,
     shadowed: Vec<&'static str>,
     /// Whether the operations of a local interface are being generated: those can pass others.
     pub(crate) is_in_local: bool,
     pub(crate) reporter: &'a mut Reporter,
+}
+
+/// What generated code calls the crates and types that it uses often.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub(crate) cdr: String,
+    pub(crate) orb: String,
+    pub(crate) dynamic: String,
+    pub(crate) arc: String,
+    pub(crate) cow: String,
+    pub(crate) write: String,
+    pub(crate) parse: String,
+    pub(crate) reply: String,
+    pub(crate) served: String,
+    pub(crate) request: String,
 }
 
 /// The reason has been reported.
@@ -248,7 +277,9 @@ impl Generator<'_> {
         }
         let mut inner = at.to_vec();
         inner.push(self.names.inner(id).to_owned());
+        let (aliases, paths) = self.enter_module();
         let body = self.scope(&members, &inner);
+        self.paths = paths;
         let definition = self.model.definition(id);
         let is_module = matches!(definition.kind, DefinitionKind::Module(_));
         let doc = if is_module {
@@ -261,7 +292,42 @@ impl Generator<'_> {
             quote! { #[doc = #text] }
         };
         let name = ident(self.names.inner(id));
-        quote! { #doc pub mod #name { #body } }
+        quote! { #doc pub mod #name { #aliases #body } }
+    }
+
+    /// Within a module the crates have short names, which no IDL name takes: none begins with an underscore. Returns their `use`
+    /// items, and the paths outside of the module.
+    fn enter_module(&mut self) -> (TokenStream, Paths) {
+        let pollers = self.has_pollers;
+        let aliases = if self.paths.cdr == "_cdr" {
+            let pollers = pollers.then(|| quote! { , _dynamic });
+            quote! { use super::{_Arc, _Cow, _Reply, _Request, _Served, _cdr, _orb, _parse, _write #pollers}; }
+        } else {
+            let paths = [&self.paths.cdr, &self.paths.orb, &self.paths.dynamic];
+            let [cdr, orb, dynamic] = paths.map(|path| tokens(path));
+            let pollers = pollers.then(|| quote! { use #dynamic as _dynamic; });
+            quote! {
+                use #cdr as _cdr;
+                use #orb as _orb;
+                #pollers
+                use ::std::{borrow::Cow as _Cow, sync::Arc as _Arc};
+                use #cdr::generated::{parse as _parse, write as _write};
+                use #orb::{AsynchronousReply as _Reply, ServerRequest as _Request, generated::Served as _Served};
+            }
+        };
+        let inside = Paths {
+            cdr: "_cdr".into(),
+            orb: "_orb".into(),
+            dynamic: "_dynamic".into(),
+            arc: "_Arc".into(),
+            cow: "_Cow".into(),
+            write: "_write".into(),
+            parse: "_parse".into(),
+            reply: "_Reply".into(),
+            served: "_Served".into(),
+            request: "_Request".into(),
+        };
+        (aliases, std::mem::replace(&mut self.paths, inside))
     }
 
     /// Whether anything is generated for a definition: it, or something inside, is of the main file.

@@ -46,6 +46,8 @@ mod contexts;
 pub mod cos_naming;
 mod counters;
 mod current;
+#[doc(hidden)]
+pub mod generated;
 mod initial;
 pub mod interceptor;
 mod lane;
@@ -79,6 +81,9 @@ pub use deckwatch_giop::{
     SystemExceptionKind, UtcT, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
+/// The result of a call that raises system exceptions alone.
+pub type Result<T> = std::result::Result<T, SystemException>;
+
 pub use messaging::{AsynchronousReply, Deliver, ExceptionHolder, PendingReply};
 pub use orb::Orb;
 pub use policy::{

@@ -66,8 +66,9 @@ impl<'m> Generator<'m> {
         taken: &mut HashSet<String>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
-        let (dynamic, option) = (tokens(&self.dynamic), tokens(&self.prelude("Option")));
+        let (orb, arc) = (tokens(&self.paths.orb), tokens(&self.paths.arc));
+        let served = tokens(&self.paths.served);
+        let (dynamic, option) = (tokens(&self.paths.dynamic), tokens(&self.prelude("Option")));
         let operation = declared.operation;
         let Some(handler) = self.handler_type(declared.interface, at, declared)? else {
             return Ok(TokenStream::new());
@@ -88,6 +89,7 @@ impl<'m> Generator<'m> {
             }
         }
         let ami_handler = ident(&ami_handler);
+        let by = quote! { #reference::#deliver };
         let arguments = self.written_arguments(operation, false);
         let wire_name = &operation.wire_name;
         let poller = ident(&self.names.interface(id).poller.clone());
@@ -101,24 +103,16 @@ impl<'m> Generator<'m> {
         );
         Ok(quote! {
             #[doc = #doc]
-            ///
-            /// # Errors
-            /// What kept the request from being sent.
             pub fn #sendc(
                 &self,
-                #ami_handler: #option<::std::sync::Arc<dyn #handler>>,
+                #ami_handler: #option<#arc<dyn #handler>>,
                 #(#parameters),*
-            ) -> #result<(), #orb::SystemException> {
-                self.0.send_callback(#wire_name, #arguments, #ami_handler.map(|handler| -> #orb::Deliver {
-                    ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
-                }))
+            ) -> #served {
+                #orb::generated::send(&self.0, #wire_name, #arguments, #ami_handler, #by)
             }
 
             #[doc = #poller_doc]
-            ///
-            /// # Errors
-            /// What kept the request from being sent.
-            pub fn #sendp(&self, #(#parameters),*) -> #result<#poller, #orb::SystemException> {
+            pub fn #sendp(&self, #(#parameters),*) -> #orb::Result<#poller> {
                 #dynamic::Poller::send(&self.0, #wire_name, #arguments).map(#poller::new)
             }
         })
@@ -126,7 +120,7 @@ impl<'m> Generator<'m> {
 
     /// The function that gives a reply to a handler.
     fn delivery(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
-        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
+        let (reply, served) = (tokens(&self.paths.reply), tokens(&self.paths.served));
         let operation = declared.operation;
         let Some(id) = self.handlers.of(declared.interface) else {
             return Ok(TokenStream::new());
@@ -159,14 +153,14 @@ impl<'m> Generator<'m> {
                 _ => quote! { &#name },
             });
         let passed: Vec<TokenStream> = passed.collect();
-        let read = self.parsed_results(operation, &owned);
+        let read = self.parsed_results(operation, &owned, false);
         let deliver = self.delivery_name(declared);
         Ok(quote! {
             #[doc(hidden)]
             pub fn #deliver(
                 handler: &dyn #handler,
-                reply: #orb::AsynchronousReply,
-            ) -> #result<(), #orb::SystemException> {
+                reply: #reply,
+            ) -> #served {
                 match reply.results(#read) {
                     Ok(#pattern) => handler.#told(#(#passed),*),
                     Err(holder) => handler.#failed(&holder),
@@ -222,8 +216,8 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, option) = (tokens(&self.orb), tokens(&self.prelude("Option")));
-        let dynamic = tokens(&self.dynamic);
+        let (orb, option) = (tokens(&self.paths.orb), tokens(&self.prelude("Option")));
+        let dynamic = tokens(&self.paths.dynamic);
         let name = ident(&self.names.interface(id).poller.clone());
         let doc = format!(
             " The reply of an asynchronous call of IDL interface `{}`, for whoever asks for it.",
@@ -241,27 +235,19 @@ impl<'m> Generator<'m> {
                 tokens(&self.reference(declared.interface, at, declared.operation.span)?);
             let deliver = self.delivery_name(declared);
             let wire_name = Literal::string(&declared.operation.wire_name);
-            arms.push(quote! {
-                #wire_name => ::std::boxed::Box::new(move |reply| #reference::#deliver(&*handler, reply))
+            arms.push(if declared.interface == id {
+                quote! { #wire_name => #reference::#deliver }
+            } else {
+                quote! { #wire_name => |handler, reply| #reference::#deliver(handler, reply) }
             });
         }
-        let deliver = match &arms[..] {
-            [] => quote! { |_| -> #orb::Deliver { ::std::boxed::Box::new(|_| Ok(())) } },
-            arms => quote! {
-                |handler| -> #orb::Deliver {
-                    match self.poller.operation_name() {
-                        #(#arms,)*
-                        _ => ::std::boxed::Box::new(|_| Ok(())),
-                    }
-                }
-            },
-        };
+        let arc = tokens(&self.paths.arc);
         let views = self.views_of_poller(&name);
         Ok(quote! {
             #[doc = #doc]
             pub struct #name {
                 poller: #dynamic::Poller,
-                handler: ::std::sync::Mutex<#option<::std::sync::Arc<dyn #handler>>>,
+                handler: ::std::sync::Mutex<#option<#arc<dyn #handler>>>,
             }
 
             impl #name {
@@ -271,15 +257,20 @@ impl<'m> Generator<'m> {
 
                 /// The handler that is to have the reply; none: whoever polls has it.
                 #[must_use]
-                pub fn associated_handler(&self) -> #option<::std::sync::Arc<dyn #handler>> {
+                pub fn associated_handler(&self) -> #option<#arc<dyn #handler>> {
                     self.handler.lock().unwrap_or_else(::std::sync::PoisonError::into_inner).clone()
                 }
 
                 /// Gives the reply to a handler, as if the call had been made with it; none: to whoever polls.
-                pub fn set_associated_handler(&self, handler: #option<::std::sync::Arc<dyn #handler>>) {
+                pub fn set_associated_handler(&self, handler: #option<#arc<dyn #handler>>) {
                     let mut kept = self.handler.lock().unwrap_or_else(::std::sync::PoisonError::into_inner);
                     kept.clone_from(&handler);
-                    self.poller.set_handler(handler.map(#deliver));
+                    let deliver: #orb::generated::DeliverTo<dyn #handler> =
+                        match self.poller.operation_name() {
+                            #(#arms,)*
+                            _ => |_, _| Ok(()),
+                        };
+                    self.poller.set_handler(#orb::generated::deliver(handler, deliver));
                 }
 
                 #(#polls)*
@@ -291,7 +282,7 @@ impl<'m> Generator<'m> {
 
     /// What every poller is besides.
     fn views_of_poller(&self, name: &Ident) -> TokenStream {
-        let (dynamic, name_text) = (tokens(&self.dynamic), name.to_string());
+        let (dynamic, name_text) = (tokens(&self.paths.dynamic), name.to_string());
         quote! {
             impl ::std::ops::Deref for #name {
                 type Target = #dynamic::Poller;
@@ -310,7 +301,6 @@ impl<'m> Generator<'m> {
     }
 
     fn poll(&mut self, declared: Declared<'m>, at: &[String]) -> Result<TokenStream, Refused> {
-        let result = tokens(&self.prelude("Result"));
         let operation = declared.operation;
         let mut owned = Vec::new();
         for ty in results(operation) {
@@ -318,17 +308,15 @@ impl<'m> Generator<'m> {
         }
         let reply = tuple(&owned);
         let error = self.error_type(declared, at)?;
-        let read = self.parsed_results(operation, &owned);
+        let result = self.result(&reply, declared, &error);
+        let read = self.parsed_results(operation, &owned, true);
         let exceptions = self.parsed_exceptions(declared, at)?;
         let wire_name = &operation.wire_name;
         let method = ident(self.polled_name(declared));
         let doc = format!(" The reply of `{}`.", reply_name(operation));
         Ok(quote! {
             #[doc = #doc]
-            ///
-            /// # Errors
-            /// What the call has ended in, or that there is no reply yet.
-            pub fn #method(&self, timeout_ms: u32) -> #result<#reply, #error> {
+            pub fn #method(&self, timeout_ms: u32) -> #result {
                 self.poller.poll(#wire_name, timeout_ms, #read, #exceptions)
             }
         })
@@ -342,7 +330,7 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.orb);
+        let orb = tokens(&self.paths.orb);
         let name = ident(&self.names.interface(id).holder.clone());
         let doc = format!(
             " What the exceptions of IDL interface `{}` are, out of their holders.",
@@ -385,7 +373,7 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (orb, result) = (tokens(&self.orb), tokens(&self.prelude("Result")));
+        let (orb, served) = (tokens(&self.paths.orb), tokens(&self.paths.served));
         let reference = ident(&self.names.interface(id).reference.clone());
         let plain = |id: &DefId| self.model.flavour(*id) == Some(Flavour::Plain);
         let ancestors = interface.ancestors.iter().copied().filter(plain);
@@ -398,21 +386,20 @@ impl<'m> Generator<'m> {
             let mut methods = Vec::new();
             for &declared in all.iter().filter(|declared| declared.interface == of) {
                 let method = self.method(declared);
-                let (mut parameters, mut passed) = (Vec::new(), Vec::new());
+                let mut parameters = Vec::new();
                 for parameter in inputs(declared.operation) {
                     let name = parameter_ident(&parameter.name);
                     let ty = self.argument(&parameter.ty, at, declared.operation.span, "")?;
                     let ty = tokens(&ty);
                     parameters.push(quote! { #name: #ty });
-                    passed.push(name);
                 }
-                methods.push(quote! {
-                    fn #method(&self, #(#parameters),*) -> #result<(), #orb::SystemException> {
-                        #reference::#method(self, #(#passed),*)
-                    }
-                });
+                methods.push(quote! { fn #method(&self, #(#parameters),*) -> #served; });
             }
-            out.extend(quote! { impl #service for #reference { #(#methods)* } });
+            out.extend(quote! {
+                impl #service for #reference {
+                    #orb::forward! { #reference #(#methods)* }
+                }
+            });
         }
         Ok(out)
     }

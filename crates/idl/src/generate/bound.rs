@@ -49,13 +49,13 @@ impl Generator<'_> {
         ty: &Type,
         owned: bool,
     ) -> Option<TokenStream> {
-        let (cdr, exceeds) = (tokens(&self.cdr), self.exceeds(value, ty, owned)?);
+        let (cdr, exceeds) = (tokens(&self.paths.cdr), self.exceeds(value, ty, owned)?);
         Some(quote! { if #exceeds { return Err(#cdr::EncodeError::BoundExceeded); } })
     }
 
     /// Refuses what was read and exceeds its bound.
     pub(super) fn check_read(&self, value: &TokenStream, ty: &Type) -> Option<TokenStream> {
-        let (cdr, exceeds) = (tokens(&self.cdr), self.exceeds(value, ty, true)?);
+        let (cdr, exceeds) = (tokens(&self.paths.cdr), self.exceeds(value, ty, true)?);
         Some(quote! { if #exceeds { return Err(r.error(#cdr::DecodeFact::BoundExceeded)); } })
     }
 }

@@ -41,7 +41,7 @@ impl Generator<'_> {
         );
         let record = self.record(id, &doc, structure, at)?;
         let name = ident(self.names.name(id));
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let repository_id = &definition.repository_id;
         let text = format!("{} was raised", definition.scoped_name);
         Ok(quote! {
@@ -89,8 +89,7 @@ impl Generator<'_> {
             true => self.plain(&name, structure, &fields),
             false => Plain::default(),
         };
-        let write = self.write_record(&name, &fields, &plain.write);
-        let parse = self.parse_record(&name, &fields, &plain.parse);
+        let marshalling = self.marshal_record(&name, &fields, &plain);
         let (attributes, plain) = (plain.attributes, plain.itself);
         let typed = self.typed(id, &name, at)?;
         let body = if fields.is_empty() {
@@ -108,8 +107,7 @@ impl Generator<'_> {
             #attributes
             pub struct #name #body
             #default
-            #write
-            #parse
+            #marshalling
             #plain
             #typed
         })
@@ -178,13 +176,41 @@ impl Generator<'_> {
         }
     }
 
+    /// `Write` and `Parse`: by one macro, unless a member's bound has to be checked.
+    fn marshal_record(
+        &self,
+        name: &proc_macro2::Ident,
+        fields: &[(&Member, proc_macro2::Ident, TokenStream)],
+        plain: &Plain,
+    ) -> TokenStream {
+        let is_checked =
+            |member: &Member| self.exceeds(&quote! { value }, &member.ty, true).is_some();
+        if fields.iter().any(|(member, _, _)| is_checked(member)) {
+            let write = self.write_record(name, fields, &plain.write);
+            let parse = self.parse_record(name, fields, &plain.parse);
+            return quote! { #write #parse };
+        }
+        let cdr = tokens(&self.paths.cdr);
+        let lines: Vec<TokenStream> = fields
+            .iter()
+            .map(|(_, field, _)| quote! { #cdr::Write::write(&self.#field, w)?; })
+            .collect();
+        let last = self.write_last(fields, &lines);
+        let (write, parse) = (&plain.write, &plain.parse);
+        let fixed = self.may_stand_within(fields).then(|| quote! { fixed });
+        let fields = fields.iter().map(|(_, field, ty)| quote! { #field: #ty });
+        quote! {
+            #cdr::record! { #fixed #name { #(#fields),* } write { #write #last } parse { #parse } }
+        }
+    }
+
     fn write_record(
         &self,
         name: &proc_macro2::Ident,
         fields: &[(&Member, proc_macro2::Ident, TokenStream)],
         slices: &TokenStream,
     ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let mut lines: Vec<TokenStream> = Vec::new();
         for (member, field, _) in fields {
             lines.extend(self.check_written(&quote! { self.#field }, &member.ty, true));
@@ -217,7 +243,7 @@ impl Generator<'_> {
         if !self.may_stand_within(fields) {
             return TokenStream::new();
         }
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let sizes = fields
             .iter()
             .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Write>::SIZE_MAX) });
@@ -239,7 +265,7 @@ impl Generator<'_> {
         if !self.may_stand_within(fields) {
             return TokenStream::new();
         }
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let sizes = fields
             .iter()
             .map(|(_, _, ty)| quote! { .saturating_add(<#ty as #cdr::Parse<'a>>::SIZE_MAX) });
@@ -269,7 +295,7 @@ impl Generator<'_> {
         fields: &[(&Member, proc_macro2::Ident, TokenStream)],
         slices: &TokenStream,
     ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let sizes = fields
             .iter()
             .map(|(_, _, ty)| quote! { <#ty as #cdr::Parse<'a>>::SIZE_MIN });
@@ -321,16 +347,9 @@ impl Generator<'_> {
         name: &proc_macro2::Ident,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let code = tokens(&self.described(id, at, &mut Vec::new())?);
-        Ok(quote! {
-            impl #cdr::Typed for #name {
-                fn type_code() -> #cdr::TypeCode {
-                    static CODE: ::std::sync::LazyLock<#cdr::TypeCode> = ::std::sync::LazyLock::new(|| #code);
-                    CODE.clone()
-                }
-            }
-        })
+        Ok(quote! { #cdr::typed! { #name, #code } })
     }
 
     /// An expression that builds the TypeCode of a struct, exception, union or enum from its parts.
@@ -344,7 +363,7 @@ impl Generator<'_> {
         let (repository_id, name, cdr) = (
             &definition.repository_id,
             &definition.name,
-            self.cdr.clone(),
+            self.paths.cdr.clone(),
         );
         around.push(id);
         let code = match &definition.kind {
@@ -353,7 +372,7 @@ impl Generator<'_> {
                 for member in &structure.members {
                     let code = self.type_code(&member.ty, at, member.span, around)?;
                     members.push(format!(
-                        "{cdr}::typecode::Member {{ name: {:?}, type_code: &{code} }}",
+                        "{cdr}::generated::member({:?}, &{code})",
                         member.name
                     ));
                 }
@@ -427,7 +446,7 @@ impl Generator<'_> {
         at: &[String],
         span: Span,
     ) -> Result<String, Refused> {
-        let cdr = &self.cdr;
+        let cdr = &self.paths.cdr;
         Ok(match value {
             Value::Boolean(value) => value.to_string(),
             Value::Integer(value) => value.to_string(),

@@ -46,8 +46,8 @@ impl Generator<'_> {
             });
         let count = Literal::usize_unsuffixed(variants.len());
         let marshalling = self.marshal_enumeration(&name, &variants, &numbers);
-        let cdr = tokens(&self.cdr);
-        let zerocopy = format!("{}::zerocopy", self.cdr);
+        let cdr = tokens(&self.paths.cdr);
+        let zerocopy = &self.zerocopy;
         Ok(quote! {
             #doc
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +74,7 @@ impl Generator<'_> {
         variants: &[proc_macro2::Ident],
         numbers: &[Literal],
     ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let (result, vec) = (
             quote! { ::std::result::Result },
             tokens(&self.prelude("Vec")),

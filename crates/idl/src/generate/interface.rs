@@ -107,8 +107,23 @@ impl<'m> Generator<'m> {
                 at,
                 declared.operation.span,
             )?)),
-            None => Ok(tokens(&format!("{}::SystemException", self.orb))),
+            None => Ok(tokens(&format!("{}::SystemException", self.paths.orb))),
         }
+    }
+
+    /// The result type of an operation.
+    pub(super) fn result(
+        &self,
+        reply: &TokenStream,
+        declared: Declared<'_>,
+        error: &TokenStream,
+    ) -> TokenStream {
+        if self.names.interface(declared.interface).errors[declared.index].is_none() {
+            let orb = tokens(&self.paths.orb);
+            return quote! { #orb::Result<#reply> };
+        }
+        let result = tokens(&self.prelude("Result"));
+        quote! { #result<#reply, #error> }
     }
 
     fn is_own(declared: &Declared<'_>, id: DefId) -> bool {
@@ -137,8 +152,7 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.orb);
-        let from = tokens(&self.prelude("From"));
+        let orb = tokens(&self.paths.orb);
         let name = self.error_type(declared, at)?;
         let mut variants = Vec::new();
         for &raised in &declared.operation.raises {
@@ -169,30 +183,7 @@ impl<'m> Generator<'m> {
                 System(#orb::SystemException),
             }
 
-            #(
-                impl #from<#paths> for #name {
-                    fn from(exception: #paths) -> Self {
-                        Self::#names(exception)
-                    }
-                }
-            )*
-
-            impl #from<#orb::SystemException> for #name {
-                fn from(exception: #orb::SystemException) -> Self {
-                    Self::System(exception)
-                }
-            }
-
-            impl ::std::fmt::Display for #name {
-                fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                    match self {
-                        #(Self::#names(exception) => exception.fmt(f),)*
-                        Self::System(exception) => exception.fmt(f),
-                    }
-                }
-            }
-
-            impl ::std::error::Error for #name {}
+            #orb::operation_error! { #name { #(#names(#paths)),* } }
         })
     }
 
@@ -237,24 +228,19 @@ impl<'m> Generator<'m> {
             let doc = self.part_doc(&heading, declared.operation.whole);
             methods.push(quote! {
                 #doc
-                #[doc = ""]
-                #[doc = " # Errors"]
-                #[doc = " What the caller is to get instead of a result."]
                 #signature;
             });
-            let method = self.method(declared);
-            let arguments =
-                inputs(declared.operation).map(|parameter| parameter_ident(&parameter.name));
-            forwards.push(quote! { #signature { (**self).#method(#(#arguments),*) } });
+            forwards.push(quote! { #signature; });
         }
+        let (orb, arc) = (tokens(&self.paths.orb), tokens(&self.paths.arc));
         Ok(quote! {
             #doc
             pub trait #name: #bounds {
                 #(#methods)*
             }
 
-            impl<T: #name + ?Sized> #name for ::std::sync::Arc<T> {
-                #(#forwards)*
+            impl<T: #name + ?Sized> #name for #arc<T> {
+                #orb::forward! { arc #(#forwards)* }
             }
         })
     }
@@ -309,13 +295,13 @@ impl<'m> Generator<'m> {
         let reply = tuple(&replies);
         let method = self.method(declared);
         let error = self.error_type(declared, at)?;
-        let result = tokens(&self.prelude("Result"));
         let (generics, receiver) = if borrows {
             (quote! { <'a> }, quote! { &'a self })
         } else {
             (quote! {}, quote! { &self })
         };
-        Ok(quote! { fn #method #generics (#receiver, #(#parameters),*) -> #result<#reply, #error> })
+        let result = self.result(&reply, declared, &error);
+        Ok(quote! { fn #method #generics (#receiver, #(#parameters),*) -> #result })
     }
 }
 

@@ -30,8 +30,8 @@ impl Generator<'_> {
         if self.layout(structure).is_none() {
             return Plain::default();
         }
-        let cdr = tokens(&self.cdr);
-        let zerocopy = format!("{}::zerocopy", self.cdr);
+        let cdr = tokens(&self.paths.cdr);
+        let zerocopy = &self.zerocopy;
         let (cow, option, result, vec) = (
             quote! { ::std::borrow::Cow },
             quote! { ::std::option::Option },
@@ -107,7 +107,7 @@ impl Generator<'_> {
         if !self.may_leave(&member.ty) {
             return TokenStream::new();
         }
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let lines = &lines[..lines.len() - 1];
         quote! {
             fn write_last(

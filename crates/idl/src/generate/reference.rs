@@ -18,66 +18,31 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.orb);
-        let (option, result) = (
-            tokens(&self.prelude("Option")),
-            tokens(&self.prelude("Result")),
-        );
-        let from = tokens(&self.prelude("From"));
+        let orb = tokens(&self.paths.orb);
         let name = ident(&self.names.interface(id).reference.clone());
         let doc = format!(
             " A reference to an object of IDL interface `{}`.",
             definition.scoped_name
         );
-        let repository_id = &definition.repository_id;
+        let (repository_id, idl_name) = (&definition.repository_id, &definition.name);
         let mut methods = Vec::new();
         for &declared in all {
             methods.push(self.stub(declared, at)?);
         }
         methods.extend(self.asynchronous_methods(id, all, at)?);
         let widenings = self.widenings(&name, definition, interface, at)?;
-        let wire = self.reference_on_the_wire(definition, &name);
         Ok(quote! {
             #[doc = #doc]
             #[derive(Clone, Debug, PartialEq)]
             pub struct #name(#orb::ObjectRef);
 
             impl #name {
-                /// The interface's repository id.
-                pub const REPOSITORY_ID: &'static str = #repository_id;
-
-                /// The object as one of this interface, if it is; asks it where its reference does not tell.
-                ///
-                /// # Errors
-                /// What stands in the way of asking.
-                pub fn narrow(object: &#orb::ObjectRef) -> #result<#option<Self>, #orb::SystemException> {
-                    Ok(object.is_a(Self::REPOSITORY_ID)?.then(|| Self(object.clone())))
-                }
-
-                /// The object as one of this interface, whatever it is; another's operations raise BAD_OPERATION.
-                #[must_use]
-                pub fn unchecked_narrow(object: #orb::ObjectRef) -> Self {
-                    Self(object)
-                }
-
-                /// The reference without its interface.
-                #[must_use]
-                pub fn object(&self) -> &#orb::ObjectRef {
-                    &self.0
-                }
-
                 #(#methods)*
             }
 
-            impl #from<#name> for #orb::ObjectRef {
-                fn from(reference: #name) -> Self {
-                    reference.0
-                }
-            }
+            #orb::reference! { #name, #repository_id, #idl_name }
 
             #(#widenings)*
-
-            #wire
         })
     }
 
@@ -111,38 +76,6 @@ impl<'m> Generator<'m> {
         Ok(widenings)
     }
 
-    /// How a reference is written and read, and its TypeCode.
-    fn reference_on_the_wire(&self, definition: &Definition, name: &Ident) -> TokenStream {
-        let (cdr, orb) = (tokens(&self.cdr), tokens(&self.orb));
-        let (option, result) = (
-            tokens(&self.prelude("Option")),
-            tokens(&self.prelude("Result")),
-        );
-        let (repository_id, idl_name) = (&definition.repository_id, &definition.name);
-        quote! {
-            impl #cdr::WriteReference for #name {
-                fn write_reference(&self, w: &mut #cdr::Writer<'_>) -> #result<(), #cdr::EncodeError> {
-                    #cdr::WriteReference::write_reference(&self.0, w)
-                }
-            }
-
-            impl #cdr::ParseReference for #name {
-                fn parse_reference(r: &mut #cdr::Reader<'_>) -> #result<#option<Self>, #cdr::DecodeError> {
-                    let object = <#orb::ObjectRef as #cdr::ParseReference>::parse_reference(r)?;
-                    Ok(object.map(Self))
-                }
-            }
-
-            impl #cdr::Typed for #name {
-                fn type_code() -> #cdr::TypeCode {
-                    static CODE: ::std::sync::LazyLock<#cdr::TypeCode> =
-                        ::std::sync::LazyLock::new(|| #cdr::TypeCode::interface(#repository_id, #idl_name));
-                    CODE.clone()
-                }
-            }
-        }
-    }
-
     fn stub(&mut self, declared: Declared<'_>, at: &[String]) -> Result<TokenStream, Refused> {
         let operation = declared.operation;
         let method = self.method(declared);
@@ -158,23 +91,20 @@ impl<'m> Generator<'m> {
         }
         let reply = tuple(&owned);
         let error = self.error_type(declared, at)?;
-        let result = tokens(&self.prelude("Result"));
+        let result = self.result(&reply, declared, &error);
         let doc = self.part_doc(&self.operation_heading(operation), operation.whole);
         let wire_name = &operation.wire_name;
         let arguments = self.written_arguments(operation, true);
         let call = if operation.oneway {
             quote! { self.0.invoke_oneway(#wire_name, #arguments) }
         } else {
-            let results = self.parsed_results(operation, &owned);
+            let results = self.parsed_results(operation, &owned, true);
             let exceptions = self.parsed_exceptions(declared, at)?;
             quote! { self.0.invoke(#wire_name, #arguments, #results, #exceptions) }
         };
         Ok(quote! {
             #doc
-            #[doc = ""]
-            #[doc = " # Errors"]
-            #[doc = " What the object raises, or what stands in the way of calling it."]
-            pub fn #method(&self, #(#parameters),*) -> #result<#reply, #error> {
+            pub fn #method(&self, #(#parameters),*) -> #result {
                 #call
             }
         })
@@ -213,21 +143,30 @@ impl<'m> Generator<'m> {
         match (values.is_empty(), context) {
             (true, None) => quote! { |_| Ok(()) },
             (true, Some(context)) => quote! { |w| #context },
+            (false, None) if self.are_one_expression(&values) => quote! { |w| #lines },
             (false, None) => quote! { |w| { #lines } },
             (false, Some(context)) => quote! { |w| { #lines?; #context } },
         }
     }
 
+    /// Whether [`Generator::writes`] returns an expression without statements before it.
+    pub(super) fn are_one_expression(&self, values: &[(&Type, TokenStream)]) -> bool {
+        let [(ty, value)] = values else {
+            return false;
+        };
+        self.exceeds(&strip_reference(value), ty, false).is_none()
+    }
+
     /// Writes values to `w`, the last one's result being the result of all.
     pub(super) fn writes(&self, values: &[(&Type, TokenStream)], may_be_left: bool) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let (cdr, write) = (tokens(&self.paths.cdr), tokens(&self.paths.write));
         let mut lines = TokenStream::new();
         for (index, (ty, value)) in values.iter().enumerate() {
             lines.extend(self.check_written(&strip_reference(value), ty, false));
             let is_last = index + 1 == values.len();
             lines.extend(match is_last && may_be_left && self.may_leave(ty) {
                 true => quote! { #cdr::Write::write_last(#value, w) },
-                false => quote! { #cdr::Write::write(#value, w) },
+                false => quote! { #write(#value, w) },
             });
             if !is_last {
                 lines.extend(quote! { ?; });
@@ -236,9 +175,14 @@ impl<'m> Generator<'m> {
         lines
     }
 
-    /// The closure that reads the results.
-    pub(super) fn parsed_results(&self, operation: &Operation, owned: &[String]) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+    /// The closure that reads the results; it names their types unless those are `known` from its place.
+    pub(super) fn parsed_results(
+        &self,
+        operation: &Operation,
+        owned: &[String],
+        known: bool,
+    ) -> TokenStream {
+        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
         let types: Vec<&Type> = results(operation).collect();
         if types.is_empty() {
             return quote! { |_| Ok(()) };
@@ -247,10 +191,18 @@ impl<'m> Generator<'m> {
             .iter()
             .any(|ty| self.exceeds(&quote! { result }, ty, true).is_some());
         let owned: Vec<TokenStream> = owned.iter().map(|ty| tokens(ty)).collect();
+        let parsed = owned.iter().map(|ty| {
+            if known && !checked {
+                quote! { #parse(r) }
+            } else {
+                quote! { <#ty as #cdr::Parse<'_>>::parse(r) }
+            }
+        });
         if !checked {
-            return match &owned[..] {
-                [only] => quote! { |r| <#only as #cdr::Parse<'_>>::parse(r) },
-                _ => quote! { |r| Ok((#(<#owned as #cdr::Parse<'_>>::parse(r)?),*)) },
+            let parsed: Vec<TokenStream> = parsed.collect();
+            return match &parsed[..] {
+                [only] => quote! { |r| #only },
+                _ => quote! { |r| Ok((#(#parsed?),*)) },
             };
         }
         let names: Vec<Ident> = (0..types.len())
@@ -258,11 +210,11 @@ impl<'m> Generator<'m> {
             .collect();
         let lines = types
             .iter()
-            .zip(&owned)
+            .zip(parsed)
             .zip(&names)
-            .map(|((ty, owned), name)| {
+            .map(|((ty, parsed), name)| {
                 let check = self.check_read(&quote! { #name }, ty);
-                quote! { let #name = <#owned as #cdr::Parse<'_>>::parse(r)?; #check }
+                quote! { let #name = #parsed?; #check }
             });
         let lines: Vec<TokenStream> = lines.collect();
         match &names[..] {
@@ -277,7 +229,7 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let cdr = tokens(&self.cdr);
+        let parse = tokens(&self.paths.parse);
         if declared.operation.raises.is_empty() {
             return Ok(quote! { |_, _| Ok(None) });
         }
@@ -286,7 +238,7 @@ impl<'m> Generator<'m> {
         for &raised in &declared.operation.raises {
             let id = &self.model.definition(raised).repository_id;
             let variant = self.variant(raised, &declared.operation.raises);
-            arms.push(quote! { #id => Ok(Some(#error::#variant(#cdr::Parse::parse(r)?))) });
+            arms.push(quote! { #id => Ok(Some(#error::#variant(#parse(r)?))) });
         }
         Ok(quote! { |id, r| match id { #(#arms,)* _ => Ok(None) } })
     }

@@ -19,8 +19,8 @@ impl<'m> Generator<'m> {
         all: &[Declared<'m>],
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let orb = tokens(&self.orb);
-        let result = tokens(&self.prelude("Result"));
+        let orb = tokens(&self.paths.orb);
+        let (request, served) = (tokens(&self.paths.request), tokens(&self.paths.served));
         let service = ident(self.names.name(id));
         let name = ident(&self.names.interface(id).skeleton.clone());
         let doc = format!(
@@ -74,14 +74,10 @@ impl<'m> Generator<'m> {
                     &[#(#ids),*]
                 }
 
-                fn dispatch(&self, request: &mut #orb::ServerRequest<'_>) -> #result<(), #orb::SystemException> {
+                fn dispatch(&self, request: &mut #request) -> #served {
                     match request.operation() {
                         #(#arms,)*
-                        _ => Err(#orb::SystemException::new(
-                            #orb::SystemExceptionKind::BadOperation,
-                            #orb::minor::OPERATION_UNKNOWN,
-                            #orb::Completion::No,
-                        )),
+                        _ => Err(#orb::generated::unknown_operation()),
                     }
                 }
             }
@@ -95,8 +91,8 @@ impl<'m> Generator<'m> {
         declared: Declared<'_>,
         at: &[String],
     ) -> Result<TokenStream, Refused> {
-        let (cdr, orb) = (tokens(&self.cdr), tokens(&self.orb));
-        let result = tokens(&self.prelude("Result"));
+        let (cdr, parse) = (tokens(&self.paths.cdr), tokens(&self.paths.parse));
+        let (request, served) = (tokens(&self.paths.request), tokens(&self.paths.served));
         let operation = declared.operation;
         let reader = (inputs(operation).next().is_some())
             .then(|| quote! { let r = &mut request.arguments(); });
@@ -105,18 +101,18 @@ impl<'m> Generator<'m> {
             let name = parameter_ident(&parameter.name);
             let passing = self.passing(&parameter.ty);
             let ty = tokens(&match passing {
-                Passing::Text => "::std::borrow::Cow<'_, str>".to_owned(),
-                Passing::Slice => format!(
-                    "::std::borrow::Cow<'_, [{}]>",
-                    self.element(&parameter.ty, at, operation.span)?
-                ),
+                Passing::Text => format!("{}<'_, str>", self.paths.cow),
+                Passing::Slice => {
+                    let element = self.element(&parameter.ty, at, operation.span)?;
+                    format!("{}<'_, [{element}]>", self.paths.cow)
+                }
                 _ => self.owned(&parameter.ty, at, operation.span)?,
             });
             let check = self.exceeds(&quote! { #name }, &parameter.ty, false);
             let check = check.map(|exceeds| {
                 quote! { if #exceeds { return Err(r.error(#cdr::DecodeFact::BoundExceeded).into()); } }
             });
-            reads.push(quote! { let #name = <#ty as #cdr::Parse<'_>>::parse(r)?; #check });
+            reads.push(quote! { let #name: #ty = #parse(r)?; #check });
             passed.push(match passing {
                 Passing::Value => quote! { #name },
                 Passing::Reference => quote! { #name.as_ref() },
@@ -133,7 +129,7 @@ impl<'m> Generator<'m> {
         let call = quote! { <S as #service>::#method(&self.0, #(#passed),*) };
         let body = self.answer(declared, &call, at)?;
         Ok(quote! {
-            fn #serve(&self, request: &mut #orb::ServerRequest<'_>) -> #result<(), #orb::SystemException> {
+            fn #serve(&self, request: &mut #request) -> #served {
                 #reader
                 #(#reads)*
                 #body
@@ -162,10 +158,14 @@ impl<'m> Generator<'m> {
             .zip(names.iter().map(|name| quote! { &#name }))
             .collect();
         let written = if values.is_empty() {
-            quote! { request.reply()?; Ok(()) }
+            quote! { request.reply().map(drop) }
         } else {
             let lines = self.writes(&values, false);
-            quote! { request.reply_with(|w| { #lines }) }
+            if self.are_one_expression(&values) {
+                quote! { request.reply_with(|w| #lines) }
+            } else {
+                quote! { request.reply_with(|w| { #lines }) }
+            }
         };
         if declared.operation.raises.is_empty() {
             return Ok(if values.is_empty() {

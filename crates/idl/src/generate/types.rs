@@ -59,7 +59,7 @@ impl Generator<'_> {
         at: &[String],
         span: Span,
     ) -> Result<String, Refused> {
-        let cdr = self.cdr.clone();
+        let cdr = self.paths.cdr.clone();
         Ok(match ty {
             Type::Basic(basic) => self.basic(*basic, span)?,
             Type::String(Some(bound)) if *bound <= INLINE_STRING_MAX => {
@@ -91,7 +91,7 @@ impl Generator<'_> {
             DefinitionKind::Value
                 if self.model.definition(id).repository_id == EXCEPTION_HOLDER =>
             {
-                Ok(format!("{}::ExceptionHolder", self.orb))
+                Ok(format!("{}::ExceptionHolder", self.paths.orb))
             }
             DefinitionKind::Alias(target) if !self.is_reachable(id) => {
                 let target = target.clone();
@@ -116,7 +116,7 @@ impl Generator<'_> {
             }
             Some(Flavour::Local) if self.is_in_local => {
                 let path = self.path(id, self.names.name(id).to_owned(), at, span)?;
-                return Ok(format!("::std::sync::Arc<dyn {path}>"));
+                return Ok(format!("{}<dyn {path}>", self.paths.arc));
             }
             Some(Flavour::Local) => {
                 return Err(self.refuse(
@@ -140,7 +140,7 @@ impl Generator<'_> {
     }
 
     fn basic(&mut self, basic: Basic, span: Span) -> Result<String, Refused> {
-        let (cdr, orb) = (&self.cdr, &self.orb);
+        let (cdr, orb) = (&self.paths.cdr, &self.paths.orb);
         Ok(match basic {
             Basic::Boolean => "bool".into(),
             Basic::Octet => "u8".into(),
@@ -211,8 +211,11 @@ impl Generator<'_> {
         span: Span,
     ) -> Result<String, Refused> {
         Ok(match self.passing(ty) {
-            Passing::Text => "::std::borrow::Cow<'a, str>".into(),
-            Passing::Slice => format!("::std::borrow::Cow<'a, [{}]>", self.element(ty, at, span)?),
+            Passing::Text => format!("{}<'a, str>", self.paths.cow),
+            Passing::Slice => {
+                let element = self.element(ty, at, span)?;
+                format!("{}<'a, [{element}]>", self.paths.cow)
+            }
             _ => self.owned(ty, at, span)?,
         })
     }
@@ -234,7 +237,7 @@ impl Generator<'_> {
     fn reference_of(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
         match self.model.resolve(ty) {
             Type::Named(id) => self.reference(*id, at, span),
-            _ => Ok(format!("{}::ObjectRef", self.orb)),
+            _ => Ok(format!("{}::ObjectRef", self.paths.orb)),
         }
     }
 
@@ -323,7 +326,7 @@ impl Generator<'_> {
         span: Span,
         inside: &mut Vec<DefId>,
     ) -> Result<String, Refused> {
-        let codes = format!("{}::TypeCode", self.cdr);
+        let codes = format!("{}::TypeCode", self.paths.cdr);
         Ok(match ty {
             Type::Basic(_) | Type::Fixed { .. } => self.type_code_call(ty, at, span)?,
             Type::String(bound) => format!("{codes}::string({})", bound.unwrap_or(0)),
@@ -363,7 +366,10 @@ impl Generator<'_> {
 
     fn type_code_call(&mut self, ty: &Type, at: &[String], span: Span) -> Result<String, Refused> {
         let owned = self.owned(ty, at, span)?;
-        Ok(format!("<{owned} as {}::Typed>::type_code()", self.cdr))
+        Ok(format!(
+            "<{owned} as {}::Typed>::type_code()",
+            self.paths.cdr
+        ))
     }
 
     /// Whether a type contains one of those.

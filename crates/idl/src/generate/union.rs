@@ -126,7 +126,7 @@ impl Generator<'_> {
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
     ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         let labelled: Vec<&TokenStream> = variants
             .iter()
             .filter_map(|variant| variant.labels.as_ref())
@@ -186,7 +186,7 @@ impl Generator<'_> {
         variants: &[Variant<'_>],
         rest: Option<&Ident>,
     ) -> TokenStream {
-        let cdr = tokens(&self.cdr);
+        let cdr = tokens(&self.paths.cdr);
         // The default's pattern takes everything, so its arm is the last.
         let (labelled, default): (Vec<_>, Vec<_>) = variants
             .iter()
@@ -225,7 +225,7 @@ impl Generator<'_> {
         around: &mut Vec<DefId>,
     ) -> Result<String, Refused> {
         let switch = self.type_code(&union.discriminator, at, definition.span, around)?;
-        let cdr = self.cdr.clone();
+        let cdr = self.paths.cdr.clone();
         let mut cases = Vec::new();
         for case in &union.cases {
             let code = self.type_code(&case.ty, at, case.span, around)?;

@@ -1,0 +1,118 @@
+//! What Rust generated from IDL stands on: marshalling of records whose members need no further checks, and TypeCodes.
+
+use crate::typecode::{Member, TypeCode};
+use crate::{DecodeError, EncodeError, Parse, Reader, Write, Writer};
+
+/// As [`Parse::parse`], for a type that the place of the call tells.
+///
+/// # Errors
+/// As [`Parse::parse`].
+#[inline(always)]
+pub fn parse<'a, T: Parse<'a>>(r: &mut Reader<'a>) -> Result<T, DecodeError> {
+    T::parse(r)
+}
+
+/// As [`Write::write`].
+///
+/// # Errors
+/// As [`Write::write`].
+#[inline(always)]
+pub fn write<T: Write + ?Sized>(value: &T, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    value.write(w)
+}
+
+/// A member to build a TypeCode of.
+#[must_use]
+pub const fn member<'m>(name: &'m str, type_code: &'m TypeCode) -> Member<'m> {
+    Member { name, type_code }
+}
+
+/// Implements `Write` and `Parse` for a struct or an exception: its members in order. `fixed` are those whose members need no
+/// heap: they can be marshalled within a window too. Items behind `write` and `parse` are added to the impls.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! record {
+    (fixed $name:ident { $($field:ident: $ty:ty),+ } write { $($write:item)* } parse { $($parse:item)* }) => {
+        impl $crate::Write for $name {
+            const SIZE_MAX: usize = 0_usize$(.saturating_add(<$ty as $crate::Write>::SIZE_MAX))+;
+
+            #[inline(always)]
+            fn write_within(&self, w: &mut $crate::WriteWindow<'_>) {
+                $($crate::Write::write_within(&self.$field, w);)+
+            }
+
+            $crate::record! { @write $($field)+ }
+            $($write)*
+        }
+
+        impl<'a> $crate::Parse<'a> for $name {
+            const SIZE_MAX: usize = 0_usize$(.saturating_add(<$ty as $crate::Parse<'a>>::SIZE_MAX))+;
+
+            #[inline(always)]
+            fn parse_within(r: &mut $crate::ReadWindow<'_>) -> Self {
+                Self { $($field: <$ty as $crate::Parse<'a>>::parse_within(r)),+ }
+            }
+
+            $crate::record! { @parse 'a $($field: $ty),+ }
+            $($parse)*
+        }
+    };
+    ($name:ident { $($field:ident: $ty:ty),+ } write { $($write:item)* } parse { $($parse:item)* }) => {
+        impl $crate::Write for $name {
+            $crate::record! { @write $($field)+ }
+            $($write)*
+        }
+
+        impl<'a> $crate::Parse<'a> for $name {
+            $crate::record! { @parse 'a $($field: $ty),+ }
+            $($parse)*
+        }
+    };
+    ($name:ident {} write {} parse {}) => {
+        impl $crate::Write for $name {
+            #[inline]
+            fn write(&self, _: &mut $crate::Writer<'_>) -> ::std::result::Result<(), $crate::EncodeError> {
+                ::std::result::Result::Ok(())
+            }
+        }
+
+        impl<'a> $crate::Parse<'a> for $name {
+            const SIZE_MIN: usize = 1;
+
+            #[inline]
+            fn parse(_: &mut $crate::Reader<'a>) -> ::std::result::Result<Self, $crate::DecodeError> {
+                ::std::result::Result::Ok(Self)
+            }
+        }
+    };
+    (@write $($field:ident)+) => {
+        #[inline]
+        fn write(&self, w: &mut $crate::Writer<'_>) -> ::std::result::Result<(), $crate::EncodeError> {
+            $($crate::Write::write(&self.$field, w)?;)+
+            ::std::result::Result::Ok(())
+        }
+    };
+    (@parse $a:lifetime $($field:ident: $ty:ty),+) => {
+        const SIZE_MIN: usize = 0 $(+ <$ty as $crate::Parse<$a>>::SIZE_MIN)+;
+
+        #[inline]
+        fn parse(r: &mut $crate::Reader<$a>) -> ::std::result::Result<Self, $crate::DecodeError> {
+            ::std::result::Result::Ok(Self { $($field: <$ty as $crate::Parse<$a>>::parse(r)?),+ })
+        }
+    };
+}
+
+/// Implements `Typed` by a TypeCode that is built once.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! typed {
+    ($name:ident, $code:expr) => {
+        impl $crate::Typed for $name {
+            fn type_code() -> $crate::TypeCode {
+                static CODE: ::std::sync::LazyLock<$crate::TypeCode> =
+                    ::std::sync::LazyLock::new(|| $code);
+                CODE.clone()
+            }
+        }
+    };
+}

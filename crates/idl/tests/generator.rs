@@ -17,7 +17,7 @@ fn generated_code_is_what_the_generator_makes_today() {
     let compiled = Builder::new()
         .file(folder().join("shared.idl"))
         .file(folder().join("broad.idl"))
-        .orb_path("crate::orb")
+        .orb_path("crate")
         .out_dir(out)
         .try_compile()
         .unwrap_or_else(|error| panic!("{error}"));

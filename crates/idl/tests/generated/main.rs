@@ -5,6 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod calculator;
+/// What generated code stands on in the ORB: the ORB's own file.
+#[allow(dead_code, missing_docs, private_interfaces, unreachable_pub)]
+#[path = "../../../orb/src/generated.rs"]
+pub mod generated;
 mod orb;
 mod traits;
 mod within;
@@ -28,7 +32,11 @@ use deckwatch_cdr::{
 };
 use idl::broad::{self, *};
 use idl::shared::Stamp;
-use orb::{ObjectRef, SystemExceptionKind};
+#[allow(unused_imports)] // generated code names some of them
+pub(crate) use orb::{
+    AsynchronousReply, Completion, Deliver, ObjectRef, Result, Servant, ServerRequest,
+    SystemException, SystemExceptionKind, minor,
+};
 
 fn calculator() -> CalculatorRef {
     let servant = Arc::new(CalculatorSkeleton::new(Abacus::default()));

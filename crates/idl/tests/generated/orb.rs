@@ -9,6 +9,13 @@ use deckwatch_cdr::{
 };
 pub(crate) use deckwatch_giop::{Completion, SystemException, SystemExceptionKind, minor};
 
+pub(crate) type Result<T> = std::result::Result<T, SystemException>;
+
+/// No interface of the test is called asynchronously.
+pub(crate) struct AsynchronousReply;
+
+pub(crate) type Deliver = Box<dyn FnOnce(AsynchronousReply) -> Result<()> + Send>;
+
 thread_local! {
     /// Every object a reference was made to.
     static OBJECTS: RefCell<Vec<Arc<dyn Servant>>> = const { RefCell::new(Vec::new()) };
@@ -16,7 +23,7 @@ thread_local! {
 
 pub(crate) trait Servant: Send + Sync + 'static {
     fn repository_ids(&self) -> &'static [&'static str];
-    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
+    fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<()>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,20 +45,20 @@ impl<'r> ServerRequest<'r> {
         Reader::new(self.body, ByteOrder::NATIVE)
     }
 
-    pub(crate) fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
+    pub(crate) fn reply(&mut self) -> Result<Writer<'_>> {
         self.reply.clear();
         Ok(Writer::new(&mut self.reply))
     }
 
     pub(crate) fn reply_with(
         &mut self,
-        results: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
-    ) -> Result<(), SystemException> {
+        results: impl FnOnce(&mut Writer<'_>) -> std::result::Result<(), EncodeError>,
+    ) -> Result<()> {
         results(&mut self.reply()?)
             .map_err(|error| SystemException::from(error).with_completion(Completion::Yes))
     }
 
-    pub(crate) fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
+    pub(crate) fn raise<E: UserException>(&mut self, exception: &E) -> Result<()> {
         self.raised = Some(E::REPOSITORY_ID);
         Ok(exception.write(&mut self.reply()?)?)
     }
@@ -69,17 +76,17 @@ impl ObjectRef {
         OBJECTS.with_borrow(|objects| Arc::clone(&objects[self.0 as usize]))
     }
 
-    pub(crate) fn is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
+    pub(crate) fn is_a(&self, repository_id: &str) -> Result<bool> {
         Ok(self.servant().repository_ids().contains(&repository_id))
     }
 
     pub(crate) fn invoke<'c, T, E: From<SystemException>, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
-        results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
-        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
-    ) -> Result<T, E> {
+        arguments: impl Fn(&mut Writer<'_>) -> std::result::Result<R, EncodeError>,
+        results: impl FnOnce(&mut Reader<'_>) -> std::result::Result<T, DecodeError>,
+        exceptions: impl FnOnce(&str, &mut Reader<'_>) -> std::result::Result<Option<E>, DecodeError>,
+    ) -> std::result::Result<T, E> {
         let mut body = Vec::new();
         let rest = arguments(&mut Writer::new(&mut body)).map_err(SystemException::from)?;
         body.extend_from_slice(rest.into().octets());
@@ -99,25 +106,34 @@ impl ObjectRef {
         }
     }
 
+    pub(crate) fn send_callback(
+        &self,
+        _: &str,
+        _: impl Fn(&mut Writer<'_>) -> std::result::Result<(), EncodeError>,
+        _: Option<Deliver>,
+    ) -> Result<()> {
+        unreachable!("no interface of the test is called asynchronously")
+    }
+
     pub(crate) fn invoke_oneway<'c, R: Into<Unwritten<'c>>>(
         &self,
         operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
-    ) -> Result<(), SystemException> {
+        arguments: impl Fn(&mut Writer<'_>) -> std::result::Result<R, EncodeError>,
+    ) -> Result<()> {
         self.invoke(operation, arguments, |_| Ok(()), |_, _| Ok(None))
     }
 }
 
 /// On this wire a reference is the number of its object, behind the type id that makes nil tell itself.
 impl WriteReference for ObjectRef {
-    fn write_reference(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    fn write_reference(&self, w: &mut Writer<'_>) -> std::result::Result<(), EncodeError> {
         "object".write(w)?;
         self.0.write(w)
     }
 }
 
 impl ParseReference for ObjectRef {
-    fn parse_reference(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
+    fn parse_reference(r: &mut Reader<'_>) -> std::result::Result<Option<Self>, DecodeError> {
         let kind = String::parse(r)?;
         let number = u32::parse(r)?;
         match kind.as_str() {

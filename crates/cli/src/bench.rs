@@ -164,7 +164,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 const USUAL: Usual = Usual {
     rounds: 9,
     run_time: Duration::from_millis(300),
-    quick_run_time: Duration::from_millis(50),
+    quick_run_time: Duration::from_millis(100),
 };
 
 fn settings(kinds: &[Kind], plain: &Plain) -> anyhow::Result<Settings> {

@@ -1,4 +1,4 @@
-//! Exit statuses, and how an error is said.
+//! Exit statuses, and the printing of errors.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::output::errln;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(u8);
 
-/// Wrong arguments, a malformed file, or something that kept the command from being carried out.
+/// Wrong arguments, a malformed file, or a failure of the command.
 pub(crate) const BAD_INPUT: Status = Status(2);
 
 impl From<VerdictKind> for Status {
@@ -34,7 +34,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// How a command ends that was asked to by a signal, which shells say as 128 and the signal's number: what it leaves is no whole result.
+/// Exit status after a signal: 128 plus its number, as in shells. The result is incomplete.
 pub(crate) fn ended_by(signal: &str) -> Status {
     Status(match signal {
         "SIGHUP" => 128 + 1,
@@ -43,10 +43,10 @@ pub(crate) fn ended_by(signal: &str) -> Status {
     })
 }
 
-/// How a measurement ends, by its warnings about itself: whole, ended early by a signal, or broken off.
+/// Exit status of a measurement, from its warnings: whole, ended early by a signal, or broken off.
 ///
 /// # Errors
-/// Why it was broken off.
+/// The reason why it was broken off.
 pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Result<ExitCode> {
     let find = |kind: &str| warnings.iter().find(|warning| warning.kind == kind);
     let kept = format!(
@@ -64,10 +64,10 @@ pub(crate) fn of_measurement(warnings: &[Warning], folder: &Path) -> anyhow::Res
     Ok(ended_by(signal).into())
 }
 
-/// How a measurement ends that measured nothing.
+/// Exit status of a measurement without a result.
 ///
 /// # Errors
-/// Why, where it was not the user's wish.
+/// The reason, unless the user ended it.
 pub(crate) fn without_result(error: LaboratoryError) -> anyhow::Result<ExitCode> {
     match error {
         LaboratoryError::Interrupted(signal) => {
@@ -78,15 +78,15 @@ pub(crate) fn without_result(error: LaboratoryError) -> anyhow::Result<ExitCode>
     }
 }
 
-/// Prints an error and its causes to stderr, one a line.
+/// Prints an error and its causes to stderr, each on a line.
 pub(crate) fn print_error(error: &anyhow::Error) {
     use anstyle::{AnsiColor, Style};
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-    // The exit status tells it too where nobody hears this.
+    // If stderr is closed, the exit status still shows the error.
     let mut out = anstream::stderr();
-    let _unheard = writeln!(out, "{red}error{red:#}: {error}");
+    let _ = writeln!(out, "{red}error{red:#}: {error}");
     for cause in error.chain().skip(1) {
-        let _unheard = writeln!(out, "  because: {cause}");
+        let _ = writeln!(out, "  because: {cause}");
     }
 }
 

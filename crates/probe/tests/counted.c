@@ -1,5 +1,6 @@
-/* What tests/counters.rs counts: for each line "A L C W" on standard input, A allocations, L mutex locks, C system calls, and where W is 1 a wait
-   for a lock that another thread holds for a while. It says "done" behind each. */
+/* The program that tests/counters.rs counts. For each line "A L C W" on standard input it makes A allocations, L mutex
+   locks and C system calls. If W is 1, it also waits for a lock that another thread holds for a while. Then it prints
+   "done". */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-//! Each counter catches what is done on purpose, exactly as often, and nothing of what is not done.
+//! Each counter counts exactly the events that a program makes on command.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use deckwatch_probe::counters::{Counted, Counts, Watch};
 
-/// A program that does what it is told.
+/// A program that makes events on command.
 struct Doer {
     child: Child,
     input: ChildStdin,
@@ -50,9 +50,9 @@ impl Doer {
         self.await_done();
     }
 
-    /// What is counted while it does that.
+    /// The counts while it makes these events.
     fn counted(&mut self, watch: &Watch, words: &str) -> Counts {
-        // Once before, so that what is done at first alone is no part of it.
+        // Once before, so that work of the first time is not counted.
         self.does(words);
         let before = watch.read();
         self.does(words);
@@ -62,8 +62,9 @@ impl Doer {
 
 impl Drop for Doer {
     fn drop(&mut self) {
-        let _ended_meanwhile = self.child.kill();
-        let _reaped = self.child.wait();
+        // It may have ended meanwhile.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -78,7 +79,7 @@ fn allocations_locks_calls_and_waits_on_purpose_are_counted_one_by_one() {
     }
     let nothing = doer.counted(&watch, "0 0 0 0");
     let growth = |counts: &Counts, what| counts.of(what).zip(nothing.of(what));
-    // Reading its line and saying so is all it does: no allocation, no lock.
+    // It only reads a line and writes one: no allocation, no lock.
     assert_eq!(nothing.of(Counted::Allocations), Some(0));
     assert_eq!(nothing.of(Counted::MutexLocks), Some(0));
     assert_eq!(nothing.of(Counted::FutexWaits), Some(0));
@@ -91,7 +92,7 @@ fn allocations_locks_calls_and_waits_on_purpose_are_counted_one_by_one() {
         for other in Counted::ALL {
             let (with, without) = growth(&counts, other).expect("counted");
             let expected = if other == what { 1_000 } else { 0 };
-            // The call in which it waits for its next line may fall before a reading or behind it.
+            // The system call that waits for its next line may come before or after a reading.
             let unsure = u64::from(other == Counted::SystemCalls);
             let grown = i128::from(with) - i128::from(without);
             let off = (grown - expected).unsigned_abs();
@@ -104,7 +105,7 @@ fn allocations_locks_calls_and_waits_on_purpose_are_counted_one_by_one() {
 
 #[test]
 fn a_process_that_is_not_there_is_said_and_not_counted_as_doing_nothing() {
-    // The largest number that the kernel gives to a process is far below.
+    // The kernel's largest process id is far below.
     let watch = Watch::begin(u32::MAX >> 1, &Counted::ALL);
     assert_eq!(watch.missing().len(), Counted::ALL.len());
     assert_eq!(watch.read(), Counts::default());

@@ -34,7 +34,9 @@ impl Progress {
         let what = at.now.split(':').next().unwrap_or_default();
         let line = format!("{what}: round {} of {}", at.round, at.rounds);
         let is_due = |(last, round, when): &(String, usize, Instant)| {
-            *last != line && (*round != at.round || when.elapsed() > LINE_INTERVAL)
+            // In round 0 foreign ORBs are built, each of which may take minutes.
+            let is_new_round = *round != at.round || at.round == 0;
+            *last != line && (is_new_round || when.elapsed() > LINE_INTERVAL)
         };
         if self.last.as_ref().is_none_or(is_due) {
             // Standard error may be closed or full: the measurement goes on.

@@ -1,4 +1,4 @@
-//! Performance targets and the results against them, and the ratios that both are told in.
+//! Performance targets, the results against them, and ratios.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -35,9 +35,10 @@ pub(super) fn count(
     let foreign = programs
         .iter()
         .map(|(name, program)| (*name, program.clone(), Variant::Plain));
-    let all = ours.into_iter().chain(foreign);
-    for (round, (name, program, variant)) in all.enumerate() {
-        session.show(round + 1, format!("counters: {name}"));
+    let all: Vec<_> = ours.into_iter().chain(foreign).collect();
+    let count = all.len();
+    for (step, (name, program, variant)) in all.into_iter().enumerate() {
+        session.show_step(step + 1, count, format!("counters: {name}"));
         let mut samples = Samples::default();
         match count_one(session, (name, &program), variant, places, &mut samples) {
             Ok(true) => {

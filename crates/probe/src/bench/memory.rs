@@ -30,8 +30,8 @@ pub(super) fn measure(
     }
     let own = session.own();
     let all = std::iter::once((OURS, own)).chain(programs.iter().cloned());
-    for (round, (name, program)) in all.enumerate() {
-        session.show(round + 1, format!("memory: {name}"));
+    for (step, (name, program)) in all.enumerate() {
+        session.show_step(step + 1, programs.len() + 1, format!("memory: {name}"));
         match measure_one(name, &program, places.server, connections) {
             Ok(both) => {
                 for (connections, octets) in both {

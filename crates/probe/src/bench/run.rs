@@ -156,7 +156,7 @@ impl Bench<'_> {
             (Kind::Call, Variant::Plain) => self.settings.calls.clone(),
             _ => kind.cases(),
         };
-        // In the other variants the small call stands for all.
+        // The other variants are measured with the small call only.
         let is_wanted = |case: &Case| variant == Variant::Plain || *case == SMALL;
         cases.into_iter().filter(is_wanted).collect()
     }

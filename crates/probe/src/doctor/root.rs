@@ -21,7 +21,7 @@ impl Root {
         Self::at(Path::new("/"))
     }
 
-    /// A folder that stands for `/`.
+    /// A folder in place of `/`.
     #[must_use]
     pub fn at(folder: &Path) -> Self {
         Self {

@@ -214,9 +214,13 @@ impl<'t> Session<'t> {
         self.runs_expected = in_a_round * self.setup.rounds;
     }
 
-    /// Shows the progress.
+    /// Shows the progress in rounds.
     pub(crate) fn show(&mut self, round: usize, now: String) {
-        let rounds = self.setup.rounds;
+        self.show_step(round, self.setup.rounds, now);
+    }
+
+    /// Shows the progress in other steps than rounds.
+    pub(crate) fn show_step(&mut self, round: usize, rounds: usize, now: String) {
         (self.tell)(&Progress { round, rounds, now });
     }
 

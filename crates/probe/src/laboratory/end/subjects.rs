@@ -94,7 +94,7 @@ impl ActiveSubjects {
     }
 }
 
-/// At most so many subjects of each kind are active: twenty times as many as in the FFI report.
+/// The largest number of active subjects of each kind: twenty times as many as in the FFI report.
 const SUBJECTS_MAX: usize = 10_000;
 
 const REFUSED: SystemException = SystemException::new(

@@ -11,38 +11,41 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A value of any type, kept as the octets it came as. It is forwarded in one copy to a writer of the same byte order, code sets and, where it may hold
-/// wide characters, GIOP version, from where its parts are aligned as they are kept, and through its TypeCode to any other. Cheap to clone.
+/// A value of any type, kept as the octets that came. Cheap to clone.
 ///
-/// Values of value types are not: each time they are written anew, part by part. They are kept without chunks and with all that an indirection leads to, which goes no further than the `any`. They are
-/// shared, or contain themselves, as they were. The state of a custom value, and of one in chunks of a type that is not known, is kept as it
-/// came ([`Opaque`](crate::value::Opaque)), and the whole `any` with it in the byte order and code sets it came in.
+/// The octets are copied as they are to a writer of the same byte order, code sets and alignment; wide characters need
+/// the same GIOP version too. To any other writer the value is copied part by part, by its TypeCode.
+/// Values of value types are always written part by part. They are kept without chunks, with everything that an
+/// indirection leads to, and stay shared or cyclic. A state that no TypeCode describes (of a custom value, or of an
+/// unknown type in chunks) is kept as it came ([`Opaque`](crate::value::Opaque)); the `any` then keeps its byte order
+/// and code sets.
 #[derive(Clone)]
 pub struct Any {
     type_code: TypeCode,
-    /// A vector, so that the memory it was written in is kept and not copied.
+    /// A vector: the memory that the octets were written in is kept, not copied.
     octets: Arc<Vec<u8>>,
     order: ByteOrder,
     codec: Codec,
     /// Alignment of the first octet, modulo 8.
     phase: u8,
-    /// Whether a value of a derived type that was not known was read as its base.
+    /// Whether a value of an unknown derived type was read as its base.
     is_truncated: bool,
-    /// Whether there is a state that only its own code can read.
+    /// Whether it contains a state that no TypeCode describes.
     is_opaque: bool,
 }
 
 impl Any {
-    /// An Any without a value: its TypeCode is `null`.
+    /// Returns an Any without a value: its TypeCode is `null`.
     #[must_use]
     pub fn empty() -> Self {
         Self::from_octets(TypeCode::null(), Vec::new(), Codec::DEFAULT)
     }
 
-    /// An Any with this value, in native byte order, GIOP 1.2 and UTF-8, unless it has a [form of its own](Write::sole_form).
+    /// Returns an Any with this value, in native byte order, GIOP 1.2 and UTF-8, unless the value has a [form of its
+    /// own](Write::sole_form).
     ///
     /// # Errors
-    /// Those of writing the value. A struct with an opaque `any` in it is [`EncodeError::TypeUnsupported`] where that has another form.
+    /// Those of writing the value. [`EncodeError::TypeUnsupported`] for a struct with an opaque `any` in another form.
     pub fn from_value<T: Typed + Write + ?Sized>(value: &T) -> Result<Self, EncodeError> {
         let (form, size) = (value.sole_form(), size_of_val(value));
         Self::build(T::type_code(), form, size, |type_code, w| {
@@ -53,7 +56,7 @@ impl Any {
         })
     }
 
-    /// An Any with a value whose type is known at run time only.
+    /// Returns an Any with a value whose type is known at run time only.
     ///
     /// # Errors
     /// Those of writing the value, [`EncodeError::TypeMismatch`] where it is not of the type.
@@ -65,7 +68,7 @@ impl Any {
         })
     }
 
-    /// Reads a value of this type. It is walked over, so that one which is malformed is refused here, and kept as the octets it is.
+    /// Reads a value of this type, checks it by walking over it, and keeps its octets.
     ///
     /// # Errors
     /// What is wrong with its octets.
@@ -75,7 +78,7 @@ impl Any {
         if met.values || r.bytes().len() != at_value.bytes().len() {
             return Self::joined(type_code, at_value, met);
         }
-        // What has no octets may stand in padding behind the last of the message.
+        // A value without octets may stand in the padding behind the last value of the message.
         let octets = r.bytes().get(start..r.position()).unwrap_or_default();
         Ok(Self {
             type_code,
@@ -88,12 +91,12 @@ impl Any {
         })
     }
 
-    /// Reads values of these types, one behind the other, as the arguments of a request or the results of a reply stand: several of them may share
-    /// a value of a value type, which each of them then has.
+    /// Reads values of these types, one after the other, as the arguments of a request or the results of a reply.
+    /// Values of value types may be shared between them; each Any then contains its own copy.
     ///
     /// # Errors
-    /// What is wrong with their octets; of those that share a value as [`crate::value::read_value`]; [`DecodeFact::TypeMismatch`] where what each
-    /// then has cannot be kept.
+    /// What is wrong with their octets; for shared values as [`crate::value::read_value`], and
+    /// [`DecodeFact::TypeMismatch`] where a copy cannot be kept.
     pub fn read_all<'t>(
         type_codes: impl Iterator<Item = &'t TypeCode> + Clone,
         r: &mut Reader<'_>,
@@ -125,7 +128,8 @@ impl Any {
     /// Reads an exception whose repository id has been read.
     ///
     /// # Errors
-    /// [`DecodeFact::TypeMismatch`] where the type is no exception, be it another name of one; what is wrong with the octets of its members.
+    /// [`DecodeFact::TypeMismatch`] where the type is not an exception (an alias of one is not either); what is wrong
+    /// with the octets of its members.
     pub fn read_members(exception: TypeCode, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         if exception.kind() != Kind::Except {
             return Err(r.error(DecodeFact::TypeMismatch));
@@ -156,7 +160,7 @@ impl Any {
         w.write_octets(rest.octets())
     }
 
-    /// As [`Any::write_value`], the last of its message, as [`Write::write_last`].
+    /// As [`Any::write_value`], for the last value of a message: see [`Write::write_last`].
     ///
     /// # Errors
     /// As [`Any::write_value`].
@@ -167,18 +171,18 @@ impl Any {
         w.write_last_octets(&self.octets[r.position()..])
     }
 
-    /// Modulo what a place has to be the same here and in the writer for the octets from there on to be those that the writer is to have; none
-    /// where they are not.
+    /// Returns the alignment at which the octets here are those that the writer needs; `None` where they have to be
+    /// converted.
     fn alignment_in(&self, r: &Reader<'_>, w: &Writer<'_>) -> Option<usize> {
         let arena = self.type_code.arena();
         let is_same = w.order() == self.order && arena.is_same_in(w.codec(), self.codec);
         let alignment = is_same.then(|| arena.alignment())?;
-        // Indirections lead over what stood otherwise before, and chunks are open there.
+        // Indirections cross octets that may be converted, and the writer may have a chunk open.
         let is_whole = || w.is_alike(r, alignment) && w.stands_together(r.remaining());
         (!arena.may_hold_values() || is_whole()).then_some(alignment)
     }
 
-    /// In this form where a state needs it, which only its own code can read. `size_hint`: octets that the value may take.
+    /// `form`: the form that an opaque state in the value needs. `size_hint`: octets that the value may take.
     fn build(
         type_code: TypeCode,
         form: Option<(ByteOrder, Codec)>,
@@ -196,13 +200,13 @@ impl Any {
         })
     }
 
-    /// The form of what is not kept as it came.
+    /// The form in which converted values are kept.
     pub(crate) const FORM: (ByteOrder, Codec) = (
         ByteOrder::NATIVE,
         Codec::DEFAULT.with_chars(crate::CharSet::Utf8),
     );
 
-    /// A value that stands in several fragments, or has values of value types, written anew as one piece.
+    /// Rewrites a value that stands in several fragments, or contains values of value types, as one piece.
     #[cold]
     fn joined(
         type_code: TypeCode,
@@ -239,21 +243,21 @@ impl Any {
         &self.type_code
     }
 
-    /// Octets of memory that it keeps: those of the value, and of its type.
+    /// Octets of memory that the value and its type take.
     #[must_use]
     pub fn size(&self) -> usize {
         self.octets.len().saturating_add(self.type_code.held())
     }
 
-    /// Whether it came with a value of a derived type that its TypeCode does not describe, which was cut down to its base. Of several that share
-    /// values ([`Any::read_all`]) all that may have such a value are said to, where one has.
+    /// Whether a value in it was truncated: its TypeCode does not describe the derived type, so it was read as a base.
+    /// Of several Anys that share values ([`Any::read_all`]), all that may contain such a value return true.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
-    /// Whether there is a state that only its own code can read ([`Opaque`](crate::value::Opaque)): it can be written only in the byte order,
-    /// GIOP version and code set it came in.
+    /// Whether it contains a state that no TypeCode describes ([`Opaque`](crate::value::Opaque)). It can be written
+    /// only in the byte order, GIOP version and code set it came in.
     #[must_use]
     pub const fn is_opaque(&self) -> bool {
         self.is_opaque
@@ -265,11 +269,11 @@ impl Any {
         self.type_code.kind() == Kind::Null
     }
 
-    /// The value.
+    /// Returns the value.
     ///
     /// # Errors
-    /// [`DecodeFact::TypeMismatch`] where it is of another type; what is wrong with its octets, for which offsets count from the
-    /// value's start.
+    /// [`DecodeFact::TypeMismatch`] where it is of another type; what is wrong with its octets. Offsets count from the
+    /// start of the value.
     pub fn extract<T: Typed + for<'a> Parse<'a>>(&self) -> Result<T, DecodeError> {
         let mut r = self.reader();
         if !self.type_code.equivalent(&T::type_code()) {
@@ -285,12 +289,12 @@ impl Any {
         Ok(value)
     }
 
-    /// Whether there may be values of value types, those of an `any` within left aside.
+    /// Whether it may contain values of value types, apart from those in an `any` within.
     pub(crate) fn holds_values(&self) -> bool {
         self.type_code.arena().holds_values()
     }
 
-    /// The value as a tree.
+    /// Returns the value as a tree.
     ///
     /// # Errors
     /// As [`crate::value::read_value`].
@@ -336,7 +340,7 @@ impl Write for Any {
 impl<'a> Parse<'a> for Any {
     const SIZE_MIN: usize = 4;
 
-    /// Walks over the value, so that one which is malformed is refused here.
+    /// Checks the value by walking over it.
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let type_code = TypeCode::parse(r)?;
         r.nested(|r| Self::read(type_code, r))
@@ -353,7 +357,7 @@ impl Typed for Any {
     }
 }
 
-/// The same type and value, in whatever form each is kept.
+/// Equal where type and value are, in whatever form each is kept.
 impl PartialEq for Any {
     fn eq(&self, other: &Self) -> bool {
         let canonical = |any: &Self| {

@@ -22,7 +22,7 @@ impl<'a, T: Parse<'a>, const N: usize> Parse<'a> for [T; N] {
     }
 }
 
-/// Elements are read into options, which the compiler folds away for `Copy` elements; arrays of IDL are short.
+/// Elements are read into options, which the compiler removes for `Copy` elements; arrays in IDL are short.
 #[inline]
 fn parse_array<'a, T: Parse<'a>, const N: usize>(
     r: &mut Reader<'a>,

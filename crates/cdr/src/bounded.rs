@@ -17,7 +17,7 @@ impl<T, const N: usize> BoundedVec<T, N> {
     /// Appends an element.
     ///
     /// # Errors
-    /// The element, where the sequence is full.
+    /// The element, when the sequence is full.
     pub fn push(&mut self, element: T) -> Result<(), T> {
         if self.0.len() >= N {
             return Err(element);

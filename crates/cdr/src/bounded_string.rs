@@ -9,7 +9,8 @@ use crate::{
 use std::fmt;
 use std::ops::Deref;
 
-/// A `string<N>` of at most `N` octets of UTF-8 (N <= 255), inline. The octets behind its end are zero, so that it can be copied whole.
+/// A `string<N>` of at most `N` octets of UTF-8 (N <= 255), inline. The octets behind its end are zero, so that it can
+/// be copied whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BoundedString<const N: usize> {
     len: u8,
@@ -46,8 +47,8 @@ impl<const N: usize> BoundedString<N> {
         &self.octets[..usize::from(self.len)]
     }
 
-    /// Reads plain text (ASCII, ended by its null, within the bound) of a short string by one copy and without a loop; takes nothing where
-    /// the octets are anything else, or too near the end of the slice for that.
+    /// Reads a short plain text (ASCII, null-terminated, within the bound) by one copy, without a loop. Reads nothing
+    /// where the octets are anything else, or too near the end of the slice.
     #[inline]
     fn parse_plain(r: &mut Reader<'_>) -> Option<Self> {
         if N > WORD {
@@ -70,15 +71,15 @@ impl<const N: usize> BoundedString<N> {
         Some(string)
     }
 
-    /// The first `len` octets of a block, at most `N` and at most sixteen, and a number of which an octet has its high bit where they are not ASCII
-    /// or one is null.
+    /// Returns the first `len` octets of a block (at most `N`, at most sixteen), and a number with a high bit set where
+    /// an octet is null or not ASCII.
     #[inline(always)]
     fn of_plain(block: &[u8; WORD], len: usize) -> (Self, u64) {
         let kept = KEPT[len % KEPT.len()];
         let whole = u128::from_le_bytes(*block);
         let word = whole & kept;
-        // An octet has its high bit, or gets it when one is taken away, where it is no ASCII or null. What a null borrows is borrowed from behind
-        // it: from text that is not plain anyway, or from behind the text.
+        // An octet that is null or not ASCII has its high bit set, or gets it when 1 is subtracted. A null borrows from
+        // the octet behind it: the text is refused anyway, or that octet is behind the text.
         let odd = |half: u64| half | half.wrapping_sub(ONES as u64);
         let odd = odd(whole as u64) & kept as u64 | odd((whole >> 64) as u64) & (kept >> 64) as u64;
         let mut string = Self::new();
@@ -108,14 +109,14 @@ impl<const N: usize> BoundedString<N> {
     }
 }
 
-/// Octets that are looked at in one go.
+/// Octets that are checked at once.
 const WORD: usize = 16;
 /// An octet 1 in each place.
 const ONES: u128 = u128::MAX / 255;
 /// The high bit of each octet.
 const HIGH_BITS: u128 = ONES << 7;
 
-/// Which octets of a word belong to a text of so many; all of them where there are more.
+/// Masks of the octets of a word that belong to a text of this length; all of them where it is longer.
 const KEPT: [u128; 2 * WORD] = {
     let mut kept = [u128::MAX; 2 * WORD];
     let mut len = 0;
@@ -210,7 +211,7 @@ impl<'a, const N: usize> Parse<'a> for BoundedString<N> {
         let (block, behind) = window.take_block(len);
         let (string, odd) = Self::of_plain(&block, len);
         window.refuse_by(odd);
-        // Both have the highest bit where the other number is too large.
+        // The high bit is set in both where the other number is too large.
         let most = N.min(WORD - 1);
         window.refuse_by(len as u64 | most.wrapping_sub(len) as u64);
         window.refuse_by(u64::from(behind).wrapping_neg());

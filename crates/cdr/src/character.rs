@@ -49,7 +49,7 @@ impl std::fmt::Display for Char {
     }
 }
 
-/// IDL `long double`: the sixteen octets of an IEEE 754 binary128, kept and not computed with. The number holds the bits,
+/// IDL `long double`: the sixteen octets of an IEEE 754 binary128, stored without arithmetic. The number has the bits,
 /// sign first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LongDouble(pub u128);

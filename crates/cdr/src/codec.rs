@@ -1,4 +1,5 @@
-//! What decides the form of characters on the wire: GIOP version and transmission code sets (CORBA 3.3 part 2, clause 7.10).
+//! The codec: GIOP version and transmission code sets, which decide the form of characters (CORBA 3.3 part 2, clause
+//! 7.10).
 
 /// A GIOP version, as far as it changes the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +44,7 @@ impl std::fmt::Display for Version {
 /// Transmission code set of `char` and `string`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CharSet {
-    /// ISO 8859-1, what holds where nothing was negotiated. OSF registry 0x00010001.
+    /// ISO 8859-1, the default without negotiation. OSF registry 0x00010001.
     Latin1,
     /// UTF-8. OSF registry 0x05010001.
     Utf8,
@@ -54,7 +55,7 @@ pub enum CharSet {
 pub enum WideSet {
     /// UTF-16. OSF registry 0x00010109.
     Utf16,
-    /// None: the peer has said that it knows no wide characters. They are not written; what comes all the same is read as UTF-16.
+    /// The peer declares no wide characters. They are not written; any that arrive are read as UTF-16.
     None,
 }
 
@@ -70,7 +71,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// GIOP 1.2 with ISO 8859-1 and UTF-16: what holds where nothing was negotiated.
+    /// GIOP 1.2 with ISO 8859-1 and UTF-16: the default without negotiation.
     pub const DEFAULT: Self = Self {
         version: Version::V1_2,
         chars: CharSet::Latin1,

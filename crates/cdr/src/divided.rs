@@ -1,14 +1,15 @@
-//! A message that came in fragments of GIOP 1.1, in which alignment counts anew from the header of each (CORBA 3.3 part 2, clause 9.4.9).
+//! A message that came in fragments of GIOP 1.1, in which alignment counts anew from the header of each (CORBA 3.3 part
+//! 2, clause 9.4.9).
 //!
-//! A [`Reader`] of it sees the octets up to the end of the fragment it is in, so that reading there costs what it always does; what does
-//! not fit is looked for in the next fragment, on a road of its own.
+//! A [`Reader`] of such a message sees the octets up to the end of the present fragment, so that reading within a
+//! fragment costs nothing more. What does not fit takes a slow path into the next fragment.
 
 use crate::{DecodeError, DecodeFact, Reader};
 
-/// Octets of a message's header, which each fragment has too and which are left out where fragments are joined.
+/// Octets of a message header. Each fragment has one; joining fragments drops all but the first.
 pub(crate) const HEADER_SIZE: usize = 12;
 
-/// The octets of a message's fragments, joined without the headers of all but the first, and where each fragment ended.
+/// The octets of a message's fragments, joined with the first header alone, and where each fragment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divided<'a> {
     octets: &'a [u8],
@@ -16,7 +17,8 @@ pub struct Divided<'a> {
 }
 
 impl<'a> Divided<'a> {
-    /// Fragments that end at these indices of `octets`, in ascending order; what stands behind the last of them belongs to one more.
+    /// The fragments end at these indices of `octets`, in ascending order. The octets behind the last index are one
+    /// more fragment.
     #[must_use]
     pub const fn new(octets: &'a [u8], ends: &'a [u32]) -> Self {
         Self { octets, ends }
@@ -28,7 +30,7 @@ impl<'a> Divided<'a> {
         self.octets
     }
 
-    /// Where fragments end; none where alignment counts from the start of it all.
+    /// Where fragments end; empty where alignment counts from the start of the message.
     #[must_use]
     pub const fn ends(&self) -> &'a [u32] {
         self.ends
@@ -39,7 +41,7 @@ impl<'a> Divided<'a> {
         self.up_to_end_behind(0)
     }
 
-    /// The octets up to the end of the fragment that begins at `start`; none where nothing begins there.
+    /// The octets up to the end of the fragment that begins at `start`; `None` where no fragment begins there.
     pub(crate) fn after(&self, start: usize) -> Option<&'a [u8]> {
         (start < self.octets.len()).then(|| self.up_to_end_behind(start))
     }
@@ -51,13 +53,13 @@ impl<'a> Divided<'a> {
     }
 }
 
-/// What is added to a position in the fragment that begins at `start` to align it from that fragment's header.
+/// Added to a position in the fragment that begins at `start`, to align it from that fragment's header.
 pub(crate) const fn phase_of(start: usize) -> u8 {
     (HEADER_SIZE.wrapping_sub(start) & 7) as u8
 }
 
 impl<'a> Reader<'a> {
-    /// At the first fragment whose end is not before where `size` octets aligned to `alignment` end.
+    /// Returns this reader at the first fragment in which `size` octets, aligned to `alignment`, may end.
     ///
     /// # Errors
     /// [`DecodeFact::ValueDivided`] where they begin in one fragment and end in another; [`DecodeFact::Truncated`].
@@ -84,7 +86,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An aligned place in the first fragment that has octets there; where no fragment has, a place behind them all.
+    /// Returns the next aligned place in a fragment that has octets there; behind the last octet where there is none.
     #[cold]
     #[inline(never)]
     pub(crate) fn aligned_beyond(self, alignment: usize) -> Self {
@@ -98,7 +100,7 @@ impl<'a> Reader<'a> {
         there
     }
 
-    /// The next `count` octets, of however many fragments; where there are fewer the fault is at `counted_at`.
+    /// Reads the next `count` octets from any number of fragments. The error for too few is at `counted_at`.
     ///
     /// # Errors
     /// [`DecodeFact::LengthExceedsMessage`].
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
     use crate::{ByteOrder, Parse};
 
-    /// Fragments as they come, each with its header; joined, the headers of all but the first are gone.
+    /// Joins fragments with a header each, dropping all headers but the first.
     fn joined(fragments: &[&[u8]]) -> (Vec<u8>, Vec<u32>) {
         let mut octets = vec![0; HEADER_SIZE];
         let mut ends = Vec::new();

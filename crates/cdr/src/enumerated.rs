@@ -1,4 +1,4 @@
-//! Enumerations: numbers of 32 bits, of which only the first few stand for anything.
+//! Enumerations: numbers of 32 bits, of which only the first few are enumerators.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -11,7 +11,7 @@ pub trait Enumerated: IntoBytes + Immutable + Copy {
     fn of_number(number: u32) -> Option<Self>;
 }
 
-/// [`Write::write_slice`] of enumerators.
+/// [`Write::write_slice`] for enumerators.
 ///
 /// # Errors
 /// As [`Write::write_slice`].
@@ -30,7 +30,7 @@ pub fn write_slice<T: Enumerated + Write>(
     write_each(slice, w)
 }
 
-/// [`Parse::parse_vec`] of enumerators.
+/// [`Parse::parse_vec`] for enumerators.
 ///
 /// # Errors
 /// As [`Parse::parse_vec`].

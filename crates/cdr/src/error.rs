@@ -1,8 +1,8 @@
-//! What can be wrong with octets (the maker's fault) and with values (ours).
+//! What can be wrong with octets (a fault of their sender) and with values (ours).
 
 use std::fmt;
 
-/// A fact about octets that are not what they should be, and where.
+/// What is wrong with octets, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DecodeError {
     /// What is wrong.
@@ -12,7 +12,7 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// `fact` at `offset`; offsets beyond 4 GiB are given as the largest.
+    /// Returns `fact` at `offset`; offsets beyond 4 GiB become the largest.
     #[must_use]
     #[cold]
     pub fn new(fact: DecodeFact, offset: usize) -> Self {
@@ -92,7 +92,8 @@ facts! {
     IndirectionAstray => "an indirection points at no TypeCode",
     /// A TypeCode has more nodes, members or text than the limit.
     TypeCodeTooLarge => "a TypeCode is larger than the limit",
-    /// A value whose type takes no octets is repeated more often than the limit, or a type contains itself without a sequence between.
+    /// A value whose type takes no octets is repeated more often than the limit, or a type contains itself without a
+    /// sequence between.
     TypeCodeEndless => "a TypeCode describes a value without end",
     /// A value of this type cannot be carried (a value type that is not known, a local interface).
     TypeUnsupported => "values of this type are not supported",
@@ -138,8 +139,8 @@ pub enum EncodeError {
     TypeMismatch,
     /// An enumerator or discriminator is not one of its type's.
     EnumeratorUnknown,
-    /// A value cannot be carried (of a value type that is not known, or a local interface), or not in this form: a state that only its own code
-    /// can read ([`Opaque`](crate::value::Opaque)).
+    /// A value cannot be carried: its value type is unknown, or it is of a local interface. Or not in this form: a
+    /// state that no TypeCode describes ([`Opaque`](crate::value::Opaque)).
     TypeUnsupported,
     /// Values nest deeper than the limit.
     NestingTooDeep,

@@ -9,13 +9,13 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fixed<const D: u16, const S: i16>(i128);
 
-/// Why text or a number is no value of a `fixed` type.
+/// Why text or a number is not a value of a `fixed` type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FixedError {
     /// More digits before or behind the point than the type has.
     TooManyDigits,
-    /// Something else than digits, a sign and a point.
+    /// Characters other than digits, a sign and a point.
     NotDecimal,
 }
 
@@ -56,7 +56,7 @@ impl<const D: u16, const S: i16> Fixed<D, S> {
     }
 }
 
-/// The number `units` times ten to the power of -`scale` in decimal, with a point where digits stand behind it.
+/// Formats `units` times ten to the power of -`scale` in decimal, with a point where digits stand behind it.
 #[must_use]
 pub fn fixed_text(units: i128, scale: i16) -> String {
     let sign = if units < 0 { "-" } else { "" };
@@ -176,7 +176,7 @@ impl<const D: u16, const S: i16> FromStr for Fixed<D, S> {
                 .checked_pow(shift)
                 .and_then(|unit| units.checked_mul(unit))
                 .ok_or(FixedError::TooManyDigits)?,
-            // A negative scale counts in tens, hundreds, ...: what is below a unit must be zero.
+            // A negative scale counts in tens, hundreds and so on: the digits below must be zero.
             Err(_) if places == 0 => {
                 let unit = 10_i128
                     .checked_pow(u32::from(S.unsigned_abs()))

@@ -1,4 +1,4 @@
-//! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
+//! Functions that the fuzz targets run; they panic where a promise of this crate is broken.
 
 use crate::divided::HEADER_SIZE;
 use crate::value::{Value, read_value, write_value};
@@ -7,11 +7,11 @@ use crate::{
     Writer,
 };
 
-/// Parses an Any in the byte order, version and code set that the first octet says. One that is accepted can be read as a tree, written in
-/// another form, and is the same there.
+/// Parses an Any in the byte order, version and code set that the first octet selects. An accepted Any can be read as a
+/// tree and written in another form, where it is equal.
 ///
 /// # Panics
-/// Where one of these is not so.
+/// When one of these does not hold.
 pub fn any(octets: &[u8]) {
     let Some((flags, octets)) = octets.split_first() else {
         return;
@@ -40,7 +40,7 @@ pub fn any(octets: &[u8]) {
     let Ok(any) = Any::parse(&mut after) else {
         return;
     };
-    // What only its own code can read keeps the form it came in.
+    // An opaque state keeps its form.
     let utf8 = Codec::DEFAULT.with_chars(CharSet::Utf8);
     let (other, codec) = any.sole_form().unwrap_or((order.opposite(), utf8));
     let mut again = Vec::new();
@@ -66,7 +66,7 @@ pub fn any(octets: &[u8]) {
     let _ = Value::default_for(any.type_code());
 }
 
-/// A state that only its own code can read comes back in a tree, and in another place of a message.
+/// An opaque state comes back from a tree, and from another place in a message.
 fn opaque(any: &Any) {
     let Ok(value) = any.to_dynamic() else {
         return;
@@ -84,7 +84,7 @@ fn opaque(any: &Any) {
     assert!(back == tree, "a written tree is the same");
 }
 
-/// An Any means the same in fragments of GIOP 1.1, of which each but the last has this many octets with its header.
+/// An Any is equal in fragments of GIOP 1.1, all but the last of this size with the header.
 fn divided(any: &Any, order: ByteOrder, fragment_size: usize) {
     let codec = Codec::DEFAULT.with_chars(CharSet::Utf8);
     let mut octets = vec![0; HEADER_SIZE];
@@ -117,7 +117,7 @@ fn value(any: &Any, order: ByteOrder) {
     let mut r = any.reader();
     let value = match read_value(any.type_code(), &mut r) {
         Ok(value) => value,
-        // A tree holds no value that contains itself, and one that is shared at each of its places, which may be deep.
+        // A tree contains no cyclic value, and shared values at each of their places, which may be deep.
         Err(error) if SHARED.contains(&error.fact) && any.holds_values() => return,
         Err(_) => {
             // Only the limit on parts may refuse what the walk accepted.

@@ -1,8 +1,8 @@
 //! CDR, the Common Data Representation (CORBA 3.3 part 2, clause 9.3), over borrowed slices; TypeCode and Any.
 //!
-//! A [`Reader`] walks a slice and never copies what it can lend; a [`Writer`] appends to a caller's buffer and allocates
-//! only where that buffer's capacity ends. Neither does I/O nor reads a clock. What a peer's octets can cost is bounded
-//! by [`limits`]; what can be wrong with them is a [`DecodeFact`] at an offset.
+//! A [`Reader`] walks a slice and copies nothing that it can lend. A [`Writer`] appends to a caller's buffer and
+//! allocates only where the capacity of that buffer ends. Neither does I/O nor reads a clock. [`limits`] bounds what a
+//! peer's octets can cost; a [`DecodeFact`] at an offset says what is wrong with them.
 //!
 //! ```
 //! use deckwatch_cdr::{ByteOrder, Parse, Reader, Write, Writer};
@@ -65,6 +65,6 @@ pub use unwritten::Unwritten;
 pub use window::{ReadWindow, WriteWindow};
 pub use writer::Writer;
 
-/// What the derives of generated structs stand on.
+/// Used by the derives of generated structs.
 #[doc(hidden)]
 pub use zerocopy;

@@ -1,8 +1,9 @@
-//! Structs whose CDR is their memory: numbers and octets without a gap, so that a slice of them is written by one copy and lent to a servant
-//! where it stands.
+//! Structs whose CDR is their memory: numbers and octets without gaps. A slice of them is written by one copy, and lent
+//! to a servant from the message.
 //!
-//! That holds in this machine's byte order, where the first element stands at a multiple of the largest alignment within it. A sequence whose
-//! count leaves it elsewhere (a `double` behind two `long`s, say) is written and read member by member, as any other is.
+//! Memory and CDR are the same in this machine's byte order, where the first element stands at a multiple of its
+//! largest alignment. Elsewhere (as with a `double` behind two `long`s) a sequence is written and read member by
+//! member.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::traits::parse_each;
 use crate::{Char, DecodeError, EncodeError, Parse, Reader, Writer};
 
-/// A type whose values have the same octets in CDR and in memory; generated for structs of such members that leave no gap.
+/// A type whose values have the same octets in CDR and in memory. Generated for structs whose members leave no gaps.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
     /// Alignment of its first number.
     const LEAD: usize;
@@ -48,7 +49,7 @@ pub const fn largest(alignments: &[usize]) -> usize {
     largest
 }
 
-/// [`crate::Write::laid_out`] of such a struct.
+/// [`crate::Write::laid_out`] for such a struct.
 ///
 /// # Errors
 /// As [`crate::Write::laid_out`].
@@ -66,7 +67,7 @@ pub fn laid_out<'s, T: Plain>(
     Ok((is_whole && is_aligned).then(|| slice.as_bytes()))
 }
 
-/// [`Parse::parse_vec`] of such a struct.
+/// [`Parse::parse_vec`] for such a struct.
 ///
 /// # Errors
 /// As [`Parse::parse_vec`].
@@ -81,7 +82,7 @@ pub fn parse_vec<'a, T: Plain + Parse<'a>>(
     }
 }
 
-/// [`Parse::parse_cow`] of such a struct: lent where the octets stand in memory as values of it may.
+/// [`Parse::parse_cow`] for such a struct: borrows the octets where they are aligned in memory.
 ///
 /// # Errors
 /// As [`Parse::parse_vec`].
@@ -99,7 +100,7 @@ pub fn parse_cow<'a, T: Plain + Parse<'a>>(
     })
 }
 
-/// The octets of `count` values, where they are those of the values in memory.
+/// Returns the octets of `count` values where they equal the values in memory.
 #[inline]
 fn lend<'a, T: Plain>(r: &mut Reader<'a>, count: usize) -> Option<&'a [u8]> {
     if count == 0 || !r.order().is_native() {

@@ -1,4 +1,4 @@
-//! Numbers, octets, booleans and characters: one aligned read or write each, and whole slices at once.
+//! Numbers, octets, booleans and characters: one aligned read or write each, whole slices at once.
 
 use crate::{
     Char, DecodeError, DecodeFact, EncodeError, LongDouble, Parse, ReadWindow, Reader, Write,
@@ -67,7 +67,7 @@ macro_rules! number {
     )* };
 }
 
-/// Numbers that do not stand together: in fragments of GIOP 1.1, or not there at all.
+/// Numbers in several fragments of GIOP 1.1, or missing ones.
 #[cold]
 #[inline(never)]
 fn parse_each<'a, T: Parse<'a>>(
@@ -140,7 +140,7 @@ impl<'a> Parse<'a> for u8 {
     }
 }
 
-/// A slice that can be lent straight from the octets: `octet`, `char` and `boolean` elements.
+/// Borrows a slice of `octet`, `char` or `boolean` elements from the octets.
 fn lend<'a, T: TryFromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned>(
     r: &mut Reader<'a>,
     count: usize,

@@ -5,8 +5,8 @@ use crate::limits::NESTING_MAX;
 use crate::window::{ReadWindows, WINDOW_SIZE};
 use crate::{ByteOrder, Codec, DecodeError, DecodeFact, Divided, Parse};
 
-/// Reads CDR from a slice. Positions, and the offsets of errors, count from the start of that slice; alignment counts from
-/// an origin that is the start of the slice unless set otherwise. Cheap to copy: a copy is a place to come back to.
+/// Reads CDR from a slice. Positions and the offsets of errors count from the start of the slice. Alignment counts from
+/// an origin, by default the start of the slice. Cheap to copy: a copy is a place to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -16,12 +16,13 @@ pub struct Reader<'a> {
     order: ByteOrder,
     codec: Codec,
     depth_left: u8,
-    /// The message where it came in fragments that are aligned each for itself; `bytes` then ends with the fragment this is in.
+    /// The message, where it came in fragments that are aligned separately; `bytes` then ends with the present
+    /// fragment.
     divided: Option<&'a Divided<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`, where alignment counts from too.
+    /// Returns a reader at the start of `bytes`; alignment counts from there too.
     #[must_use]
     #[inline]
     pub const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
@@ -36,7 +37,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader at `position` of a message that came in fragments of GIOP 1.1; alignment counts from the header of each.
+    /// Returns a reader at `position` of a message in fragments of GIOP 1.1; alignment counts from the header of each
+    /// fragment.
     #[must_use]
     pub fn of_divided(divided: &'a Divided<'a>, order: ByteOrder, position: usize) -> Self {
         let mut reader = Self {
@@ -51,14 +53,14 @@ impl<'a> Reader<'a> {
         reader.at_position(position)
     }
 
-    /// Whether the message came in fragments that are aligned each for itself.
+    /// Whether the message came in fragments that are aligned separately.
     #[must_use]
     #[inline]
     pub const fn is_divided(&self) -> bool {
         self.divided.is_some()
     }
 
-    /// This reader at the start of the next fragment; none where this is the last.
+    /// Returns this reader at the start of the next fragment; `None` in the last.
     pub(crate) fn in_next_fragment(self) -> Option<Self> {
         let start = self.bytes.len();
         Some(Self {
@@ -134,7 +136,7 @@ impl<'a> Reader<'a> {
         self.position.wrapping_add(self.phase as usize) & 7
     }
 
-    /// The whole slice; of a message that came in fragments of GIOP 1.1, its octets up to the end of the fragment this is in.
+    /// The whole slice. Of a message in fragments of GIOP 1.1: its octets up to the end of the present fragment.
     #[must_use]
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
@@ -161,8 +163,8 @@ impl<'a> Reader<'a> {
         DecodeError::new(fact, self.position)
     }
 
-    /// Skips padding up to a multiple of `alignment` (1, 2, 4 or 8). Padding past the end of the slice is an error only for
-    /// the value after it, so a body that ends in padding is whole.
+    /// Skips padding up to a multiple of `alignment` (1, 2, 4 or 8). Padding past the end of the slice is an error only
+    /// for the value after it, so a body that ends in padding is whole.
     #[inline]
     pub fn align(&mut self, alignment: usize) {
         self.position = self.aligned(alignment);
@@ -178,7 +180,8 @@ impl<'a> Reader<'a> {
             .wrapping_add(from_origin.wrapping_neg() & (alignment - 1))
     }
 
-    /// Takes the place of a copy that has gone on. Byte order and the like are known to stay, so that a loop need not look at them again.
+    /// Moves this reader to where a copy of it went on to. Byte order and codec stay, so that a loop need not load them
+    /// again.
     #[inline]
     pub(crate) const fn go_to(&mut self, there: Self) {
         self.bytes = there.bytes;
@@ -211,7 +214,7 @@ impl<'a> Reader<'a> {
         Ok((*octets, there.at_position(there.position + N)))
     }
 
-    /// Lends `count` values of `size` octets each, after aligning, where they stand together.
+    /// Lends `count` values of `size` octets each, after aligning, where they stand in one piece.
     #[inline]
     pub(crate) fn lend_run(&mut self, size: usize, count: usize) -> Option<&'a [u8]> {
         let start = self.aligned(size.min(8));
@@ -220,7 +223,8 @@ impl<'a> Reader<'a> {
         Some(octets)
     }
 
-    /// As [`Reader::lend_run`] of values that begin at a multiple of `lead`, where that is one of `alignment` too.
+    /// As [`Reader::lend_run`], for values that begin at a multiple of `lead`, where that is a multiple of `alignment`
+    /// too.
     #[inline]
     pub(crate) fn lend_whole(
         &mut self,
@@ -296,7 +300,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `count` again, if that many elements of `T` can be in what remains.
+    /// Returns `count` if that many elements of `T` fit into the octets that remain.
     ///
     /// # Errors
     /// [`DecodeFact::LengthExceedsMessage`].
@@ -323,7 +327,7 @@ impl<'a> Reader<'a> {
         Ok(octets)
     }
 
-    /// The octets behind a count, where both stand in the present fragment, and where they end.
+    /// Returns the octets behind a count and where they end, where both stand in the present fragment.
     #[inline]
     fn counted_here(&self) -> Option<(&'a [u8], usize)> {
         let start = self.aligned(4);
@@ -338,7 +342,7 @@ impl<'a> Reader<'a> {
         Some((octets, start + 4 + octets.len()))
     }
 
-    /// As it says, by steps.
+    /// The slow path: step by step, with the error of each step.
     #[cold]
     #[inline(never)]
     fn counted_beyond(mut self) -> Result<(&'a [u8], Self), DecodeError> {
@@ -363,7 +367,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// As it says, by steps.
+    /// The slow path: step by step, with the error of each step.
     #[cold]
     #[inline(never)]
     fn string_beyond(mut self) -> Result<(&'a [u8], Self), DecodeError> {
@@ -381,8 +385,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads as many values of a bounded size as stand whole in windows, up to `count` in all, and stops before the first that has to be read
-    /// otherwise, or some way before it. There is room for `count`.
+    /// Reads up to `count` values of a bounded size within windows. Stops before the first value that may pass the end
+    /// of the window or of the fragment. `values` has room for `count`.
     #[inline]
     pub(crate) fn parse_within<T: Parse<'a>>(&mut self, count: usize) -> Vec<T> {
         let mut values = Vec::with_capacity(count);
@@ -393,14 +397,14 @@ impl<'a> Reader<'a> {
             let before = self.phase();
             let start = self.position.wrapping_sub(before);
             let rest = self.bytes.get(start..).unwrap_or_default();
-            // Values that have room for their windows however long each may be.
+            // So many values fit into their windows however long each is.
             let some = rest.len().saturating_sub(WINDOW_SIZE + before) / T::SIZE_MAX + 1;
             let some = some.min(count - values.len());
             let Some(mut windows) = ReadWindows::new(rest, before).filter(|_| some > 0) else {
                 return values;
             };
             let had = values.len();
-            // What is known to fit is not asked whether it does: a way out of the loop, even one never taken, would have all of a value kept on the stack.
+            // No bounds check per value: an early exit, even one never taken, makes the compiler spill the whole value.
             values.extend((0..some).map(|_| T::parse_within(windows.next())));
             let Some(left) = windows.left() else {
                 values.truncate(had);
@@ -410,7 +414,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many levels deeper values may still nest.
+    /// How many levels deeper values may nest.
     pub(crate) const fn depth_left(&self) -> u8 {
         self.depth_left
     }
@@ -434,8 +438,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads an encapsulation (clause 9.3.3): a reader over its octets, with its own byte order and alignment, one level
-    /// deeper. This reader stands behind it.
+    /// Reads an encapsulation (clause 9.3.3). Returns a reader over its octets, with its own byte order and alignment,
+    /// one level deeper. This reader then stands behind the encapsulation.
     ///
     /// # Errors
     /// Those of [`Reader::read_octet_sequence`], [`DecodeFact::EncapsulationEmpty`], [`DecodeFact::ByteOrderUnknown`],
@@ -452,7 +456,7 @@ impl<'a> Reader<'a> {
         inner.into_encapsulation()
     }
 
-    /// Takes the rest of the slice as the content of an encapsulation: byte order first, alignment from here.
+    /// Returns the rest of the slice as the content of an encapsulation: byte order first, alignment from here.
     ///
     /// # Errors
     /// [`DecodeFact::EncapsulationEmpty`], [`DecodeFact::ByteOrderUnknown`], [`DecodeFact::NestingTooDeep`].
@@ -470,7 +474,7 @@ impl<'a> Reader<'a> {
         Ok(inner)
     }
 
-    /// Succeeds where everything was read.
+    /// Succeeds where no octets are left.
     ///
     /// # Errors
     /// [`DecodeFact::OctetsLeftOver`].

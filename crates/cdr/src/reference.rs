@@ -1,6 +1,6 @@
 //! Object references as values: `Option`, whose `None` is the nil reference (CORBA 3.3 part 2, clause 7.6.2).
 //!
-//! What a reference looks like is the business of the crate that defines one; here only its optional form is given.
+//! The crate that defines references decides what they contain. This file has their optional form alone.
 
 use crate::{DecodeError, EncodeError, Parse, Reader, TypeCode, Typed, Write, Writer};
 

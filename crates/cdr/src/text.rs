@@ -23,7 +23,7 @@ impl Write for str {
     }
 }
 
-/// Whether octets are ASCII, and none is null: each has, or gets where one is taken away, a high bit where it is not.
+/// Whether octets are ASCII and none is null. Such octets have no high bit, and get none when 1 is subtracted.
 #[inline]
 pub(crate) fn is_plain(octets: &[u8]) -> bool {
     let odd = |odd: u8, octet: &u8| odd | octet | octet.wrapping_sub(1);
@@ -58,7 +58,7 @@ impl Write for Cow<'_, str> {
     }
 }
 
-/// Text of `octets`, which stand at `offset` of the reader's slice: borrowed where they are ASCII or UTF-8.
+/// Decodes `octets`, which stand at `offset` of the reader's slice. Borrows them where they are ASCII or UTF-8.
 #[inline]
 pub(crate) fn decode_text<'a>(
     r: &Reader<'a>,
@@ -72,7 +72,7 @@ pub(crate) fn decode_text<'a>(
     decode_more(r, octets)
 }
 
-/// As it says, of text that is not ASCII.
+/// The slow path of `decode_text`: text that is not ASCII.
 #[cold]
 fn decode_more<'a>(r: &Reader<'a>, octets: &'a [u8]) -> Result<Cow<'a, str>, DecodeError> {
     let offset = r.position().saturating_sub(octets.len() + 1);
@@ -159,7 +159,8 @@ impl Write for WString {
     }
 }
 
-/// The version whose form wide characters have, where the peer can read any. That GIOP 1.0 has none is told before what the peer can read.
+/// The version that decides the form of wide characters. Fails for GIOP 1.0 first, then for a peer without a wide code
+/// set.
 pub(crate) fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
     let Codec { version, wide, .. } = w.codec();
     if version != Version::V1_0 && wide == WideSet::None {
@@ -168,7 +169,7 @@ pub(crate) fn wide_version(w: &Writer<'_>) -> Result<Version, EncodeError> {
     Ok(version)
 }
 
-/// The byte order mark that must go before text which begins with what would be taken for one.
+/// The byte order mark to write first: text whose first unit looks like a mark needs one.
 pub(crate) fn mark(first: Option<u16>) -> &'static [u16] {
     match first {
         Some(0xFEFF | 0xFFFE) => &[0xFEFF],
@@ -176,7 +177,7 @@ pub(crate) fn mark(first: Option<u16>) -> &'static [u16] {
     }
 }
 
-/// UTF-16 of GIOP 1.2: big-endian, and without a byte order mark where that is plain.
+/// Writes UTF-16 of GIOP 1.2: big-endian, with a byte order mark only where it is needed.
 pub(crate) fn write_utf16(
     units: impl Iterator<Item = u16> + Clone,
     w: &mut Writer<'_>,
@@ -209,7 +210,7 @@ fn parse_wide_units(r: &mut Reader<'_>) -> Result<WString, DecodeError> {
     wide_text_of_units(&u16::parse_vec(r, count)?, start)
 }
 
-/// The text of all units of GIOP 1.1, the terminating null included, which begin at `start`.
+/// Decodes all units of a GIOP 1.1 text, terminating null included, which begin at `start`.
 pub(crate) fn wide_text_of_units(units: &[u16], start: usize) -> Result<WString, DecodeError> {
     match units.split_last() {
         None => Err(DecodeError::new(DecodeFact::StringLengthZero, start - 4)),
@@ -226,7 +227,7 @@ pub(crate) fn wide_text_of_units(units: &[u16], start: usize) -> Result<WString,
     }
 }
 
-/// The text of all octets of GIOP 1.2, which begin at `start`.
+/// Decodes all octets of a GIOP 1.2 text, which begin at `start`.
 pub(crate) fn wide_text_of_octets(octets: &[u8], start: usize) -> Result<WString, DecodeError> {
     let text = decode_utf16(octets, start)?;
     if text.contains('\0') {
@@ -235,7 +236,7 @@ pub(crate) fn wide_text_of_octets(octets: &[u8], start: usize) -> Result<WString
     Ok(WString(text))
 }
 
-/// UTF-16 octets of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
+/// Decodes UTF-16 of GIOP 1.2: big-endian unless a byte order mark says otherwise (clause 9.3.1.6).
 pub(crate) fn decode_utf16(octets: &[u8], offset: usize) -> Result<String, DecodeError> {
     let (pairs, odd) = octets.as_chunks::<2>();
     if !odd.is_empty() {

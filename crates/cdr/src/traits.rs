@@ -1,4 +1,4 @@
-//! The traits that generated code stands on (`spec/mapping.md`).
+//! The traits that generated code uses (`spec/mapping.md`).
 
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
 use crate::{
@@ -8,12 +8,13 @@ use std::borrow::Cow;
 
 /// A value that can be written as CDR.
 pub trait Write {
-    /// Most octets that the value takes wherever it stands, padding included; `usize::MAX` where there is no such number, or where the value cannot
-    /// be written within a window.
+    /// Most octets that the value takes at any position, padding included; `usize::MAX` where there is no bound, or the
+    /// value cannot be written within a window.
     const SIZE_MAX: usize = usize::MAX;
 
-    /// Writes the value within a window, in this machine's byte order. Where the window is told to refuse it, it has to be written by
-    /// [`Write::write`]; what stands in the window then is void. Asked only where [`Write::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
+    /// Writes the value within a window, in this machine's byte order. Where the window refuses the value, the caller
+    /// writes it by [`Write::write`] instead; the octets in the window are then void. Called only where
+    /// [`Write::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
     #[inline]
     fn write_within(&self, _: &mut WriteWindow<'_>) {
         unreachable!("a value without a bound is not written within a window")
@@ -25,7 +26,7 @@ pub trait Write {
     /// When the value cannot be carried: see [`EncodeError`].
     fn write(&self, w: &mut Writer<'_>) -> Result<(), EncodeError>;
 
-    /// Appends the value, the last of its message, but for octets at its end that are worth leaving where they stand.
+    /// Appends the last value of a message. May return octets at its end that are worth leaving where they stand.
     ///
     /// # Errors
     /// As [`Write::write`].
@@ -34,14 +35,15 @@ pub trait Write {
         self.write(w).map(Unwritten::from)
     }
 
-    /// The byte order and codec that alone the value can be written in: that of an `any` which is [opaque](crate::Any::is_opaque), by itself or in a
-    /// sequence. A member of a struct is not looked at.
+    /// Returns the byte order and codec that the value needs: those of an [opaque](crate::Any::is_opaque) `any`, by
+    /// itself or in a sequence. Members of structs are not checked.
     #[inline]
     fn sole_form(&self) -> Option<(ByteOrder, Codec)> {
         None
     }
 
-    /// The octets that a slice has in memory, where they are those it has in CDR behind the position that the writer is brought to.
+    /// Returns the octets of a slice in memory where they equal its CDR at the position to which this aligns the
+    /// writer.
     ///
     /// # Errors
     /// [`EncodeError::MessageTooLarge`].
@@ -54,7 +56,7 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Appends the elements of a slice, without a count: whole where they are laid out as CDR.
+    /// Appends the elements of a slice, without a count: in one copy where their memory is laid out as CDR.
     ///
     /// # Errors
     /// As [`Write::write`].
@@ -69,7 +71,7 @@ pub trait Write {
         }
     }
 
-    /// As [`Write::write_slice`], the last of the message, as [`Write::write_last`].
+    /// As [`Write::write_slice`], for the last value of a message: see [`Write::write_last`].
     ///
     /// # Errors
     /// As [`Write::write`].
@@ -96,8 +98,8 @@ pub trait Parse<'a>: Sized {
     /// As [`Write::SIZE_MAX`].
     const SIZE_MAX: usize = usize::MAX;
 
-    /// Reads the value within a window, in this machine's byte order. Where the window is told to refuse it, what is returned is void.
-    /// Asked only where [`Parse::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
+    /// Reads the value within a window, in this machine's byte order. Where the window refuses the value, the result is
+    /// void. Called only where [`Parse::SIZE_MAX`] is at most [`WINDOW_VALUE_SIZE_MAX`].
     #[inline]
     fn parse_within(_: &mut ReadWindow<'_>) -> Self {
         unreachable!("a value without a bound is not read within a window")
@@ -109,8 +111,7 @@ pub trait Parse<'a>: Sized {
     /// When the octets are no such value: see [`crate::DecodeFact`].
     fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
-    /// Takes down that the value was cut on its way, where it can be asked for that: an `any` alone
-    /// ([`Any::is_truncated`](crate::Any::is_truncated)).
+    /// Marks the value as truncated. Only an `any` keeps the mark ([`Any::is_truncated`](crate::Any::is_truncated)).
     #[inline]
     fn note_truncated(&mut self) {}
 
@@ -124,7 +125,8 @@ pub trait Parse<'a>: Sized {
         parse_each(r, count)
     }
 
-    /// Reads `count` elements, borrowed where their octets are their memory (`octet`, `char`, `boolean`, [`crate::plain::Plain`] structs).
+    /// Reads `count` elements. Borrows them where memory and CDR are the same (`octet`, `char`, `boolean`,
+    /// [`crate::plain::Plain`] structs).
     ///
     /// # Errors
     /// As [`Parse::parse_vec`].

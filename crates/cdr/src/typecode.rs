@@ -1,7 +1,7 @@
 //! TypeCodes: descriptions of IDL types that travel (CORBA 3.3 part 1, clause 8.11).
 //!
-//! A TypeCode is an arena of nodes and the index of its root: a clone is a reference count, a member shares its whole's arena,
-//! and recursion is an index pointing back, so that no cycle of references can leak.
+//! A TypeCode is an arena of nodes and the index of its root. A clone counts a reference; a member shares the arena;
+//! recursion is an index that points back, so that no cycle of references can leak.
 
 mod build;
 mod equal;
@@ -32,23 +32,24 @@ pub struct TypeCode {
     root: u32,
 }
 
-/// The nodes of a TypeCode and of all it consists of.
+/// The nodes of a TypeCode and of its parts.
 pub(crate) struct Arena {
     nodes: Vec<Node>,
-    /// Fewest octets a value of each node takes, without padding; saturating.
+    /// Fewest octets of a value of each node, without padding; saturating.
     sizes: Vec<u32>,
-    /// Whether one of them is of values that may be null, shared or of a derived type.
+    /// Whether a node is of values that may be null, shared or of a derived type.
     holds_values: bool,
-    /// Whether one of them is `any`.
+    /// Whether a node is `any`.
     holds_any: bool,
-    /// Whether one of them is of characters, or of wide ones: their octets are those of a codec.
+    /// Whether a node is of characters, or of wide ones: their octets depend on the codec.
     holds_text: bool,
     holds_wide_text: bool,
-    /// The largest alignment of what their values consist of.
+    /// The largest alignment in values of the nodes.
     alignment: usize,
-    /// Octets of memory that the nodes take; 0 of those that the program has anyway.
+    /// Octets of memory that the nodes take; 0 for those that the program has anyway.
     held: usize,
-    /// Value types and boxed values by their repository ids, made when first asked for: many values of a peer may look there.
+    /// Value types and boxed values by their repository ids. Made at the first search, since many values of a peer may
+    /// search.
     value_ids: OnceLock<ValueIds>,
 }
 
@@ -102,7 +103,7 @@ impl TypeCode {
         }
     }
 
-    /// The label of a union's member, as the discriminator's number; the default member has none.
+    /// The label of a union's member, as the discriminator's number; `None` for the default member.
     #[must_use]
     pub fn member_label(&self, index: usize) -> Option<i64> {
         match self.node() {
@@ -131,8 +132,8 @@ impl TypeCode {
         }
     }
 
-    /// The index of the member that a discriminator of this number selects. Returns `None` where no member is selected, or this is
-    /// no union.
+    /// The index of the member that a discriminator of this number selects. Returns `None` where no member is selected,
+    /// or this is no union.
     #[must_use]
     pub fn selected_member(&self, number: i64) -> Option<usize> {
         match self.node() {
@@ -141,7 +142,7 @@ impl TypeCode {
         }
     }
 
-    /// The bound of a string or sequence (0: none), the length of an array.
+    /// The bound of a string or sequence (0 for none), or the length of an array.
     #[must_use]
     pub fn length(&self) -> Option<u32> {
         match *self.node() {
@@ -172,7 +173,7 @@ impl TypeCode {
         }
     }
 
-    /// This type without aliases in front.
+    /// This type without leading aliases.
     #[must_use]
     pub fn unaliased(&self) -> Self {
         self.at(self.arena.unaliased(self.root))
@@ -184,12 +185,12 @@ impl TypeCode {
         self.arena.size_min(self.root)
     }
 
-    /// Octets of memory that this type keeps, and with it all types it consists of or is a part of.
+    /// Octets of memory of this type's arena: those of all types that it consists of or is a part of.
     pub(crate) fn held(&self) -> usize {
         self.arena.held
     }
 
-    /// Whether values of it may hold values of value types, be it in an `any`.
+    /// Whether its values may contain values of value types, also within an `any`.
     pub(crate) fn may_hold_values(&self) -> bool {
         match self.node() {
             node @ Node::Simple(_) => node.is_any(),
@@ -233,24 +234,24 @@ impl Arena {
         }
     }
 
-    /// Whether values of it, `any` within left aside, may hold values of value types.
+    /// Whether its values may contain values of value types, apart from those in an `any`.
     pub(crate) const fn holds_values(&self) -> bool {
         self.holds_values
     }
 
-    /// Whether values of it may hold values of value types, be it in an `any`.
+    /// Whether its values may contain values of value types, also within an `any`.
     pub(crate) const fn may_hold_values(&self) -> bool {
         self.holds_values || self.holds_any
     }
 
-    /// Whether values of it have the same octets in both codecs, where they are aligned in the same way.
+    /// Whether its values have the same octets in both codecs, at the same alignment.
     pub(crate) fn is_same_in(&self, codec: Codec, other: Codec) -> bool {
         !self.holds_values
             && (codec.chars == other.chars || !self.holds_text)
             && ((codec.version, codec.wide) == (other.version, other.wide) || !self.holds_wide_text)
     }
 
-    /// Values that begin at places which are the same modulo this have the same padding.
+    /// Values at places that are equal modulo this have the same padding.
     pub(crate) const fn alignment(&self) -> usize {
         self.alignment
     }
@@ -263,7 +264,7 @@ impl Arena {
         self.sizes[index as usize] as usize
     }
 
-    /// The node behind any aliases. A chain of aliases ends: `measure` refused an endless one.
+    /// The node behind any aliases. A chain of aliases ends: `measure` refuses an endless one.
     pub(crate) fn unaliased(&self, mut index: u32) -> u32 {
         while let Node::Alias {
             boxed: false,
@@ -290,7 +291,7 @@ impl fmt::Display for TypeCode {
     }
 }
 
-/// Depth to which types without names are shown: a sequence may be its own element.
+/// Depth to which unnamed types are shown: a sequence may be its own element.
 const DISPLAY_DEPTH_MAX: u8 = 8;
 
 fn display(code: &TypeCode, depth_left: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {

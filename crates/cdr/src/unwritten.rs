@@ -1,12 +1,13 @@
-//! What a message leaves where it stands.
+//! Octets of a message that stay where they stand.
 
-/// The last octets of a message, which were not copied into it: who sends it sends them right behind it, from where they stand.
+/// The last octets of a message, which were not copied into it: its sender writes them to the transport behind the
+/// message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "without these octets the message is not whole"]
 pub struct Unwritten<'s>(&'s [u8]);
 
 impl<'s> Unwritten<'s> {
-    /// The octets; mostly none.
+    /// The octets; mostly empty.
     #[must_use]
     #[inline]
     pub const fn octets(self) -> &'s [u8] {
@@ -14,7 +15,7 @@ impl<'s> Unwritten<'s> {
     }
 }
 
-/// Everything has been written.
+/// Nothing is left.
 impl From<()> for Unwritten<'_> {
     #[inline]
     fn from((): ()) -> Self {
@@ -34,7 +35,7 @@ mod tests {
     use crate::limits::UNWRITTEN_SIZE_MIN;
     use crate::{Any, ByteOrder, CharSet, Codec, EncodeError, Version, Write, Writer};
 
-    /// What the writer has written, what it has left, and what it writes where nothing may be left, each behind an octet.
+    /// Returns what the writer wrote, what it left, and what it writes where nothing may be left, each behind an octet.
     fn write<T: Write + ?Sized>(
         value: &T,
         form: impl Fn(Writer<'_>) -> Writer<'_>,

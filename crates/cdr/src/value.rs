@@ -18,7 +18,7 @@ use crate::{Any, ByteOrder, Char, Codec, EncodeError, LongDouble, TypeCode};
 /// A value of any IDL type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// That of `null` and `void`.
+    /// The value of `null` and `void`.
     Nothing,
     /// `boolean`.
     Boolean(bool),
@@ -58,7 +58,7 @@ pub enum Value {
     Struct(Vec<Self>),
     /// A union's discriminator, and the member it selects.
     Union(i64, Option<Box<Self>>),
-    /// The elements of a sequence or array, of `octet` and `char` apart.
+    /// The elements of a sequence or array, except of `octet` and `char`.
     Elements(Vec<Self>),
     /// The elements of a sequence or array of `octet` or `char`.
     Octets(Vec<u8>),
@@ -66,27 +66,27 @@ pub enum Value {
     Any(Any),
     /// `TypeCode`.
     TypeCode(TypeCode),
-    /// An object reference, of an abstract interface too.
+    /// An object reference, also in place of an abstract interface.
     Reference(Reference),
-    /// A value of a value type, a boxed value, or one in place of an abstract interface; none is null. What several places share stands at each
-    /// of them.
+    /// A value of a value type, a boxed value, or a value in place of an abstract interface; `None` is null. A shared
+    /// value is copied to each of its places.
     Valuetype(Option<Box<Instance>>),
-    /// All the state of a custom value, or of one in place of an abstract interface whose type is not known.
+    /// The whole state of a custom value, or of a value of an unknown type in place of an abstract interface.
     Opaque(Box<Opaque>),
 }
 
-/// What a value of a value type consists of.
+/// A value of a value type that is not null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// Repository id of its type: the declared one, or a derived one that the same TypeCode describes; that of a [`Value::Opaque`] need
-    /// not be described.
+    /// Repository id of its type: the declared one, or a derived one that the same TypeCode describes. The type of a
+    /// [`Value::Opaque`] need not be described.
     pub type_id: String,
-    /// Its members, those of its bases first; of a boxed value, that; of a custom value a [`Value::Opaque`].
+    /// Its members, those of its bases first; the one value of a boxed value; one [`Value::Opaque`] of a custom value.
     pub state: Vec<Value>,
 }
 
 impl Instance {
-    /// Whether only its own code can read its state.
+    /// Whether no TypeCode describes its state.
     #[must_use]
     pub fn is_opaque(&self) -> bool {
         matches!(*self.state, [Value::Opaque(_)])
@@ -103,21 +103,22 @@ pub struct Reference {
 }
 
 impl Value {
-    /// The value of a type in which every number is 0, every text and sequence empty, every enumerator the first, every union at its
-    /// first case, every reference nil and every value of a value type null.
+    /// Returns the default of a type: numbers 0, texts and sequences empty, enumerators the first, unions at their
+    /// first case, references nil, values of value types null.
     ///
     /// # Errors
-    /// [`EncodeError::MessageTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts, [`EncodeError::TypeUnsupported`] for types without
-    /// values: native ones and local interfaces.
+    /// [`EncodeError::MessageTooLarge`] where it has more than [`VALUE_PARTS_MAX`] parts,
+    /// [`EncodeError::TypeUnsupported`] for types without values: native ones and local interfaces.
     pub fn default_for(type_code: &TypeCode) -> Result<Self, EncodeError> {
         let mut parts = VALUE_PARTS_MAX;
         default_of(type_code.arena(), type_code.root(), &mut parts)
     }
 
-    /// Sets a number, enumerator, boolean or character, in the type it has; floating point takes the nearest.
+    /// Sets a number, enumerator, boolean or character, and keeps its type; floating point takes the nearest value.
     ///
     /// # Errors
-    /// [`EncodeError::BoundExceeded`] where the number does not fit, [`EncodeError::TypeMismatch`] where this is none.
+    /// [`EncodeError::BoundExceeded`] where the number does not fit, [`EncodeError::TypeMismatch`] for other kinds of
+    /// value.
     pub fn set_number(&mut self, number: i64) -> Result<(), EncodeError> {
         const UNFIT: EncodeError = EncodeError::BoundExceeded;
         match self {
@@ -139,7 +140,7 @@ impl Value {
         Ok(())
     }
 
-    /// The byte order and codec that a state in it needs which only its own code can read; the first, if there are several.
+    /// Returns the byte order and codec that an opaque state in it needs: those of the first, if there are several.
     pub(crate) fn form(&self) -> Option<(ByteOrder, Codec)> {
         match self {
             Self::Struct(parts) | Self::Elements(parts) => parts.iter().find_map(Self::form),
@@ -151,7 +152,8 @@ impl Value {
         }
     }
 
-    /// The number of an integer, enumerator, boolean or character; an `unsigned long long` above the largest `i64` has none.
+    /// Returns the number of an integer, enumerator, boolean or character; `None` for an `unsigned long long` above the
+    /// largest `i64`.
     #[must_use]
     pub fn as_number(&self) -> Option<i64> {
         Some(match self {
@@ -207,7 +209,7 @@ fn default_of(arena: &Arena, index: u32, parts: &mut usize) -> Result<Value, Enc
                 Some(Box::new(default_of(arena, case.node, parts)?)),
             ),
             Some(case) => {
-                // The first case is the default one: a number that no other case has.
+                // The first case is the default case: use a number that no other case has.
                 let taken = |number: &i64| cases[1..].iter().any(|case| case.label == *number);
                 let free = (0..=cases.len() as i64)
                     .find(|number| !taken(number))

@@ -1,8 +1,9 @@
 //! Walking a value by its TypeCode, without building it: to find where it ends, or to write it in another form.
 //!
-//! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`); a union looks for its case
-//! among at most `UNION_CASES_MAX`, and a value of a value type for its type among at most `VALUE_IDS_MAX` ids, for the declared one among at
-//! most `VALUE_BASES_MAX` bases of each. What an id means that values share is searched for once, not once a value.
+//! A walk takes at most as many steps as the value has octets, times the depth (see `typecode::measure`). A union
+//! searches its case among at most `UNION_CASES_MAX`. A value of a value type searches its type among at most
+//! `VALUE_IDS_MAX` ids, and for each the declared type among at most `VALUE_BASES_MAX` bases. An id that several values
+//! share is resolved once.
 
 mod chunks;
 pub(crate) mod ids;
@@ -36,18 +37,18 @@ pub fn skip_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<(), Decode
     survey_value(type_code, r).map(|_| ())
 }
 
-/// What a walk has met, be it in an `any`.
+/// What a walk has met, also within an `any`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Met {
     /// A value of a value type that is not null.
     pub(crate) values: bool,
-    /// One that was read as its base.
+    /// A value that was read as its base.
     pub(crate) cut: bool,
-    /// One whose state only its own code can read.
+    /// A value whose state no TypeCode describes.
     pub(crate) opaque: bool,
 }
 
-/// Passes over a value, and tells what it met.
+/// Passes over a value, and returns what it met.
 pub(crate) fn survey_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Met, DecodeError> {
     let mut walk = Walk::new(Nowhere);
     match walk.whole(type_code, r) {
@@ -59,7 +60,7 @@ pub(crate) fn survey_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<M
     }
 }
 
-/// Reads a value and writes it again, in the writer's byte order, code sets and alignment.
+/// Copies a value from a reader to a writer, in the writer's byte order, code sets and alignment.
 ///
 /// # Errors
 /// Those of the writer; [`EncodeError::TypeMismatch`] where the octets are no such value.
@@ -71,8 +72,8 @@ pub fn copy_value(
     encoded(Walk::new(Output::new(w, true)).whole(type_code, r))
 }
 
-/// As [`copy_value`], but for what follows where reader and writer are at places that are the same modulo `alignment`: there it ends, and the
-/// reader stays. None where the writer is to have other octets than the reader.
+/// As [`copy_value`], but for what follows where reader and writer are at places that are the same modulo `alignment`:
+/// there it ends, and the reader stays. None where the writer is to have other octets than the reader.
 pub(crate) fn copy_up_to(
     alignment: Option<usize>,
     type_code: &TypeCode,
@@ -86,7 +87,8 @@ pub(crate) fn copy_up_to(
     }
 }
 
-/// As [`copy_value`], with no value in chunks but those within an `any`: the form in which values are kept, read as trees and compared.
+/// As [`copy_value`], with no value in chunks but those within an `any`: the form in which values are kept, read as
+/// trees and compared.
 pub(crate) fn keep_value(
     type_code: &TypeCode,
     r: &mut Reader<'_>,
@@ -99,15 +101,15 @@ fn encoded(outcome: Result<(), Fault>) -> Result<(), EncodeError> {
     outcome.map_err(|fault| match fault {
         Fault::Decode(_) => EncodeError::TypeMismatch,
         Fault::Encode(error) => error,
-        Fault::IsAlike => unreachable!("only who copies up to there meets it"),
+        Fault::IsAlike => unreachable!("IsAlike is returned to copy_up_to alone"),
     })
 }
 
-/// What ended a walk.
+/// Why a walk ended.
 pub(crate) enum Fault {
     Decode(DecodeError),
     Encode(EncodeError),
-    /// No fault: all that is left is the same where it goes.
+    /// No fault: the rest has the same octets in reader and writer.
     IsAlike,
 }
 
@@ -123,7 +125,7 @@ impl From<EncodeError> for Fault {
     }
 }
 
-/// A walk over one value, and where its parts go.
+/// A walk over one value, and the sink of its parts.
 struct Walk<S> {
     sink: S,
     chunks: Chunks,
@@ -292,13 +294,13 @@ impl<S: Sink> Walk<S> {
                 return Err(r.error(DecodeFact::LengthExceedsMessage).into());
             }
         }
-        // An array of a type that takes more than there is fails at once, not after as many steps.
+        // An array that needs more octets than there are fails at once, not after as many steps.
         if scope.arena.size_min(element).saturating_mul(count) > r.remaining() {
             return Err(r.error(DecodeFact::LengthExceedsMessage).into());
         }
         let mut left = count;
         if let Some(plan) = self.plan(scope, element, count, r) {
-            // What the plan stops before is walked over: it is odd, or wrong.
+            // The plan stops before an unusual or wrong value; the walk takes that one.
             left -= plan.pass(left, r);
             while left > 0 {
                 self.value(scope, element, r)?;
@@ -309,7 +311,7 @@ impl<S: Sink> Walk<S> {
         (0..left).try_for_each(|_| self.value(scope, element, r))
     }
 
-    /// How to pass over so many values, where they are worth it and go nowhere.
+    /// Returns a plan for passing over `count` values, where it is worth it and the values go nowhere.
     fn plan(&self, scope: &Scope<'_>, node: u32, count: usize, r: &Reader<'_>) -> Option<Plan> {
         let is_worth_it = S::IS_NOWHERE
             && count >= PLAN_VALUES_MIN
@@ -367,7 +369,7 @@ impl<S: Sink> Walk<S> {
     }
 }
 
-/// What is read as one: in chunks it stands in one chunk, but for octets and text.
+/// Values that are read in one piece: within chunks they stand in one chunk, except octets and text.
 impl<S: Sink> Walk<S> {
     fn whole_leaf<'a, T>(
         &mut self,
@@ -436,7 +438,7 @@ impl<S: Sink> Walk<S> {
         }
     }
 
-    /// In chunks a count, and the octets of GIOP 1.2 or the units of 1.1, divided wherever it may be.
+    /// Within chunks: a count, then the octets of GIOP 1.2 or the units of 1.1, divided between chunks anywhere.
     fn wide_text(&mut self, r: &mut Reader<'_>) -> Result<WString, DecodeError> {
         if !self.chunks.are_there() {
             return WString::parse(r);
@@ -458,7 +460,7 @@ impl<S: Sink> Walk<S> {
     }
 }
 
-/// The discriminator of a value, which must be an enumerator where it is of an enumeration.
+/// Reads a discriminator. That of an enumeration must be an enumerator.
 pub(crate) fn read_selector(
     arena: &Arena,
     discriminator: u32,
@@ -476,7 +478,7 @@ pub(crate) fn read_selector(
     }
 }
 
-/// Whether a number is one that the type has, where it is an enumeration.
+/// Whether the number is an enumerator, if the type is an enumeration.
 pub(crate) fn is_enumerator(node: &Node, number: i64) -> bool {
     match node {
         Node::Enum { enumerators, .. } => {
@@ -486,7 +488,7 @@ pub(crate) fn is_enumerator(node: &Node, number: i64) -> bool {
     }
 }
 
-/// The octets of a number. One of more than eight may be divided between fragments.
+/// Reads the octets of a number. A number of more than eight octets may be divided between fragments.
 fn read_number<'a>(size: usize, r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     if size <= 8 && r.is_divided() {
         *r = r.beyond(size, size)?;
@@ -498,7 +500,7 @@ fn read_number<'a>(size: usize, r: &mut Reader<'a>) -> Result<&'a [u8], DecodeEr
     })
 }
 
-/// Whether a length is within a bound, of which 0 is none.
+/// Fails where the length is above the bound; bound 0 is none.
 pub(crate) fn check_bound(len: usize, bound: u32, r: &Reader<'_>) -> Result<(), DecodeError> {
     if bound != 0 && len > bound as usize {
         Err(r.error(DecodeFact::BoundExceeded))

@@ -9,7 +9,7 @@ use crate::{
 /// Octets of most characters in GIOP 1.2: their length, and one unit of UTF-16, big-endian.
 const SIZE: usize = 3;
 
-/// Characters that are put together before they are written.
+/// Characters that are converted together before they are written.
 const BLOCK: usize = 64;
 
 impl Write for char {
@@ -45,7 +45,7 @@ impl Write for char {
     }
 }
 
-/// Whether each of the characters is one unit that nothing goes before; written then.
+/// Converts the characters. Returns false where one of them is not a single unit, or needs a byte order mark.
 fn write_units(characters: &[char], octets: &mut [[u8; SIZE]]) -> bool {
     let mut is_plain = true;
     for (character, octets) in characters.iter().zip(octets) {
@@ -62,7 +62,7 @@ const fn is_mark(unit: u16) -> bool {
     matches!(unit, 0xFEFF | 0xFFFE)
 }
 
-/// The character that is one unit; none where it is the half of one, or a byte order mark.
+/// Returns the character of one unit; `None` for half a surrogate pair, or a byte order mark.
 fn of_unit(octets: [u8; 2]) -> Option<char> {
     let unit = u16::from_be_bytes(octets);
     char::from_u32(u32::from(unit)).filter(|_| !is_mark(unit))

@@ -1,15 +1,17 @@
-//! Small values of a bounded size, written and read within a window: one test of room a value, and none for each of its members.
+//! Small values of a bounded size, written and read within a window: one test of room for each value, none for its
+//! members.
 //!
-//! A window begins where alignment counts a multiple of 8, at or before the value. Places in it are kept below its size by a mask, which the
-//! compiler knows, so that no place needs a test of its own; [`WINDOW_VALUE_SIZE_MAX`] keeps them from being changed by it.
+//! A window begins at a multiple of 8 at or before the value. A mask of a constant size keeps each place below the
+//! window's size, so no place needs a test. [`WINDOW_VALUE_SIZE_MAX`] ensures that the mask never changes a valid
+//! place.
 
 use crate::Write;
 use crate::limits::WINDOW_VALUE_SIZE_MAX;
 
-/// Octets that a place can be in.
+/// Number of places in a window.
 const PLACES: usize = 128;
 
-/// Octets behind the last place: as many as one copy takes.
+/// Octets behind the last place: the size of the largest copy.
 const BEYOND: usize = 16;
 
 /// Octets of a window.
@@ -18,20 +20,21 @@ pub(crate) const WINDOW_SIZE: usize = PLACES + BEYOND;
 /// The high bit of each octet.
 const HIGH_BITS: u64 = (u64::MAX / 255) << 7;
 
-/// What is read where nothing is left.
+/// Read in place of octets that are not there.
 static NOTHING: [u8; WINDOW_SIZE] = [0; WINDOW_SIZE];
 
 const _: () = assert!(7 + WINDOW_VALUE_SIZE_MAX < PLACES && PLACES.is_power_of_two());
 
-/// A place in a window: a multiple of a power of two, and octets from there.
+/// A place in a window: a multiple of a power of two, plus some octets.
 ///
-/// All but the window's first place and what a string adds is known to the compiler where the members' types are, so that the places of numbers
-/// behind each other are one sum and one mask away from where the value began, and none waits for those before it to be found.
+/// Where the types of the members are known, the compiler knows all of it except the first place and the lengths of
+/// strings. The places of adjacent numbers then are one addition and one mask away from the start of the value,
+/// independent of each other.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// Where alignment was last unknown.
     from: usize,
-    /// Added to it before it is brought down to a multiple of `alignment`.
+    /// Added to `from` before rounding down to a multiple of `alignment`.
     ahead: usize,
     alignment: usize,
     /// Octets from that multiple.
@@ -61,7 +64,7 @@ impl Place {
             let behind = self.behind.wrapping_add(N - 1) & !(N - 1);
             return Self { behind, ..self };
         }
-        // Down to a multiple of the smaller, on by multiples of it, and up to one of the larger.
+        // Down to a multiple of the smaller alignment, on by multiples of it, and up to one of the larger.
         let behind = self.behind.wrapping_add(self.alignment - 1) & !(self.alignment - 1);
         let ahead = self.ahead.wrapping_add(behind + N - self.alignment);
         Self {
@@ -84,12 +87,12 @@ impl Place {
 pub struct WriteWindow<'w> {
     octets: &'w mut [u8; WINDOW_SIZE],
     place: Place,
-    /// Any octet's high bit: one of the values so far is to be written otherwise.
+    /// The high bit of an octet is set when one of the values so far was refused.
     odd: u64,
 }
 
-/// Writes values behind each other, each within a window of its own; the first begins `before` octets behind the start of `rest`. Returns where
-/// the last one ends; none where there is not room for all, or where one of them has to be written otherwise.
+/// Writes adjacent values, each within a window of its own; the first begins `before` octets behind the start of
+/// `rest`. Returns where the last one ends; `None` where there is no room for all, or one of them was refused.
 #[inline(always)]
 pub(crate) fn write_all<T: Write>(
     mut rest: &mut [u8],
@@ -111,7 +114,8 @@ pub(crate) fn write_all<T: Write>(
 }
 
 impl WriteWindow<'_> {
-    /// Where an octet of this number has its high bit, the value has to be written by [`crate::Write::write`].
+    /// Refuses the value where an octet of this number has its high bit set: the caller writes it by
+    /// [`crate::Write::write`].
     #[inline(always)]
     pub(crate) const fn refuse_by(&mut self, odd: u64) {
         self.odd |= odd;
@@ -126,7 +130,7 @@ impl WriteWindow<'_> {
         self.place = place.behind(N);
     }
 
-    /// Writes the first `len` octets of a block, whose octets behind them are zero.
+    /// Writes the first `len` octets of a block whose other octets are zero.
     #[inline(always)]
     pub(crate) fn put_block<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         const { assert!(N <= BEYOND) };
@@ -136,7 +140,7 @@ impl WriteWindow<'_> {
         self.place = Place::at(position.wrapping_add(len));
     }
 
-    /// Leaves a zero.
+    /// Leaves an octet zero.
     #[inline(always)]
     pub(crate) const fn skip(&mut self) {
         self.place = self.place.behind(1);
@@ -148,11 +152,11 @@ impl WriteWindow<'_> {
 pub struct ReadWindow<'w> {
     octets: &'w [u8; WINDOW_SIZE],
     place: Place,
-    /// Any octet's high bit: one of the values so far is to be read otherwise.
+    /// The high bit of an octet is set when one of the values so far was refused.
     odd: u64,
 }
 
-/// Windows behind each other: each begins where the value in the one before it ended.
+/// Adjacent windows: each begins where the value in the one before it ended.
 #[derive(Debug)]
 pub(crate) struct ReadWindows<'w> {
     rest: &'w [u8],
@@ -160,7 +164,8 @@ pub(crate) struct ReadWindows<'w> {
 }
 
 impl<'w> ReadWindows<'w> {
-    /// The first is at the start of `rest`, its value some octets behind; none where there is no room for it.
+    /// The first window is at the start of `rest`, its value some octets behind. Returns `None` where there is no room
+    /// for it.
     #[inline(always)]
     pub(crate) fn new(rest: &'w [u8], before: usize) -> Option<Self> {
         let window = ReadWindow {
@@ -171,7 +176,7 @@ impl<'w> ReadWindows<'w> {
         Some(Self { rest, window })
     }
 
-    /// The next window. One for which there is no room is of zeros, and refused.
+    /// The next window. Where there is no room, it is one of zeros and refused.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> &mut ReadWindow<'w> {
         let end = self.window.place.position();
@@ -188,7 +193,7 @@ impl<'w> ReadWindows<'w> {
         &mut self.window
     }
 
-    /// Octets behind the last value; none where one of the values was refused.
+    /// Octets behind the last value; `None` where one of the values was refused.
     #[inline(always)]
     pub(crate) fn left(&self) -> Option<usize> {
         let left = self.rest.len().checked_sub(self.window.place.position())?;
@@ -197,13 +202,14 @@ impl<'w> ReadWindows<'w> {
 }
 
 impl ReadWindow<'_> {
-    /// Where that holds, the value has to be read by [`crate::Parse::parse`], which can say what is wrong.
+    /// Refuses the value where the condition holds: the caller reads it by [`crate::Parse::parse`], which finds what is
+    /// wrong.
     #[inline(always)]
     pub const fn refuse_if(&mut self, is_odd: bool) {
         self.refuse_by((is_odd as u64) << 63);
     }
 
-    /// As [`ReadWindow::refuse_if`], where an octet of the number has its high bit: many tests in one.
+    /// As [`ReadWindow::refuse_if`], where an octet of the number has its high bit set: many tests in one.
     #[inline(always)]
     pub(crate) const fn refuse_by(&mut self, odd: u64) {
         self.odd |= odd;
@@ -220,7 +226,7 @@ impl ReadWindow<'_> {
         octets
     }
 
-    /// The next sixteen octets, of which `count` at most fifteen are taken, and the octet behind those, which is taken too.
+    /// Returns the next sixteen octets, and takes `count` (at most fifteen) of them and the octet behind those.
     #[inline(always)]
     pub(crate) fn take_block(&mut self, count: usize) -> ([u8; BEYOND], u8) {
         let position = self.place.position();

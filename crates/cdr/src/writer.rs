@@ -5,10 +5,11 @@ use crate::limits::{MESSAGE_SIZE_MAX, UNWRITTEN_SIZE_MIN, WINDOW_STEP, WINDOW_VA
 use crate::window::{WINDOW_SIZE, write_all};
 use crate::{ByteOrder, Codec, EncodeError, Reader, Unwritten, Write};
 
-/// Writes CDR at the end of a buffer. Allocates only where the buffer's capacity ends, and refuses to pass its size limit.
+/// Writes CDR at the end of a buffer. Allocates only where the capacity of the buffer ends, and refuses to pass its
+/// size limit.
 ///
 /// The octets behind `position` are zero: padding is skipped, not written. They exist only inside [`Writer::windowed`],
-/// where a slice is written with one test an element member; elsewhere the buffer ends at `position`.
+/// where writing a slice takes one test for each member of an element; elsewhere the buffer ends at `position`.
 #[derive(Debug)]
 pub struct Writer<'b> {
     buffer: &'b mut Vec<u8>,
@@ -20,11 +21,12 @@ pub struct Writer<'b> {
     order: ByteOrder,
     codec: Codec,
     windowed: bool,
-    /// In a message that is to be divided for GIOP 1.1; `end_max` is then where the present fragment ends, and `origin` where its header would begin.
+    /// Set for a message that is divided for GIOP 1.1. `end_max` is then the end of the present fragment, and `origin`
+    /// the place of its header.
     fragments: Option<Fragments>,
 }
 
-/// How a message is to be divided.
+/// How a message is divided.
 #[derive(Clone, Copy, Debug)]
 struct Fragments {
     /// Octets of a fragment with its header; a multiple of 8, so that no aligned value is divided.
@@ -34,7 +36,7 @@ struct Fragments {
 }
 
 impl<'b> Writer<'b> {
-    /// A writer at the end of `buffer`, where alignment counts from; native byte order, and at most
+    /// Returns a writer at the end of `buffer`, where alignment counts from; native byte order, and at most
     /// [`MESSAGE_SIZE_MAX`] octets.
     #[must_use]
     #[inline]
@@ -76,7 +78,7 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// This writer refusing to make the buffer longer than `octets`, what stood in it before included.
+    /// This writer with a limit: the buffer gets no longer than `octets`, including what was in it before.
     #[must_use]
     #[inline]
     pub const fn with_limit(mut self, octets: usize) -> Self {
@@ -84,8 +86,8 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// This writer aligning what it writes as fragments of GIOP 1.1 are aligned: for a message that begins at the origin and is to be divided into
-    /// parts of `size` octets with their headers (rounded down to a multiple of 8). Told after origin and limit.
+    /// This writer with the alignment of GIOP 1.1 fragments: the message begins at the origin and is divided into parts
+    /// of `size` octets, headers included (rounded down to a multiple of 8). Set origin and limit first.
     #[must_use]
     #[cold]
     pub fn with_fragments(mut self, size: usize) -> Self {
@@ -99,7 +101,7 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// Whether `size` octets written now stand in one fragment.
+    /// Whether the next `size` octets stand in one fragment.
     #[inline]
     pub(crate) const fn stands_together(&self, size: usize) -> bool {
         self.fragments.is_none() || size <= self.end_max.saturating_sub(self.position)
@@ -133,13 +135,14 @@ impl<'b> Writer<'b> {
         self.position.wrapping_sub(self.origin) & 7
     }
 
-    /// Whether it is where the reader is, modulo this power of two.
+    /// Whether writer and reader are at the same place modulo `alignment`, a power of two.
     #[inline]
     pub(crate) const fn is_alike(&self, r: &Reader<'_>, modulo: usize) -> bool {
         (self.phase() ^ r.phase()) & (modulo - 1) == 0
     }
 
-    /// A writer that continues here on a shorter borrow; this one must not be used until [`Writer::resume`] is told where it stopped.
+    /// Returns a writer that continues here on a shorter borrow. Do not use this one before [`Writer::resume`] gets the
+    /// place where the other stopped.
     #[inline]
     fn reborrow(&mut self) -> Writer<'_> {
         Writer {
@@ -180,7 +183,7 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// What changes where the writer goes on to another fragment.
+    /// The state that changes where the writer goes on to another fragment.
     #[inline]
     const fn place(&self) -> Place {
         Place {
@@ -255,7 +258,8 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// As [`Writer::write_octets`], for the last of the message: many are left where they stand, and count as written in the message's size alone.
+    /// As [`Writer::write_octets`], for the last octets of a message. Many octets are left where they stand; they count
+    /// in the size of the message alone.
     ///
     /// # Errors
     /// [`EncodeError::MessageTooLarge`].
@@ -273,7 +277,8 @@ impl<'b> Writer<'b> {
         Ok(octets.into())
     }
 
-    /// Appends the first `len` octets of `block`, whose octets behind `len` are zero: one copy of a size known to the compiler.
+    /// Appends the first `len` octets of `block`, whose octets behind `len` are zero: one copy of a size known to the
+    /// compiler.
     #[inline]
     pub(crate) fn write_block<const N: usize>(
         &mut self,
@@ -365,7 +370,7 @@ impl<'b> Writer<'b> {
         self.buffer[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
-    /// Runs `write` with room for about `size_hint` octets opened ahead, so that it need not ask for each value's.
+    /// Opens room for about `size_hint` octets before `write`, so that single values need not ask for it.
     ///
     /// # Errors
     /// Those of `write`.
@@ -388,7 +393,7 @@ impl<'b> Writer<'b> {
         result
     }
 
-    /// Writes as many values of a bounded size as can be written within windows, and returns the others.
+    /// Writes values of a bounded size within windows, as many as possible, and returns the rest.
     #[inline]
     pub(crate) fn write_within<'s, T: Write>(&mut self, slice: &'s [T]) -> &'s [T] {
         if !self.order.is_native() || self.fragments.is_some() {
@@ -417,8 +422,8 @@ impl<'b> Writer<'b> {
         rest
     }
 
-    /// Writes an encapsulation (clause 9.3.3): its length, its byte order (this writer's) and what `write` adds, aligned from
-    /// its own start.
+    /// Writes an encapsulation (clause 9.3.3): its length, its byte order (this writer's) and what `write` adds,
+    /// aligned from its own start.
     ///
     /// # Errors
     /// Those of `write`, [`EncodeError::LengthTooLarge`], [`EncodeError::MessageTooLarge`].
@@ -429,7 +434,7 @@ impl<'b> Writer<'b> {
         self.write_u32(0)?;
         let start = self.position;
         let mut inner = self.reborrow().with_origin(start);
-        // What it holds is octets to all around it.
+        // For fragments, the content of an encapsulation is octets.
         if let Some(fragments) = inner.fragments.take() {
             inner.end_max = fragments.end_max;
         }
@@ -437,7 +442,7 @@ impl<'b> Writer<'b> {
         let result = write(&mut inner);
         self.position = inner.position;
         if self.fragments.is_some() {
-            // The window that was opened within may reach beyond the fragment.
+            // The window opened within may reach beyond the fragment.
             self.buffer.truncate(self.position);
             self.go_to(self.place().in_fragment(self.fragments));
         }
@@ -448,7 +453,7 @@ impl<'b> Writer<'b> {
     }
 }
 
-/// What changes where a writer goes on to another fragment.
+/// The state that changes where a writer goes on to another fragment.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     position: usize,
@@ -457,7 +462,7 @@ struct Place {
 }
 
 impl Place {
-    /// In the fragment that the position stands in, or at the end of.
+    /// The limits in the fragment that contains the position, or ends at it.
     fn in_fragment(mut self, fragments: Option<Fragments>) -> Self {
         while let Some(Fragments { size, end_max }) = fragments
             && self.position > self.end_max
@@ -470,8 +475,8 @@ impl Place {
     }
 }
 
-/// The first aligned place in the fragment behind the one that `place` is in, which is padded to its end. These take no writer, so that one can
-/// be kept in registers.
+/// Returns the first aligned place in the next fragment; the present one is padded to its end. These functions take no
+/// writer, so that one can be kept in registers.
 #[cold]
 #[inline(never)]
 fn place_beyond(
@@ -485,7 +490,7 @@ fn place_beyond(
     if end >= end_max {
         return Err(EncodeError::MessageTooLarge);
     }
-    // The header in front of the place is aligned; it is a multiple of 4 and of no more.
+    // The header in front of the place is aligned to 4 and no more.
     let position = end + HEADER_SIZE.wrapping_neg() % alignment;
     let origin = end - HEADER_SIZE;
     let end_max = origin.saturating_add(size).min(end_max);
@@ -502,7 +507,7 @@ fn place_beyond(
     })
 }
 
-/// Octets run from one fragment into the next.
+/// The octets continue in the next fragment.
 #[cold]
 #[inline(never)]
 fn write_octets_beyond(
@@ -521,7 +526,8 @@ fn write_octets_beyond(
     Ok(Place { position, ..place }.in_fragment(fragments))
 }
 
-/// Makes the buffer reach `end`, and some octets further inside a window. Takes no writer, so that one can be kept in registers.
+/// Makes the buffer reach `end`, and somewhat further inside a window. Takes no writer, so that one can be kept in
+/// registers.
 #[cold]
 #[inline(never)]
 fn grow(

@@ -1,4 +1,4 @@
-//! DynAny: looking into an any, and making one, part by part, by a type known at run time only (CORBA 3.3 part 1, clause 16).
+//! DynAny: reading and making an any part by part, by a type known at run time only (CORBA 3.3 part 1, clause 16).
 
 mod basic;
 mod constructed;
@@ -19,8 +19,8 @@ use deckwatch_cdr::{Any, Char, EncodeError, TypeCode};
 
 /// A value of a type known at run time, with a current position among its components.
 ///
-/// A component is part of its whole: what is changed by [`DynAny::current_component`] is changed there. A value of a value type that several
-/// places share stands at each of them on its own; one that contains itself has no DynAny.
+/// A component is part of its whole: [`DynAny::current_component`] changes it there. A shared value of a value type is
+/// copied to each of its places. A cyclic one has no DynAny.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode};
@@ -40,7 +40,7 @@ use deckwatch_cdr::{Any, Char, EncodeError, TypeCode};
 pub struct DynAny {
     type_code: TypeCode,
     content: Content,
-    /// None: the standard's -1.
+    /// `None` is the standard's -1.
     position: Option<usize>,
 }
 
@@ -50,23 +50,24 @@ enum Content {
     Leaf(Value),
     /// Members or elements.
     Parts(Vec<DynAny>),
-    /// Discriminator, and the member where one is active.
+    /// Discriminator, and the active member if there is one.
     Union(Vec<DynAny>),
-    /// The type of a value of a value type, and its members; nothing is null.
+    /// The type of a value of a value type, and its members; `None` is null.
     Valuetype(Option<(TypeCode, Vec<DynAny>)>),
 }
 
-/// Why a DynAny does not do what was asked.
+/// Why an operation of a DynAny failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DynAnyError {
-    /// The operation is not one of this type, or what it was given is of another.
+    /// The operation is not one of this type, or its argument is of another type.
     TypeMismatch,
-    /// There is no current component, or what was given is no value of the type: a bound is passed, a name or number is none of its own.
+    /// There is no current component; or the argument is not a value of the type: above a bound, or an unknown name or
+    /// number.
     InvalidValue,
-    /// The type has no values that travel: local interfaces and native types.
+    /// Values of the type do not travel: local interfaces and native types.
     InconsistentTypeCode,
-    /// The value was of a derived type that is not known, and is here as its base.
+    /// The value was of an unknown derived type, and was truncated to its base.
     MustTruncate,
     /// It would have more than [`VALUE_PARTS_MAX`] components in all.
     TooManyParts,
@@ -112,7 +113,8 @@ impl DynAny {
     /// As [`DynAny::from_any`] (create_dyn_any_without_truncation).
     ///
     /// # Errors
-    /// As there; [`DynAnyError::MustTruncate`] where the any came with a value of a derived type that its TypeCode does not describe.
+    /// As there; [`DynAnyError::MustTruncate`] where the any came with a value of a derived type that its TypeCode does
+    /// not describe.
     pub fn from_any_without_truncation(any: &Any) -> Result<Self, DynAnyError> {
         if any.is_truncated() {
             return Err(DynAnyError::MustTruncate);
@@ -120,8 +122,8 @@ impl DynAny {
         Self::from_any(any)
     }
 
-    /// The type's first value: numbers are 0, texts and sequences empty, enumerators the first, unions at their first case,
-    /// values of value types null (create_dyn_any_from_type_code).
+    /// Returns the default of a type: numbers 0, texts and sequences empty, enumerators the first, unions at their
+    /// first case, values of value types null (create_dyn_any_from_type_code).
     ///
     /// # Errors
     /// [`DynAnyError::InconsistentTypeCode`], [`DynAnyError::TooManyParts`].
@@ -135,7 +137,7 @@ impl DynAny {
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] where it is of another, [`DynAnyError::TooManyParts`].
     pub fn from_value(type_code: &TypeCode, value: Value) -> Result<Self, DynAnyError> {
-        // Written once to see that it is of the type, bounds included.
+        // Writing it checks the type, bounds included.
         Any::from_dynamic(type_code, &value)?;
         Self::build(type_code, value, &mut { VALUE_PARTS_MAX })
     }
@@ -203,7 +205,7 @@ impl DynAny {
         Ok(parts)
     }
 
-    /// The type it has, aliases included (type).
+    /// Its type, aliases included (type).
     #[must_use]
     pub const fn type_code(&self) -> &TypeCode {
         &self.type_code
@@ -255,7 +257,7 @@ impl DynAny {
         Ok(Any::from_dynamic(&self.type_code, &self.to_value())?)
     }
 
-    /// Takes the value of an any of an equivalent type (from_any). The first component becomes the current one.
+    /// Takes the value of an any of an equivalent type (from_any). The first component becomes current.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`]; as [`DynAny::from_any`].
@@ -266,7 +268,7 @@ impl DynAny {
         Ok(())
     }
 
-    /// Takes the value of another of an equivalent type. The first component becomes the current one.
+    /// Takes the value of another DynAny of an equivalent type. The first component becomes current.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`].
@@ -276,13 +278,13 @@ impl DynAny {
         Ok(())
     }
 
-    /// Whether both are of equivalent types and have the same value, wherever they stand.
+    /// Whether both have equivalent types and the same value. Positions do not count.
     #[must_use]
     pub fn equal(&self, other: &Self) -> bool {
         self.type_code.equivalent(&other.type_code) && self.to_value() == other.to_value()
     }
 
-    /// Another with the same value; its first component is the current one.
+    /// Returns a copy; its first component is current.
     #[must_use]
     pub fn copy(&self) -> Self {
         let mut copy = self.clone();
@@ -316,25 +318,26 @@ impl DynAny {
         }
     }
 
-    /// How many components it has: members, elements, a union's discriminator and member; 0 where there are none.
+    /// Number of components: members, elements, or a union's discriminator and member; 0 for other types.
     #[must_use]
     pub fn component_count(&self) -> usize {
         self.parts().len()
     }
 
-    /// Makes a component the current one. `false`: there is none at this index, and so none is current.
+    /// Makes a component current. Returns false, and makes none current, where there is none at this index.
     pub fn seek(&mut self, index: i32) -> bool {
         let index = usize::try_from(index).ok();
         self.position = index.filter(|index| *index < self.component_count());
         self.position.is_some()
     }
 
-    /// Makes the first component the current one, as [`DynAny::seek`].
+    /// Makes the first component current, as [`DynAny::seek`].
     pub fn rewind(&mut self) -> bool {
         self.seek(0)
     }
 
-    /// Makes the next component the current one; none is where there is no next one, or none was before.
+    /// Makes the next component current, or the first where none is. Returns false, and makes none current, behind the
+    /// last.
     #[allow(
         clippy::should_implement_trait,
         reason = "the standard's operation: it gives no component"
@@ -345,8 +348,9 @@ impl DynAny {
         self.position.is_some()
     }
 
-    /// The current component, a part of this value; none where none is current. A union's discriminator is not given this way, since it
-    /// decides which member there is: [`DynUnion::discriminator`] reads it, [`DynUnion::set_discriminator`] and `insert_*` set it.
+    /// Returns the current component, a part of this value, if there is one. A union's discriminator is not returned,
+    /// since it decides which member there is: see [`DynUnion::discriminator`], [`DynUnion::set_discriminator`] and
+    /// `insert_*`.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for types that never have components, and at a union's discriminator.
@@ -363,12 +367,12 @@ impl DynAny {
         Ok(position.and_then(|position| self.parts_mut().get_mut(position)))
     }
 
-    /// Components in all, itself included.
+    /// Number of components at all depths, itself included.
     fn total(&self) -> usize {
         1 + self.parts().iter().map(Self::total).sum::<usize>()
     }
 
-    /// Whether it is of a struct, exception or value type without members.
+    /// Whether it is a struct, exception or value type without members.
     fn never_has_parts(&self) -> bool {
         let code = self.type_code.unaliased();
         match &self.content {
@@ -386,14 +390,14 @@ impl DynAny {
     }
 }
 
-/// By value and type, as [`DynAny::equal`].
+/// Equal as by [`DynAny::equal`].
 impl PartialEq for DynAny {
     fn eq(&self, other: &Self) -> bool {
         self.equal(other)
     }
 }
 
-/// Refuses types without values; those within are found when the value is made.
+/// Refuses types whose values do not travel. Those within are found when the value is made.
 fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
     match type_code.unaliased().kind() {
         Kind::Native | Kind::LocalInterface | Kind::Alias => Err(DynAnyError::InconsistentTypeCode),
@@ -401,7 +405,7 @@ fn require_mapped(type_code: &TypeCode) -> Result<(), DynAnyError> {
     }
 }
 
-/// The type of a member, which there is.
+/// The type of an existing member.
 fn member_of(code: &TypeCode, index: usize) -> Result<TypeCode, DynAnyError> {
     code.member_type(index).ok_or(DynAnyError::TypeMismatch)
 }
@@ -421,7 +425,7 @@ fn elements_of(
     }
 }
 
-/// A union's label as a value of its discriminator's type.
+/// The label of a union as a value of its discriminator's type.
 fn label_of(discriminator: &TypeCode, number: i64) -> Result<Value, DynAnyError> {
     let mut label = Value::default_for(discriminator)?;
     match &mut label {

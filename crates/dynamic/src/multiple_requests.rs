@@ -10,8 +10,8 @@ use crate::request::{Request, RequestError};
 
 /// The dynamic requests of an ORB that are sent together. The standard has these operations at the ORB.
 ///
-/// Deferred requests stay here until [`MultipleRequests::next_response`] returns them; those that are left are cancelled when this is
-/// dropped.
+/// Deferred requests stay here until [`MultipleRequests::next_response`] returns them; those that are left are
+/// cancelled when this is dropped.
 #[derive(Debug)]
 pub struct MultipleRequests {
     orb: Orb,
@@ -19,7 +19,7 @@ pub struct MultipleRequests {
 }
 
 impl MultipleRequests {
-    /// No requests yet; those that are added are of this ORB.
+    /// Returns an empty set of requests of this ORB.
     #[must_use]
     pub fn new(orb: &Orb) -> Self {
         Self {
@@ -68,11 +68,12 @@ impl MultipleRequests {
         Ok(is_over)
     }
 
-    /// Waits for the reply to any of the deferred requests, and returns that request with its outcome (`get_next_response`).
+    /// Waits for the reply to any of the deferred requests, and returns that request with its outcome
+    /// (`get_next_response`).
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way, 4 at the end of the ORB; TRANSIENT where the calling
-    /// thread is the last that could read the reply.
+    /// BAD_INV_ORDER with the standard's minor code 11 where no request is under way, 4 at the end of the ORB;
+    /// TRANSIENT where the calling thread is the last that could read the reply.
     pub fn next_response(&self) -> Result<(Request, Result<(), RequestError>), SystemException> {
         loop {
             self.wait(None)?;
@@ -89,7 +90,8 @@ impl MultipleRequests {
         }
     }
 
-    /// Waits until one of the requests has ended, or none is left. The list is not locked meanwhile: other threads may add and take.
+    /// Waits until one of the requests has ended, or none is left. The list is not locked meanwhile: other threads may
+    /// add and take.
     fn wait(&self, limit: Option<Duration>) -> Result<bool, SystemException> {
         let is_over = || {
             let requests = self.deferred();

@@ -2,7 +2,7 @@
 
 use deckwatch_cdr::{Any, EncodeError, TypeCode, Unwritten, Writer};
 
-/// Which way an argument goes: ARG_IN, ARG_OUT, ARG_INOUT.
+/// The direction of an argument: ARG_IN, ARG_OUT, ARG_INOUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgMode {
     /// To the object.
@@ -14,29 +14,30 @@ pub enum ArgMode {
 }
 
 impl ArgMode {
-    /// Whether it goes to the object.
+    /// Whether the request contains it.
     #[must_use]
     pub const fn is_sent(self) -> bool {
         !matches!(self, Self::Out)
     }
 
-    /// Whether it comes back.
+    /// Whether the reply contains it.
     #[must_use]
     pub const fn is_returned(self) -> bool {
         !matches!(self, Self::In)
     }
 }
 
-/// An argument with its name, which nobody reads but people, its type and its mode (NamedValue, CORBA 3.3 part 1, clause 11.1.1).
+/// An argument with its name, type and mode (NamedValue, CORBA 3.3 part 1, clause 11.1.1). The name does not travel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedValue {
     /// As in the IDL; may be empty.
     pub name: String,
-    /// What the operation declares.
+    /// The type that the operation declares.
     pub type_code: TypeCode,
-    /// Of that type, or an equivalent one; where it has not come yet whatever was put there, at first an empty Any.
+    /// A value of that type, or an equivalent one. Before the reply the value of an `out` argument is ignored; it is an
+    /// empty Any at first.
     pub value: Any,
-    /// Which way it goes.
+    /// Its direction.
     pub mode: ArgMode,
 }
 
@@ -53,7 +54,7 @@ impl NamedValue {
         Self::with(name, value, ArgMode::InOut)
     }
 
-    /// An argument that the operation gives.
+    /// An argument that the operation returns.
     #[must_use]
     pub fn of_out(name: &str, type_code: TypeCode) -> Self {
         Self::parameter(name, type_code, ArgMode::Out)
@@ -79,7 +80,7 @@ impl NamedValue {
         }
     }
 
-    /// Writes the value, which must be of the declared type; the last of its message.
+    /// Writes the value, the last of its message. Fails where it is not of the declared type.
     pub(crate) fn write_last(&self, w: &mut Writer<'_>) -> Result<Unwritten<'_>, EncodeError> {
         if !self.value.type_code().equivalent(&self.type_code) {
             return Err(EncodeError::TypeMismatch);

@@ -21,7 +21,8 @@ pub enum PollableSetError {
     NoPossiblePollable,
     /// The poller is not in the set.
     UnknownPollable,
-    /// NO_RESPONSE or TIMEOUT, with the standard's minor code 1: no reply is here. TRANSIENT as by [`Poller::is_ready`].
+    /// NO_RESPONSE or TIMEOUT, with the standard's minor code 1: no reply is here. TRANSIENT as by
+    /// [`Poller::is_ready`].
     System(SystemException),
 }
 
@@ -34,7 +35,8 @@ impl PollableSet {
     /// Adds a poller, of the same ORB as the others.
     ///
     /// # Errors
-    /// BAD_PARAM: with the standard's minor code 43 for a poller that is in the set, without one for a poller of another ORB.
+    /// BAD_PARAM: with the standard's minor code 43 for a poller that is in the set, without one for a poller of
+    /// another ORB.
     pub fn add_pollable(&self, poller: &Poller) -> Result<(), SystemException> {
         let mut members = self.members();
         if members.contains(poller) {
@@ -48,8 +50,8 @@ impl PollableSet {
         Ok(())
     }
 
-    /// Takes the first poller with a reply out of the set (`get_ready_pollable`). Waits at most `timeout_ms` milliseconds; `u32::MAX`
-    /// waits for ever.
+    /// Takes the first poller with a reply out of the set (`get_ready_pollable`). Waits at most `timeout_ms`
+    /// milliseconds; `u32::MAX` waits for ever.
     ///
     /// # Errors
     /// * [`PollableSetError::NoPossiblePollable`];

@@ -75,8 +75,8 @@ impl Poller {
     /// Whether the reply is here. Waits for it at most `timeout_ms` milliseconds; `u32::MAX` waits for ever.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST with the standard's minor code 5 after the reply was taken; TRANSIENT where the poller would wait and the
-    /// calling thread is the last that could read the reply.
+    /// OBJECT_NOT_EXIST with the standard's minor code 5 after the reply was taken; TRANSIENT where the poller would
+    /// wait and the calling thread is the last that could read the reply.
     pub fn is_ready(&self, timeout_ms: u32) -> Result<bool, SystemException> {
         if self.0.reply.is_taken() {
             return Err(delivered());
@@ -134,8 +134,8 @@ impl Poller {
         }
     }
 
-    /// Passes the reply to a handler when it comes, or has come, as if the call had been made with it; `None` leaves it to
-    /// [`Poller::poll`].
+    /// Passes the reply to a handler when it comes, or has come, as if the call had been made with it; `None` leaves it
+    /// to [`Poller::poll`].
     pub fn set_handler(&self, deliver: Option<Deliver>) {
         self.0.reply.set_handler(deliver);
     }

@@ -1,4 +1,4 @@
-//! Calling an operation that no stub is there for (CORBA 3.3 part 1, clause 11.2).
+//! Calling an operation without a stub (CORBA 3.3 part 1, clause 11.2).
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use deckwatch_orb::{Completion, ObjectRef, PendingReply, SystemException, minor}
 
 use crate::{NamedValue, raise};
 
-/// An operation about to be called, under way, or done. It is good for one call.
+/// A call of an operation: before it is sent, under way, or done. A request is used once.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode};
@@ -52,18 +52,20 @@ pub struct UnknownUserException {
     pub exception: Any,
 }
 
-/// How a dynamic request has failed.
+/// Why a dynamic request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestError {
-    /// The object has raised one of the exceptions that the request names.
+    /// The object raised one of the exceptions that the request declares.
     User(UnknownUserException),
-    /// Any other failure; UNKNOWN with the standard's minor code 1 for a user exception that the request does not name.
+    /// Any other failure. A user exception that the request does not declare is UNKNOWN with the standard's minor code
+    /// 1.
     System(SystemException),
 }
 
 /// `Object::create_request` of the standard.
 pub trait CreateRequest {
-    /// Begins a request for an operation, without arguments, result and exceptions; an attribute `a` is `_get_a` and `_set_a`.
+    /// Begins a request for an operation, without arguments, result and exceptions; an attribute `a` is `_get_a` and
+    /// `_set_a`.
     #[must_use]
     fn create_request(&self, operation: &str) -> Request;
 }
@@ -84,7 +86,7 @@ impl CreateRequest for ObjectRef {
 }
 
 impl Request {
-    /// The object that is asked.
+    /// The object that is called.
     #[must_use]
     pub const fn target(&self) -> &ObjectRef {
         &self.target
@@ -101,13 +103,13 @@ impl Request {
         self.arguments.push(argument);
     }
 
-    /// The arguments; after the call `out` and `inout` ones have the object's values.
+    /// The arguments. After the call `out` and `inout` arguments have the values of the reply.
     #[must_use]
     pub fn arguments(&self) -> &[NamedValue] {
         &self.arguments
     }
 
-    /// Says what the operation returns; `void` where nothing is said.
+    /// Sets the type that the operation returns; `void` by default.
     pub fn set_return_type(&mut self, type_code: TypeCode) {
         self.result = type_code;
     }
@@ -117,13 +119,13 @@ impl Request {
         self.exceptions.push(type_code);
     }
 
-    /// Says which properties of the context go with the request, for operations that declare a context.
+    /// Sets the properties of the context that go with the request, for operations that declare a context.
     pub fn set_context(&mut self, properties: &[(&str, &str)]) {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         self.context = Some(properties.iter().map(owned).collect());
     }
 
-    /// What the operation returned; none before that, and for `void`.
+    /// What the operation returned; `None` before that, and for `void`.
     #[must_use]
     pub const fn return_value(&self) -> Option<&Any> {
         self.return_value.as_ref()
@@ -132,7 +134,7 @@ impl Request {
     /// Calls the operation and waits for its results.
     ///
     /// # Errors
-    /// [`RequestError`]; BAD_INV_ORDER with the standard's minor code 5 where it was called before.
+    /// [`RequestError`]; BAD_INV_ORDER with the standard's minor code 5 for a request that was used before.
     pub fn invoke(&mut self) -> Result<(), RequestError> {
         self.require_unsent(minor::REQUEST_INVOKED_AGAIN)?;
         self.state = State::NotDeferred;
@@ -146,10 +148,11 @@ impl Request {
         Ok(())
     }
 
-    /// Sends the request as a one-way, whatever the operation is, by the sync scope in force. There are no results.
+    /// Sends the request as a one-way, whatever the operation is, with the sync scope in force. There are no results.
     ///
     /// # Errors
-    /// As [`ObjectRef::invoke_oneway`]; BAD_INV_ORDER with the standard's minor code 10 where it was called or sent before.
+    /// As [`ObjectRef::invoke_oneway`]; BAD_INV_ORDER with the standard's minor code 10 where it was called or sent
+    /// before.
     pub fn send_oneway(&mut self) -> Result<(), SystemException> {
         self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
         self.target
@@ -158,12 +161,12 @@ impl Request {
         Ok(())
     }
 
-    /// Sends the request and does not wait for its reply, over the connection that all asynchronous calls to its server share. A request
-    /// that is dropped without its response is cancelled at the server.
+    /// Sends the request and does not wait for its reply. All asynchronous calls to one server share a connection. The
+    /// request is cancelled at the server if it is dropped before its response was taken.
     ///
     /// # Errors
-    /// What kept it from being sent; NO_RESOURCES above [`deckwatch_orb::limits::OUTSTANDING_MAX`]; BAD_INV_ORDER with the standard's minor code
-    /// 10 where it was called or sent before.
+    /// The exception that kept it from being sent; NO_RESOURCES above [`deckwatch_orb::limits::OUTSTANDING_MAX`];
+    /// BAD_INV_ORDER with the standard's minor code 10 for a request that was used before.
     pub fn send_deferred(&mut self) -> Result<(), SystemException> {
         self.require_unsent(minor::REQUEST_SENT_AGAIN)?;
         let write = |w: &mut Writer<'_>| self.write_arguments(w);
@@ -172,10 +175,11 @@ impl Request {
         Ok(())
     }
 
-    /// Whether [`Request::response`] would not wait: the reply is there, or none will come.
+    /// Whether [`Request::response`] would not wait: the reply is here, or will never come.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was fetched, 13 where it was not deferred.
+    /// BAD_INV_ORDER with the standard's minor codes: 11 before it was sent, 12 after the response was taken, 13 where
+    /// it was not deferred.
     pub fn poll_response(&mut self) -> Result<bool, SystemException> {
         match &self.state {
             State::Deferred(reply) => reply.wait(Some(Duration::ZERO)),
@@ -194,8 +198,8 @@ impl Request {
     /// Waits for the reply of a deferred request, and takes its results.
     ///
     /// # Errors
-    /// As [`Request::invoke`] and [`Request::poll_response`]; TRANSIENT where the calling thread is the last that could read the reply:
-    /// another thread may still fetch it.
+    /// As [`Request::invoke`] and [`Request::poll_response`]; TRANSIENT where the calling thread is the last that could
+    /// read the reply: another thread may still fetch it.
     pub fn response(&mut self) -> Result<(), RequestError> {
         let reply = match std::mem::replace(&mut self.state, State::Retrieved) {
             State::Deferred(reply) => reply,
@@ -286,7 +290,7 @@ impl Request {
     }
 }
 
-/// What a reply has brought.
+/// The contents of a reply.
 struct Results {
     return_value: Option<Any>,
     /// Those of `inout` and `out` arguments in order.

@@ -1,4 +1,4 @@
-//! Serving operations that no skeleton is there for (CORBA 3.3 part 1, clause 12).
+//! Serving operations without a skeleton (CORBA 3.3 part 1, clause 12).
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use deckwatch_orb::{
 
 use crate::{NamedValue, raise};
 
-/// An object's implementation that learns at run time what it is asked.
+/// An object's implementation that gets operations by name, with types known at run time.
 ///
 /// ```
 /// # use deckwatch_cdr::{Any, TypeCode};
@@ -35,12 +35,12 @@ pub trait DynamicServant: Send + Sync + 'static {
     /// The repository id of the most derived interface of an object.
     fn primary_interface(&self, object_id: &[u8], poa: &Poa) -> String;
 
-    /// Whether an object has an interface besides its primary one and `Object`: what `_is_a` answers.
+    /// Whether an object has an interface besides its primary one and `Object` (`_is_a`).
     fn is_a(&self, _object_id: &[u8], _poa: &Poa, _interface: &str) -> bool {
         false
     }
 
-    /// Whether the object is not there: what `_non_existent` answers.
+    /// Whether the object does not exist (`_non_existent`).
     ///
     /// # Errors
     /// A system exception goes to the caller.
@@ -48,19 +48,19 @@ pub trait DynamicServant: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Serves one request. One that sets neither result nor exception returns `void`.
+    /// Serves one request. A request with neither result nor exception returns `void`.
     ///
     /// # Errors
-    /// The system exception that the caller is to get, [`DynamicRequest::unknown_operation`] for an operation it does not have.
+    /// The system exception for the caller; [`DynamicRequest::unknown_operation`] for an unknown operation.
     fn invoke(&self, request: &mut DynamicRequest<'_>) -> Result<(), SystemException>;
 }
 
-/// Makes a [`DynamicServant`] one that an adapter takes.
+/// Makes a [`DynamicServant`] a [`Servant`] for an adapter.
 #[derive(Debug)]
 pub struct DynamicImplementation<S>(S);
 
 impl<S: DynamicServant> DynamicImplementation<S> {
-    /// The servant as an adapter takes it.
+    /// Returns a servant for an adapter.
     #[must_use]
     pub const fn new(servant: S) -> Self {
         Self(servant)
@@ -116,9 +116,9 @@ impl<S: DynamicServant> Servant for DynamicImplementation<S> {
 pub struct DynamicRequest<'r> {
     operation: &'r str,
     object_id: &'r [u8],
-    /// Where the arguments stand, until they are asked for.
+    /// A reader at the arguments, until they are read.
     unread: Option<Reader<'r>>,
-    /// The parameters, from when they were read.
+    /// The parameters, once the arguments are read.
     list: Option<Vec<NamedValue>>,
     result: Option<Any>,
     exception: Option<Any>,
@@ -131,25 +131,27 @@ impl<'r> DynamicRequest<'r> {
         self.operation
     }
 
-    /// The id, within its adapter, of the object that is asked.
+    /// The id of the called object within its adapter.
     #[must_use]
     pub const fn object_id(&self) -> &'r [u8] {
         self.object_id
     }
 
-    /// BAD_OPERATION: what a servant raises that does not have the operation.
+    /// Returns BAD_OPERATION, for operations that the servant does not have.
     #[must_use]
     pub fn unknown_operation(&self) -> SystemException {
         unknown_operation()
     }
 
-    /// Says what the parameters are, in the order of the IDL, and gives them with the caller's values, those of `out` parameters as they
-    /// were. The servant writes the values of `inout` and `out` parameters here or by [`DynamicRequest::parameters`].
+    /// Declares the parameters, in the order of the IDL, and returns them with the values of the caller; those of `out`
+    /// parameters stay as they are. The servant sets the values of `inout` and `out` parameters here or through
+    /// [`DynamicRequest::parameters`].
     ///
     /// # Errors
-    /// What is wrong with the arguments: mostly MARSHAL where they are of other types, IMP_LIMIT where they nest too deep or share too much, NO_IMPLEMENT
-    /// for values that contain themselves and are shared between arguments, and BAD_PARAM for such as cannot be kept apart. BAD_INV_ORDER with the
-    /// standard's minor code 7 where it is called again, be it after one that failed, or after an exception was set.
+    /// What is wrong with the arguments: mostly MARSHAL where they are of other types, IMP_LIMIT where they nest too
+    /// deep or share too much, NO_IMPLEMENT for values that contain themselves and are shared between arguments, and
+    /// BAD_PARAM for such as cannot be kept apart. BAD_INV_ORDER with the standard's minor code 7 where it is called
+    /// again, be it after one that failed, or after an exception was set.
     pub fn arguments(
         &mut self,
         mut parameters: Vec<NamedValue>,
@@ -169,16 +171,16 @@ impl<'r> DynamicRequest<'r> {
         Ok(self.list.insert(parameters))
     }
 
-    /// The parameters; none before [`DynamicRequest::arguments`].
+    /// The parameters; empty before [`DynamicRequest::arguments`].
     pub fn parameters(&mut self) -> &mut [NamedValue] {
         self.list.as_deref_mut().unwrap_or_default()
     }
 
-    /// Says what the operation returns. It is not called where that is `void`.
+    /// Sets the result of the operation. Not called for `void`.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 9 where it is called again, before [`DynamicRequest::arguments`] has given any, or after an
-    /// exception was set.
+    /// BAD_INV_ORDER with the standard's minor code 9 where it is called twice, before a successful
+    /// [`DynamicRequest::arguments`], or after an exception was set.
     pub fn set_result(&mut self, result: Any) -> Result<(), SystemException> {
         if self.list.is_none() || self.result.is_some() || self.exception.is_some() {
             let minor = minor::RESULT_OUT_OF_ORDER;
@@ -188,10 +190,11 @@ impl<'r> DynamicRequest<'r> {
         Ok(())
     }
 
-    /// Says which exception the operation raises, of the user's or of the system's. The last one counts, and no result any more.
+    /// Sets the exception that the operation raises: a user or a system exception. The last one replaces others, and
+    /// any result.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 21 where the Any holds no exception.
+    /// BAD_PARAM with the standard's minor code 21 where the Any contains no exception.
     pub fn set_exception(&mut self, exception: Any) -> Result<(), SystemException> {
         if exception.type_code().unaliased().kind() != Kind::Except {
             return Err(raise::bad_param(minor::NOT_AN_EXCEPTION, Completion::Maybe));

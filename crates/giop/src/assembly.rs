@@ -9,31 +9,31 @@ use deckwatch_cdr::{Divided, Parse, Reader};
 /// Header and request id of a fragment of GIOP 1.2.
 pub(crate) const FRAGMENT_HEADER_SIZE: usize = HEADER_SIZE + 4;
 
-/// The unfinished messages of one connection. What they hold together is bounded, and their buffers are used again.
+/// The unfinished messages of one connection. Their total size is bounded, and their buffers are used again.
 ///
-/// In GIOP 1.1 fragments have no request id: they continue the one message that is unfinished. Each is aligned from its own header, so
-/// that where they ended is kept with the joined octets.
+/// In GIOP 1.1 fragments have no request id: they continue the one unfinished message. Each is aligned from its own
+/// header, so the ends of fragments are kept with the joined octets.
 #[derive(Debug)]
 pub struct Assembly {
     trains: Vec<Train>,
-    /// The message given out last; its buffers are kept for the next train.
+    /// The message returned last; its buffers are kept for the next one.
     done: Vec<u8>,
     done_ends: Vec<u32>,
     size_max: usize,
-    /// Trains that have begun.
+    /// Messages that have begun.
     begun: u64,
 }
 
 #[derive(Debug)]
 struct Train {
-    /// How many began before it.
+    /// How many messages began before it.
     number: u64,
     version: Version,
     order: ByteOrder,
-    /// None in GIOP 1.1.
+    /// `None` in GIOP 1.1.
     id: Option<u32>,
     octets: Vec<u8>,
-    /// Where each fragment that holds anything ended; none in GIOP 1.2.
+    /// Where each fragment with octets ended; empty in GIOP 1.2.
     ends: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Train {
         self.octets.len() + self.ends.len() * size_of::<u32>()
     }
 
-    /// The number of the request, as far as it has come.
+    /// The number of the request, if that has come yet.
     fn request_id(&self) -> Option<u32> {
         if self.id.is_some() {
             return self.id;
@@ -62,7 +62,7 @@ impl Default for Assembly {
 }
 
 impl Assembly {
-    /// For a connection whose unfinished messages may hold `size_max` octets together.
+    /// For a connection whose unfinished messages may take `size_max` octets in total.
     #[must_use]
     pub const fn new(size_max: usize) -> Self {
         Self {
@@ -74,8 +74,8 @@ impl Assembly {
         }
     }
 
-    /// Takes the next message, as [`Frame`] found it. Gives a message to parse: this one where it is whole, the joined one where
-    /// this was its last fragment, and none where more must come.
+    /// Takes the next message, as [`Frame`] found it. Returns a message to parse: this one where it is whole, the
+    /// joined one after its last fragment, `None` while fragments are missing.
     ///
     /// # Errors
     /// [`ProtocolError::FragmentUnexpected`], [`ProtocolError::FragmentsMixed`], [`ProtocolError::FragmentsTooMany`],
@@ -95,22 +95,22 @@ impl Assembly {
         }
     }
 
-    /// Forgets the unfinished message of a request that was cancelled. Whether there was one.
+    /// Drops the unfinished message of a request that was cancelled. Returns whether there was one.
     pub fn cancel(&mut self, id: u32) -> bool {
         let before = self.trains.len();
         self.trains.retain(|train| train.request_id() != Some(id));
         self.trains.len() < before
     }
 
-    /// Octets that the unfinished messages hold together.
+    /// Octets that the unfinished messages take in total.
     #[must_use]
     pub fn held(&self) -> usize {
         self.trains.iter().map(Train::held).sum()
     }
 
-    /// Gives the buffers of the message given out last to the allocator where they are larger than `retained_max` octets together.
+    /// Frees the buffers of the message returned last where they are larger than `retained_max` octets in total.
     pub fn shrink(&mut self, retained_max: usize) {
-        // A peer that sends an octet a fragment makes the ends four times as large as the message.
+        // One octet per fragment makes the ends four times as large as the message.
         let ends_size = self.done_ends.capacity() * size_of::<u32>();
         if self.done.capacity() + ends_size > retained_max {
             self.done = Vec::new();
@@ -124,7 +124,7 @@ impl Assembly {
         self.trains.len()
     }
 
-    /// The number, in the order they began, of the unfinished message that began first.
+    /// The number of the oldest unfinished message.
     #[must_use]
     pub fn oldest(&self) -> Option<u64> {
         self.trains.iter().map(|train| train.number).min()

@@ -1,8 +1,8 @@
-//! Service contexts: what travels with a request or reply beside its values (CORBA 3.3 part 2, clause 7.7).
+//! Service contexts, which travel with a request or reply beside its values (CORBA 3.3 part 2, clause 7.7).
 
 use deckwatch_cdr::{DecodeError, EncodeError, Reader, Writer};
 
-/// One service context. The data is an encapsulation whose meaning the id gives.
+/// One service context. The data is an encapsulation; the id gives its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContext<'a> {
     /// Which service it belongs to.
@@ -23,16 +23,17 @@ pub mod context_id {
     pub const RT_CORBA_PRIORITY: u32 = 10;
     /// RT-CORBA range of priorities of the connection.
     pub const RT_CORBA_PRIORITY_RANGE: u32 = 11;
-    /// The distributable thread that a request is of: TAO's number, which no standard has given it (fault tolerance has the same one).
+    /// The distributable thread of a request: TAO's number, which no standard assigns to it (fault tolerance uses the
+    /// same number).
     pub const SCHEDULING_INFO: u32 = 30;
 }
 
-/// The service contexts of a message, read when asked for.
+/// The service contexts of a message, read on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceContexts<'a> {
     at_first: Reader<'a>,
     count: u32,
-    /// A bit for each id below its size that is among them: most are asked for in vain.
+    /// A bit for each small id among them: most ids that are asked for are absent.
     ids: u32,
 }
 
@@ -47,7 +48,7 @@ impl<'a> ServiceContexts<'a> {
         }
     }
 
-    /// Walks over the list, so that what follows can be read, and keeps the way back.
+    /// Passes over the list and keeps its place.
     pub(crate) fn parse(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = r.read_count(8)? as u32;
         let mut contexts = Self {
@@ -94,7 +95,7 @@ impl<'a> ServiceContexts<'a> {
     }
 }
 
-/// The bit of an id; none for a large one.
+/// The bit of an id; 0 for a large one.
 const fn bit(id: u32) -> u32 {
     if id < u32::BITS { 1 << id } else { 0 }
 }

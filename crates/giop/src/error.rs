@@ -3,7 +3,7 @@
 use deckwatch_cdr::DecodeError;
 use std::fmt;
 
-/// Why octets are no message that can be accepted. The answer is MessageError, or a closed connection.
+/// Why octets are not an acceptable message. The answer is MessageError, or a closed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -16,7 +16,7 @@ pub enum ProtocolError {
         /// Minor number.
         minor: u8,
     },
-    /// The message type is none of the version's.
+    /// The version has no message of this type.
     KindUnknown(u8),
     /// A flag is set that the version does not have, or the byte order of GIOP 1.0 is neither 0 nor 1.
     FlagsUnknown(u8),
@@ -26,15 +26,15 @@ pub enum ProtocolError {
     SizeMismatch,
     /// This kind of message cannot be followed by fragments in its version.
     NotFragmentable,
-    /// A fragment of no message that is awaited.
+    /// A fragment of no message that is unfinished.
     FragmentUnexpected,
-    /// More messages with outstanding fragments than the limit.
+    /// More unfinished messages than the limit.
     FragmentsTooMany,
     /// A message's fragments begin again, or change version or byte order.
     FragmentsMixed,
     /// A reply or locate status that the version does not have.
     StatusUnknown(u32),
-    /// Response flags that are none of SyncScope's.
+    /// Response flags that are not a SyncScope.
     ResponseFlagsUnknown(u8),
     /// A target addressing disposition other than key, profile and reference.
     AddressingUnknown(u16),

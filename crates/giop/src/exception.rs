@@ -4,15 +4,15 @@ use crate::minor;
 use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::fmt;
 
-/// How far the operation had come.
+/// Whether the operation completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Completion {
-    /// It had ended.
+    /// It completed.
     Yes = 0,
-    /// It had not begun.
+    /// It did not begin.
     No = 1,
-    /// Nobody can tell.
+    /// Unknown.
     Maybe = 2,
 }
 
@@ -26,14 +26,14 @@ impl fmt::Display for Completion {
     }
 }
 
-/// What the ORB raises.
+/// A system exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SystemException {
     /// Which exception.
     pub kind: SystemExceptionKind,
-    /// Why, within the kind: see [`minor`].
+    /// The reason, within the kind: see [`minor`].
     pub minor: u32,
-    /// How far the operation had come.
+    /// Whether the operation completed.
     pub completed: Completion,
 }
 
@@ -64,19 +64,19 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The unknown exception.
+    /// The cause is unknown.
     Unknown = "UNKNOWN";
     /// An invalid parameter was passed.
     BadParam = "BAD_PARAM";
-    /// Memory could not be had.
+    /// Memory is exhausted.
     NoMemory = "NO_MEMORY";
-    /// A limit of the implementation was passed.
+    /// A limit of the implementation was exceeded.
     ImpLimit = "IMP_LIMIT";
     /// Communication failed during the operation.
     CommFailure = "COMM_FAILURE";
     /// The object reference is malformed.
     InvObjref = "INV_OBJREF";
-    /// The caller may not.
+    /// The caller has no permission.
     NoPermission = "NO_PERMISSION";
     /// The ORB is at fault.
     Internal = "INTERNAL";
@@ -84,7 +84,7 @@ kinds! {
     Marshal = "MARSHAL";
     /// The ORB could not be initialised.
     Initialize = "INITIALIZE";
-    /// The operation exists and is not implemented.
+    /// The operation exists but is not implemented.
     NoImplement = "NO_IMPLEMENT";
     /// A TypeCode is malformed.
     BadTypecode = "BAD_TYPECODE";
@@ -92,7 +92,7 @@ kinds! {
     BadOperation = "BAD_OPERATION";
     /// A resource was exhausted.
     NoResources = "NO_RESOURCES";
-    /// The response to a deferred request is not there yet.
+    /// The response to a deferred request is not here yet.
     NoResponse = "NO_RESPONSE";
     /// Persistent storage failed.
     PersistStore = "PERSIST_STORE";
@@ -122,7 +122,7 @@ kinds! {
     TransactionRolledback = "TRANSACTION_ROLLEDBACK";
     /// The transaction is invalid.
     InvalidTransaction = "INVALID_TRANSACTION";
-    /// A policy cannot be had, or contradicts another.
+    /// A policy is not available, or contradicts another.
     InvPolicy = "INV_POLICY";
     /// No code set is common to both ends.
     CodesetIncompatible = "CODESET_INCOMPATIBLE";
@@ -134,7 +134,7 @@ kinds! {
     TransactionUnavailable = "TRANSACTION_UNAVAILABLE";
     /// The transaction's mode does not fit.
     TransactionMode = "TRANSACTION_MODE";
-    /// The quality of service cannot be had.
+    /// The quality of service is not available.
     BadQos = "BAD_QOS";
     /// The activity is invalid.
     InvalidActivity = "INVALID_ACTIVITY";
@@ -218,7 +218,7 @@ impl<'a> Parse<'a> for SystemException {
     }
 }
 
-/// The table of what a decoder found and what is raised for it.
+/// The table from decoder facts to system exceptions.
 impl From<DecodeError> for SystemException {
     fn from(error: DecodeError) -> Self {
         Self::from_fact(error.fact)
@@ -226,7 +226,7 @@ impl From<DecodeError> for SystemException {
 }
 
 impl SystemException {
-    /// What is raised for a decoder's fact; not completed, as a server has not begun.
+    /// Returns the exception for a decoder fact; not completed, as a server has not begun.
     #[must_use]
     pub fn from_fact(fact: DecodeFact) -> Self {
         use SystemExceptionKind as Kind;
@@ -251,14 +251,14 @@ impl SystemException {
     }
 }
 
-/// The minor code of a fact under the experimental vendor id: its place in [`DecodeFact::ALL`], from 1.
+/// The minor code of a fact under the experimental vendor id: its index in [`DecodeFact::ALL`], from 1.
 fn experimental(fact: DecodeFact) -> u32 {
     let place = DecodeFact::ALL.iter().position(|known| *known == fact);
     minor::EXPERIMENTAL_VMCID | (place.map_or(0, |place| place as u32 + 1))
 }
 
-/// What is raised where a value of ours cannot be written; not completed. Where a decoder would raise the same for what was written, the minor
-/// code is the decoder's.
+/// Returns the exception for a value of ours that cannot be written; not completed. Where a decoder would raise the
+/// same, the minor code is the decoder's.
 impl From<EncodeError> for SystemException {
     fn from(error: EncodeError) -> Self {
         use SystemExceptionKind as Kind;
@@ -288,7 +288,8 @@ impl From<EncodeError> for SystemException {
 }
 
 impl SystemException {
-    /// The same for a reply: its operation has completed, and what GIOP 1.0 cannot carry was returned, not sent.
+    /// The same exception for a reply: its operation has completed. Wide characters that GIOP 1.0 cannot carry have the
+    /// code for replies.
     #[must_use]
     pub fn of_reply(self) -> Self {
         let minor = match (self.kind, self.minor) {
@@ -323,7 +324,7 @@ mod tests {
         }
     }
 
-    /// How many codes the annex has for an exception.
+    /// How many minor codes the annex has for an exception.
     fn standard_codes(kind: SystemExceptionKind) -> u32 {
         use SystemExceptionKind as Kind;
         match kind {

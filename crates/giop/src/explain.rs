@@ -1,4 +1,4 @@
-//! What a system exception means, in words: the fact behind its minor code, and what to do about it.
+//! System exceptions in words: the fact behind the minor code, and what to do about it.
 
 use crate::foreign_minor::{self, OMNIORB_VMCID, SAME_IDL, TAO_VMCID};
 use crate::minor::{self, EXPERIMENTAL_VMCID, OMG_VMCID, omg};
@@ -9,14 +9,14 @@ use std::fmt;
 /// A system exception in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What has happened: a sentence without its full stop.
+    /// What happened: a sentence without its full stop.
     pub fact: &'static str,
-    /// What to do: a sentence without its full stop; empty where there is nothing to say.
+    /// What to do: a sentence without its full stop; may be empty.
     pub remedy: &'static str,
 }
 
 impl SystemException {
-    /// What it means and what to do about it, as far as kind and minor code tell.
+    /// Explains the exception as far as kind and minor code are known.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         let is_this =
@@ -36,7 +36,7 @@ impl SystemException {
         Explanation { fact, remedy }
     }
 
-    /// What a decoder of an ORB like this one found wrong, if the minor code says so.
+    /// Returns what a decoder of this ORB, or a similar one, found wrong, if the minor code tells.
     #[must_use]
     pub fn decode_fact(&self) -> Option<DecodeFact> {
         let place = self.minor.checked_sub(EXPERIMENTAL_VMCID)?.checked_sub(1)?;
@@ -65,10 +65,10 @@ impl fmt::Display for SystemException {
     }
 }
 
-/// The bits of a minor code that tell who gave it.
+/// The bits of a minor code that identify its vendor.
 const VMCID_MASK: u32 = 0xFFFF_F000;
 
-/// Makers of ORBs still met, by the vendor ids of their minor codes.
+/// Vendors of ORBs still in use, by the vendor ids of their minor codes.
 const fn vendor_name(vendor: u32) -> Option<&'static str> {
     Some(match vendor {
         OMNIORB_VMCID => "omniORB",
@@ -81,12 +81,12 @@ const ADDRESS: &str =
     "check that the server runs and that the reference is not older than its last start";
 const RETRY: &str = "try again later";
 
-/// All that is known of minor codes.
+/// All known minor codes.
 fn known() -> impl Iterator<Item = &'static (Kind, u32, &'static str, &'static str)> {
     FACTS.iter().chain(priority_facts::FACTS)
 }
 
-/// What is known of a minor code, by kind and number.
+/// Known minor codes, by kind and number.
 const FACTS: &[(Kind, u32, &str, &str)] = &[
     (
         Kind::Unknown,
@@ -486,7 +486,7 @@ const FACTS: &[(Kind, u32, &str, &str)] = &[
     ),
 ];
 
-/// What a kind says where the minor code says no more.
+/// The explanation of a kind, for unknown minor codes.
 const fn general(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Unknown => (

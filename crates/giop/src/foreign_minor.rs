@@ -1,7 +1,7 @@
-//! What the minor codes of other ORBs mean, in our words: those a caller meets whose server, or whose server's server, is omniORB or TAO.
+//! Minor codes of other ORBs in words: omniORB and TAO, as the server of a caller, or as the server of that server.
 //!
-//! omniORB numbers each kind's facts apart (its `minorCode.h`); TAO puts the place into five bits and the system's errno into
-//! seven (its `ORB_Constants.h`).
+//! omniORB numbers the facts of each kind separately (its `minorCode.h`). TAO puts the location into five bits and the
+//! system's errno into seven (its `ORB_Constants.h`).
 
 use crate::SystemExceptionKind as Kind;
 
@@ -11,7 +11,7 @@ pub(crate) const OMNIORB_VMCID: u32 = 0x4154_0000;
 /// The vendor id of TAO's minor codes.
 pub(crate) const TAO_VMCID: u32 = 0x5441_0000;
 
-/// Fact and remedy of a minor code under one of the two vendor ids, without that.
+/// Returns fact and remedy of a minor code under one of the two vendor ids, given without the vendor id.
 pub(crate) const fn explain(
     kind: Kind,
     vendor: u32,
@@ -24,7 +24,7 @@ pub(crate) const fn explain(
     }
 }
 
-/// What to do where the two sides understand the same octets differently.
+/// The remedy where the two sides understand the same octets differently.
 pub(crate) const SAME_IDL: &str = "check that both sides were built from the same IDL";
 const BEHIND: &str = "look which further server it calls";
 

@@ -21,7 +21,7 @@ impl Part<'_> {
     }
 }
 
-/// The parts to send a message in.
+/// The parts in which a message is sent.
 #[derive(Clone, Debug)]
 pub struct Parts<'m> {
     header: Header,
@@ -35,12 +35,13 @@ pub struct Parts<'m> {
 }
 
 impl<'m> Parts<'m> {
-    /// Divides a whole message into parts of at most `size_max` octets, headers included (at least [`FRAGMENT_SIZE_MIN`]). A message that fits, or that
-    /// cannot be divided, is one part. One of GIOP 1.1 must have been written for parts of this size ([`crate::Format::fragment_size`]): a
-    /// fragment of 1.1 is aligned from its own header and breaks no value in two.
+    /// Divides a whole message into parts of at most `size_max` octets, headers included (at least
+    /// [`FRAGMENT_SIZE_MIN`]). A message that fits, or cannot be divided, is one part. A message of GIOP 1.1 must have
+    /// been written for parts of this size ([`crate::Format::fragment_size`]): a 1.1 fragment is aligned from its own
+    /// header, and divides no value.
     ///
     /// # Errors
-    /// [`ProtocolError::SizeMismatch`] where this is not exactly one message, and what is wrong with its header.
+    /// [`ProtocolError::SizeMismatch`] where the octets are not exactly one message, and what is wrong with its header.
     pub fn of(message: &'m [u8], size_max: usize) -> Result<Self, ProtocolError> {
         let header = match Frame::parse(message, usize::MAX)? {
             Frame::Message(header, size) if size == message.len() => header,

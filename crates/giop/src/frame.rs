@@ -1,19 +1,19 @@
-//! Where a message ends in octets as they arrive.
+//! The extent of a message in octets as they arrive.
 
 use crate::{HEADER_SIZE, Header, ProtocolError};
 
-/// What can be said of the message at the start of some octets.
+/// What is known of the message at the start of some octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// At least this many more octets are needed: to the end of the header, then to the end of the message.
     Need(usize),
-    /// The message is there: its header, and its size with the header.
+    /// The message is complete: its header, and its size with the header.
     Message(Header, usize),
 }
 
 impl Frame {
-    /// Looks at the octets received so far, of which the first is a message's first. No message above `size_max` octets is
-    /// accepted, and what is wrong is said as early as it can be seen.
+    /// Checks the octets received so far, which begin a message. Refuses messages above `size_max` octets. An error is
+    /// found as early as possible.
     ///
     /// # Errors
     /// Those of [`Header::parse`], [`ProtocolError::MessageTooLarge`].

@@ -1,4 +1,4 @@
-//! What the fuzz targets run: plain functions that panic where a promise of this crate is broken.
+//! Functions that the fuzz targets run; they panic where a promise of this crate is broken.
 
 mod fragments;
 
@@ -17,10 +17,10 @@ use deckwatch_cdr::{Divided, Parse, Reader};
 /// Most octets of a message in a fuzzed stream.
 const SIZE_MAX: usize = 1 << 16;
 
-/// Takes octets as they would come over a connection, and looks at all of every message.
+/// Takes octets as they would come over a connection, and parses every message completely.
 ///
 /// # Panics
-/// Where a frame is not as long as it says, or the parts of a message are not the message.
+/// When a frame does not have its stated length, or the parts of a message are not the message.
 pub fn stream(mut octets: &[u8]) {
     let mut assembly = Assembly::new(SIZE_MAX);
     while let Ok(Frame::Message(_, size)) = Frame::parse(octets, SIZE_MAX) {
@@ -84,7 +84,7 @@ fn look_at(message: &Divided<'_>) {
     let _ = Ior::parse(&mut body).map(|ior| ior.explain());
 }
 
-/// Policies and lanes of a reference; what is accepted can be written and read again.
+/// Policies and lanes of a reference: accepted ones can be written and read again.
 fn look_at_real_time(ior: &Ior) {
     for profile in ior.iiop_profiles().flatten() {
         for component in &profile.components {
@@ -155,10 +155,10 @@ fn divide(message: &[u8]) {
     panic!("the last part completes the message");
 }
 
-/// Reads text as a reference; what is accepted can be written and read again.
+/// Reads text as a reference: an accepted one can be written and read again.
 ///
 /// # Panics
-/// Where that is not so.
+/// When that does not hold.
 pub fn reference(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else {
         return;

@@ -19,7 +19,7 @@ pub enum MessageKind {
     Request = 0,
     /// Its outcome.
     Reply = 1,
-    /// The caller no longer waits.
+    /// The caller stopped waiting.
     CancelRequest = 2,
     /// Whether and where an object is.
     LocateRequest = 3,
@@ -158,7 +158,7 @@ impl Header {
         self.size as usize + HEADER_SIZE
     }
 
-    /// Makes the header of a message that was joined say so: its size, and no more fragments.
+    /// Sets size and flags in the header of a message that was joined.
     pub(crate) fn state_whole(message: &mut [u8]) -> Result<(), ProtocolError> {
         let size = u32::try_from(message.len() - HEADER_SIZE);
         Self::patch_size(message, size.map_err(|_| ProtocolError::MessageTooLarge)?);

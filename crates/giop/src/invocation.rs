@@ -1,21 +1,21 @@
 //! Policies that travel with a request (CORBA 3.3 part 1, clause 17.3.3): the service context INVOCATION_POLICIES, a
-//! `sequence<PolicyValue>` in an encapsulation. Of them the four times of clause 17.2.4 are known here, others are passed over.
+//! `sequence<PolicyValue>` in an encapsulation. The four times of clause 17.2.4 are read, others are passed over.
 
 use deckwatch_cdr::{ByteOrder, DecodeError, Parse};
 
 use crate::ior::encapsulated;
 use crate::utc::UtcT;
 
-/// From when and until when a request and its reply may be delivered.
+/// Start and end times of a request and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Before it the request is not delivered to the servant.
+    /// The request is not delivered to the servant before this time.
     pub request_start: Option<UtcT>,
-    /// After it the request is not delivered to the servant.
+    /// The request is not delivered to the servant after this time.
     pub request_end: Option<UtcT>,
-    /// Before it the reply is not delivered to the client.
+    /// The reply is not delivered to the client before this time.
     pub reply_start: Option<UtcT>,
-    /// After it the reply is not delivered to the client.
+    /// The reply is not delivered to the client after this time.
     pub reply_end: Option<UtcT>,
 }
 
@@ -28,7 +28,7 @@ pub const REPLY_START_TIME: u32 = 29;
 /// Messaging::REPLY_END_TIME_POLICY_TYPE.
 pub const REPLY_END_TIME: u32 = 30;
 
-/// Octets of the longest context that is written here.
+/// Octets of the longest context that this ORB writes.
 pub const TIMES_SIZE_MAX: usize = HEAD + 4 * VALUE;
 
 /// Byte order, padding and count.
@@ -38,13 +38,13 @@ const VALUE: usize = 4 + 4 + ENCAPSULATED;
 const ENCAPSULATED: usize = 8 + 16;
 
 impl Times {
-    /// Whether none of them is said.
+    /// Whether none of them is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Reads the context's data. The first policy of a kind counts.
+    /// Reads the data of the context. The first policy of a kind counts.
     ///
     /// # Errors
     /// What is wrong with its octets.
@@ -67,7 +67,7 @@ impl Times {
         Ok(times)
     }
 
-    /// Writes the context's data, in native byte order, to the front of `into`, and returns it.
+    /// Writes the data of the context, in native byte order, to the front of `into`, and returns it.
     pub fn write<'o>(&self, into: &'o mut [u8; TIMES_SIZE_MAX]) -> &'o [u8] {
         let order = ByteOrder::NATIVE.flag();
         let said = [
@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_other_byte_order_is_read_and_other_policies_are_passed_over() {
-        // Big-endian: policy 23 (rebind) of four octets, then the end of the request in an encapsulation that is little-endian.
+        // Big-endian: policy 23 (rebind) of four octets, then the end of the request in an encapsulation that is
+        // little-endian.
         let mut octets = vec![0, 0, 0, 0, 0, 0, 0, 2];
         octets.extend([0, 0, 0, 23, 0, 0, 0, 4, 0, 0, 0, 1]);
         octets.extend([0, 0, 0, 28, 0, 0, 0, 24, 1, 0, 0, 0, 0, 0, 0, 0]);

@@ -18,14 +18,14 @@ pub use view::{IiopProfileRef, IorRef};
 use crate::limits::PROFILES_MAX;
 use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 
-/// The type by which TAO tells itself in its references.
+/// The ORB type by which TAO identifies itself in references.
 pub(crate) const TAO: u32 = 0x5441_4F00;
 
 /// Tags of profiles.
 pub mod profile_tag {
     /// IIOP.
     pub const INTERNET_IOP: u32 = 0;
-    /// Components alone.
+    /// Components only.
     pub const MULTIPLE_COMPONENTS: u32 = 1;
 }
 
@@ -39,15 +39,15 @@ pub mod component_tag {
     pub const POLICIES: u32 = 2;
     /// A further host and port of a profile.
     pub const ALTERNATE_IIOP_ADDRESS: u32 = 3;
-    /// SSL port and what it asks for.
+    /// SSL port and options.
     pub const SSL_SEC_TRANS: u32 = 20;
     /// The endpoints of a server's lanes, as TAO writes them.
     pub const TAO_ENDPOINTS: u32 = 0x5441_4F02;
     /// A unix socket of a host, as omniORB writes it.
     pub const OMNIORB_UNIX_TRANS: u32 = 0x4154_5402;
-    /// Shared memory with processes of a host: our own, which others pass over. `DW`, and a number.
+    /// Shared memory for processes of the same host: this ORB's own, which others ignore. `DW`, and a number.
     pub const DECKWATCH_SHARED_MEMORY: u32 = 0x4457_0001;
-    /// The endpoints of a server's lanes for processes of its host: our own.
+    /// The endpoints of a server's lanes for processes of its host: this ORB's own.
     pub const DECKWATCH_LANES: u32 = 0x4457_0002;
 }
 
@@ -63,23 +63,23 @@ pub struct TaggedProfile {
 /// A component of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaggedComponent {
-    /// What it says.
+    /// Its tag.
     pub tag: u32,
     /// Its octets, mostly an encapsulation.
     pub data: Vec<u8>,
 }
 
-/// An object reference as it travels. Profiles of every kind are kept as they came.
+/// An object reference. Profiles of every kind are kept as they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ior {
-    /// Repository id of the most derived interface known to the maker; may be empty.
+    /// Repository id of the most derived interface that the server states; may be empty.
     pub type_id: String,
     /// Ways to reach the object; none in a nil reference.
     pub profiles: Vec<TaggedProfile>,
 }
 
 impl Ior {
-    /// The reference to no object.
+    /// The nil reference.
     #[must_use]
     pub const fn nil() -> Self {
         Self {
@@ -99,13 +99,13 @@ impl Ior {
         })
     }
 
-    /// Whether this is the reference to no object.
+    /// Whether this is the nil reference.
     #[must_use]
     pub const fn is_nil(&self) -> bool {
         self.profiles.is_empty()
     }
 
-    /// The IIOP profiles in order; one that cannot be read is an error in its place.
+    /// The IIOP profiles in order, with an error in the place of each that cannot be read.
     pub fn iiop_profiles(&self) -> impl Iterator<Item = Result<IiopProfile, DecodeError>> {
         let iiop = self
             .profiles
@@ -114,7 +114,7 @@ impl Ior {
         iiop.map(|profile| IiopProfile::from_octets(&profile.data))
     }
 
-    /// The components of every multiple-components profile; one that cannot be read is an error in its place.
+    /// The components of every multiple-components profile, with an error in the place of each that cannot be read.
     pub fn shared_components(
         &self,
     ) -> impl Iterator<Item = Result<Vec<TaggedComponent>, DecodeError>> {

@@ -1,7 +1,8 @@
 //! GIOP messages, service contexts, IORs and object URLs (CORBA 3.3 part 2, clauses 7.6 and 9); no socket, no clock.
 //!
-//! [`Frame`] finds the extent of a message in octets as they arrive, [`Message::parse`] reads one and borrows from it, and
-//! the `begin` of each header appends one to a caller's buffer. Whatever a peer sends ends in a [`ProtocolError`] or within [`limits`].
+//! [`Frame`] finds the extent of a message in octets as they arrive. [`Message::parse`] reads a message and borrows
+//! from it. The `begin` of each header appends one to a caller's buffer. Bad octets end in a [`ProtocolError`];
+//! [`limits`] bounds the others.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
-//! Where the opener of a bidirectional connection would be reached, were it not for the connection (CORBA 3.3 part 2, clause 9.9.1.1).
+//! Listen points of the opener of a bidirectional connection (CORBA 3.3 part 2, clause 9.9.1.1).
 
 use deckwatch_cdr::{ByteOrder, DecodeError, EncodeError, Parse, Reader, Write, Writer};
 
 use crate::limits::LISTEN_POINTS_MAX;
 
-/// An address that the opener of a connection listens at.
+/// An address at which the opener of a connection listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListenPoint {
-    /// Host name or address, as it stands in references.
+    /// Host name or address, as in references.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -30,7 +30,7 @@ impl ListenPoint {
         Ok(octets)
     }
 
-    /// Reads the octets of a BI_DIR_IIOP service context; of its points the first [`LISTEN_POINTS_MAX`].
+    /// Reads the octets of a BI_DIR_IIOP service context; returns the first [`LISTEN_POINTS_MAX`] points.
     ///
     /// # Errors
     /// What is wrong with them.

@@ -7,7 +7,7 @@ use deckwatch_cdr::{EncodeError, Reader, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum LocateStatus {
-    /// Not known.
+    /// Unknown.
     UnknownObject = 0,
     /// Here.
     ObjectHere = 1,
@@ -17,7 +17,7 @@ pub enum LocateStatus {
     ObjectForwardPerm = 3,
     /// The body is a system exception. Since GIOP 1.2.
     SystemException = 4,
-    /// The body is the addressing disposition to ask with. Since GIOP 1.2.
+    /// The body is the addressing disposition to use. Since GIOP 1.2.
     NeedsAddressingMode = 5,
 }
 

@@ -13,7 +13,7 @@ pub enum Message<'a> {
     Request(Request<'a>),
     /// Its outcome.
     Reply(Reply<'a>),
-    /// The caller of this request no longer waits.
+    /// The caller of this request stopped waiting.
     CancelRequest {
         /// The request's number.
         id: u32,
@@ -46,8 +46,7 @@ pub struct Fragment<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a whole message: exactly the octets that [`Frame`] found. The first of a train of fragments must be joined with the
-    /// others before.
+    /// Reads a whole message: exactly the octets that [`Frame`] found. A message with fragments must be joined first.
     ///
     /// # Errors
     /// [`ProtocolError::SizeMismatch`], and what is wrong with the headers.

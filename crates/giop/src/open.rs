@@ -1,4 +1,4 @@
-//! A message being written, and the messages that consist of little more than a header.
+//! Messages that are being written, and messages that consist of a header with little more.
 
 use crate::fragment::size_of_part;
 use crate::limits::MESSAGE_SIZE_MAX;
@@ -14,12 +14,13 @@ pub struct Format {
     pub order: ByteOrder,
     /// Most octets of a message with its header.
     pub size_max: usize,
-    /// What [`crate::Parts`] will be told, where the message may be divided: values in fragments of GIOP 1.1 are aligned for it as they are written.
+    /// The size for [`crate::Parts`], where the message may be divided: values are then aligned as in fragments of GIOP
+    /// 1.1.
     pub fragment_size: Option<usize>,
 }
 
 impl Default for Format {
-    /// GIOP 1.2, native byte order, code sets as where none were negotiated.
+    /// GIOP 1.2, native byte order, the code sets without negotiation.
     fn default() -> Self {
         Self {
             codec: Codec::DEFAULT,
@@ -30,8 +31,8 @@ impl Default for Format {
     }
 }
 
-/// A message at the end of a buffer whose body is still to be written. It borrows nothing: [`OpenMessage::writer`] continues
-/// it, [`OpenMessage::finish`] states its size, and truncating the buffer to [`OpenMessage::start`] abandons it.
+/// A message at the end of a buffer whose body is not yet written. It borrows nothing: [`OpenMessage::writer`]
+/// continues it, [`OpenMessage::finish`] sets its size, truncating the buffer to [`OpenMessage::start`] abandons it.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a message without `finish` has a wrong size"]
 pub struct OpenMessage {
@@ -84,7 +85,8 @@ impl OpenMessage {
         Ok(open)
     }
 
-    /// One of GIOP 1.2 whose header has been written: it ends at `header_end` from the message's start, and the body begins at `body` in the buffer.
+    /// Returns a message of GIOP 1.2 whose header is written: it ends at `header_end` from the start of the message,
+    /// and the body begins at `body` in the buffer.
     #[inline]
     pub(crate) const fn begun(
         start: usize,
@@ -128,7 +130,8 @@ impl OpenMessage {
         self.body
     }
 
-    /// States the message's size in its header, and drops the padding before a body that is empty. Returns the size with the header.
+    /// Sets the message's size in its header, and drops the padding before an empty body. Returns the size with the
+    /// header.
     ///
     /// # Errors
     /// [`EncodeError::LengthTooLarge`] where it does not fit 32 bits.

@@ -1,5 +1,5 @@
-//! The service contexts of real-time CORBA 1.2: RTCorbaPriority, the priority of a request, and RTCorbaPriorityRange, the priorities that
-//! come over a connection.
+//! The service contexts of real-time CORBA 1.2: RTCorbaPriority, the priority of a request, and RTCorbaPriorityRange,
+//! the priorities that come over a connection.
 
 use crate::ior::encapsulated;
 use deckwatch_cdr::{ByteOrder, DecodeError, Parse};

@@ -1,8 +1,8 @@
-//! What the minor codes of real-time CORBA mean, in words; as the others in `explain`.
+//! Minor codes of real-time CORBA in words, as the others in `explain`.
 
 use crate::{SystemExceptionKind as Kind, minor, own_minor as own};
 
-/// What is known of a minor code, by kind and number.
+/// Known minor codes, by kind and number.
 pub(crate) const FACTS: &[(Kind, u32, &str, &str)] = &[
     (
         Kind::DataConversion,

@@ -7,7 +7,7 @@ use crate::{
 };
 use deckwatch_cdr::{EncodeError, Reader, Version};
 
-/// What a reply's body holds.
+/// The status of a reply: what its body contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ReplyStatus {
@@ -46,7 +46,7 @@ pub struct Reply<'a> {
     pub version: Version,
     /// The request's number.
     pub id: u32,
-    /// What the body holds.
+    /// What the body contains.
     pub status: ReplyStatus,
     /// Service contexts.
     pub contexts: ServiceContexts<'a>,
@@ -55,8 +55,8 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// The request's number, where the octets are a whole reply as most are: GIOP 1.2, this machine's order, no exception, no service
-    /// contexts. Its body begins at [`Reply::PLAIN_BODY`]. `None` says nothing of what they are else.
+    /// Fast path: the request's number, of a whole reply of GIOP 1.2 in native order without exception and service
+    /// contexts. Its body begins at [`Reply::PLAIN_BODY`]. `None`: parse it in full.
     #[must_use]
     #[inline]
     pub fn plain_id(octets: &[u8]) -> Option<u32> {
@@ -108,7 +108,7 @@ impl<'a> Reply<'a> {
 
 const PLAIN_BODY: usize = HEADER_SIZE + 12;
 
-/// The first octets of a reply in one piece, of GIOP 1.2 and in this machine's order.
+/// The first octets of an unfragmented reply of GIOP 1.2 in native order.
 const PLAIN: [u8; 8] = [
     b'G',
     b'I',
@@ -125,7 +125,7 @@ const PLAIN: [u8; 8] = [
 pub struct ReplyHeader<'a> {
     /// The request's number.
     pub id: u32,
-    /// What the body will hold.
+    /// What the body will contain.
     pub status: ReplyStatus,
     /// Service contexts.
     pub contexts: &'a [ServiceContext<'a>],
@@ -148,7 +148,7 @@ impl ReplyHeader<'_> {
         self.begin_otherwise(buffer, format)
     }
 
-    /// GIOP 1.2 in this machine's order, without service contexts: written in one piece.
+    /// GIOP 1.2 in native order, without service contexts: written in one piece.
     #[inline]
     fn begin_plain(&self, buffer: &mut Vec<u8>, format: Format) -> OpenMessage {
         let start = buffer.len();

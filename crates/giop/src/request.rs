@@ -38,7 +38,7 @@ impl Response {
         Self::of_octet(octet).ok_or(ProtocolError::ResponseFlagsUnknown(octet))
     }
 
-    /// Of GIOP 1.2.
+    /// The response flags of GIOP 1.2.
     const fn of_octet(octet: u8) -> Option<Self> {
         match octet {
             0 => Some(Self::Nothing),
@@ -75,7 +75,7 @@ pub struct Request<'a> {
     pub body: Reader<'a>,
 }
 
-/// The first octets of a request in one piece, of GIOP 1.2 and in this machine's order.
+/// The first octets of an unfragmented request of GIOP 1.2 in native order.
 const PLAIN: [u8; 8] = [
     b'G',
     b'I',
@@ -88,8 +88,7 @@ const PLAIN: [u8; 8] = [
 ];
 
 impl<'a> Request<'a> {
-    /// What the octets of a whole message wait for, where they begin as those of most requests: GIOP 1.2, one piece, this machine's order.
-    /// `None` says nothing of what they are else.
+    /// Fast path: the expected response of an unfragmented GIOP 1.2 request in native order. `None`: parse it in full.
     #[must_use]
     #[inline]
     pub fn plain_response(octets: &[u8]) -> Option<Response> {
@@ -100,7 +99,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What the first octets of a request say its length is, header and all, where they are as those of most requests. `None` says nothing.
+    /// Fast path: the length of a request, header included, from its first octets. `None`: parse it in full.
     #[must_use]
     #[inline]
     pub fn plain_len(octets: &[u8]) -> Option<usize> {
@@ -109,8 +108,8 @@ impl<'a> Request<'a> {
         (*header == PLAIN).then(|| size as usize + HEADER_SIZE)
     }
 
-    /// A whole message that is a request as most are: [`Request::plain_response`] knows it, its object is named by a key, and it has no
-    /// service contexts. `None` says nothing of what it is else.
+    /// Fast path: a whole request that [`Request::plain_response`] accepts, whose object is named by a key, without
+    /// service contexts. `None`: parse it in full.
     #[must_use]
     #[inline]
     pub fn plain(octets: &'a [u8]) -> Option<Self> {
@@ -208,7 +207,8 @@ impl RequestHeader<'_> {
     /// Appends the request up to its body.
     ///
     /// # Errors
-    /// [`EncodeError::MessageTooLarge`]; [`EncodeError::TypeUnsupported`] where a target other than a key meets a version before 1.2.
+    /// [`EncodeError::MessageTooLarge`]; [`EncodeError::TypeUnsupported`] where a target other than a key meets a
+    /// version before 1.2.
     #[inline]
     pub fn begin(&self, buffer: &mut Vec<u8>, format: Format) -> Result<OpenMessage, EncodeError> {
         match self.target {
@@ -219,8 +219,9 @@ impl RequestHeader<'_> {
         }
     }
 
-    /// As [`RequestHeader::begin`], where the request is as most are: GIOP 1.2 in this machine's order, by an object key that is not long,
-    /// as the operation's name is not, and without service contexts. None: it is not so, or cannot be written, and nothing has been.
+    /// As [`RequestHeader::begin`], where the request is as most are: GIOP 1.2 in this machine's order, by an object
+    /// key that is not long, as the operation's name is not, and without service contexts. None: it is not so, or
+    /// cannot be written, and nothing has been.
     #[must_use]
     #[inline(always)]
     pub fn begin_plain(&self, buffer: &mut Vec<u8>, format: Format) -> Option<OpenMessage> {
@@ -230,7 +231,7 @@ impl RequestHeader<'_> {
         let name = self.operation.as_bytes();
         let key_end = KEY_AT + key.len();
         let pad = aligned(key_end) - key_end;
-        // Within the tail, which begins where the key ends.
+        // Within the tail, which begins behind the key.
         let contexts_at = pad + aligned(4 + name.len() + 1);
         let is_plain = self.contexts.is_empty()
             && format.codec.version == Version::V1_2
@@ -258,7 +259,7 @@ impl RequestHeader<'_> {
         Some(OpenMessage::begun(start, end, start + body, format))
     }
 
-    /// GIOP 1.2 with an object key: where everything stands is known before any of it is written, so that the room is asked for once.
+    /// GIOP 1.2 with an object key: all places are known before anything is written, so room is requested once.
     #[inline(never)]
     fn begin_by_key(
         &self,
@@ -275,7 +276,7 @@ impl RequestHeader<'_> {
         let contexts_at = aligned(name_at + name.len() + 1);
         let after = |end, context: &ServiceContext<'_>| aligned(end) + 8 + context.data.len();
         let end = self.contexts.iter().fold(contexts_at + 4, after);
-        // Counts that have no 32 bits are above any such limit.
+        // A count above 32 bits is above any such limit.
         if end > format.size_max.min(u32::MAX as usize) {
             return Err(EncodeError::MessageTooLarge);
         }
@@ -347,10 +348,11 @@ impl RequestHeader<'_> {
     }
 }
 
-/// Where the octets of a key stand: behind the message's header, request id, response flags, addressing disposition and count.
+/// Where the octets of a key stand: behind message header, request id, response flags, addressing disposition and
+/// count.
 const KEY_AT: usize = HEADER_SIZE + 16;
 
-/// Octets of a name and of a key that are written as most are, and of what stands between the key and the body then.
+/// Most octets of a name and of a key on this path, and octets between key and body.
 const PLAIN_NAME_MAX: usize = 44;
 const PLAIN_KEY_MAX: usize = 128;
 const PLAIN_TAIL: usize = 64;
@@ -368,7 +370,7 @@ fn has_null(octets: &[u8]) -> bool {
     in_words || rest.contains(&0)
 }
 
-/// Where a message's header says how many octets follow it.
+/// Where the size stands in a message header.
 const SIZE_AT: usize = 8;
 
 const fn aligned(at: usize) -> usize {
@@ -395,7 +397,7 @@ mod tests {
         octets
     }
 
-    /// What is read as a plain request is read so by steps too.
+    /// The fast path agrees with the full parser.
     fn is_plain(octets: &[u8]) -> bool {
         let plain = Request::plain(octets);
         let read = Message::parse(octets);

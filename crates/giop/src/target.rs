@@ -74,7 +74,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The object key, from whichever form.
+    /// The object key, in whichever form it came.
     ///
     /// # Errors
     /// [`DecodeFact::ReferenceMalformed`] where there is no IIOP profile, and what is wrong with it else.

@@ -47,7 +47,8 @@ impl FromStr for ObjectUrl {
     }
 }
 
-/// Octets of a URL part, with `%` and two hexadecimal digits for those that may not stand for themselves. `offset` is that of the part.
+/// Decodes a part of a URL: `%` and two hexadecimal digits stand for octets that may not stand for themselves. `offset`
+/// is that of the part.
 fn unescape(part: &str, offset: usize) -> Result<Vec<u8>, ReferenceError> {
     let mut octets = Vec::with_capacity(part.len());
     let bytes = part.as_bytes();

@@ -1,4 +1,4 @@
-//! Universal time as the Time Service has it (TimeBase::UtcT): what absolute deadlines are said in (CORBA 3.3 part 1, clause 17.2.4).
+//! Universal time of the Time Service (TimeBase::UtcT), for absolute deadlines (CORBA 3.3 part 1, clause 17.2.4).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,22 +6,23 @@ use deckwatch_cdr::{
     DecodeError, EncodeError, Parse, Reader, TypeCode, Typed, Write, Writer, typecode::Member,
 };
 
-/// TimeBase::UtcT: a point in universal time with the bound of its error, and the time zone of who wrote it.
+/// TimeBase::UtcT: a point in universal time with the bound of its error, and the time zone of its writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UtcT {
     /// TimeBase::TimeT: units of 100 ns since 15 October 1582, 0:00.
     pub time: u64,
-    /// How far off the time may be, in units of 100 ns; at most [`UtcT::INACCURACY_MAX`].
+    /// The bound of the error, in units of 100 ns; at most [`UtcT::INACCURACY_MAX`].
     inaccuracy: u64,
-    /// Minutes east of Greenwich of who wrote it; of no meaning for the point in time.
+    /// The writer's minutes east of Greenwich; does not change the point in time.
     pub tdf: i16,
 }
 
 impl UtcT {
-    /// The largest inaccuracy that its 48 bits hold; as good as not known.
+    /// The largest inaccuracy that its 48 bits can express; in effect, unknown.
     pub const INACCURACY_MAX: u64 = (1 << 48) - 1;
 
-    /// A point in time that may be off by `inaccuracy` units of 100 ns; what is more than 48 bits hold becomes their maximum.
+    /// Returns a point in time with an error of at most `inaccuracy` units of 100 ns; larger values become the maximum
+    /// of 48 bits.
     #[must_use]
     pub const fn new(time: u64, inaccuracy: u64, tdf: i16) -> Self {
         let inaccuracy = if inaccuracy > Self::INACCURACY_MAX {
@@ -36,7 +37,7 @@ impl UtcT {
         }
     }
 
-    /// From nanoseconds since 1970, as CLOCK_REALTIME counts them, and the bound of that clock's error.
+    /// Returns the time of nanoseconds since 1970, as CLOCK_REALTIME counts them, with the bound of that clock's error.
     #[must_use]
     pub fn from_unix_ns(unix_ns: u64, bound: Duration) -> Self {
         let inaccuracy = bound.as_nanos().div_ceil(u128::from(UNIT_NS));
@@ -44,7 +45,7 @@ impl UtcT {
         Self::new(UNIX_EPOCH_UNITS + unix_ns / UNIT_NS, inaccuracy, 0)
     }
 
-    /// Nanoseconds since 1970; 0 for what lies before, the last that can be counted for what lies behind.
+    /// Nanoseconds since 1970; 0 for earlier times, `u64::MAX` for times that are too late.
     #[must_use]
     pub const fn unix_ns(&self) -> u64 {
         self.time
@@ -52,13 +53,13 @@ impl UtcT {
             .saturating_mul(UNIT_NS)
     }
 
-    /// How far off the time may be, in units of 100 ns.
+    /// The bound of the error, in units of 100 ns.
     #[must_use]
     pub const fn inaccuracy(&self) -> u64 {
         self.inaccuracy
     }
 
-    /// How far off the time may be.
+    /// The bound of the error.
     #[must_use]
     pub const fn inaccuracy_ns(&self) -> u64 {
         self.inaccuracy.saturating_mul(UNIT_NS)
@@ -70,13 +71,13 @@ impl UtcT {
         self.inaccuracy << 16 | self.tdf.cast_unsigned() as u64
     }
 
-    /// From a time and [`UtcT::detail`].
+    /// Returns the time of these units and this [`UtcT::detail`].
     #[must_use]
     pub const fn with_detail(time: u64, detail: u64) -> Self {
         Self::new(time, detail >> 16, (detail as u16).cast_signed())
     }
 
-    /// As it travels in native byte order, from a multiple of eight on.
+    /// The octets of the value in native byte order, from a multiple of eight on.
     #[must_use]
     pub fn to_octets(self) -> [u8; 16] {
         let mut octets = [0; 16];
@@ -88,7 +89,7 @@ impl UtcT {
     }
 }
 
-/// Exact to the inaccuracy 0: who knows better says so by [`UtcT::new`].
+/// With inaccuracy 0; use [`UtcT::new`] where the error is known.
 impl From<SystemTime> for UtcT {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -16,7 +16,8 @@ pub struct Member<'m> {
 /// A case to build a union of. A member with several labels is several cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'m> {
-    /// The label as the discriminator's number (an enumerator's ordinal, a character's code); `None` is the default case.
+    /// The label as the discriminator's number (an enumerator's ordinal, a character's code); `None` is the default
+    /// case.
     pub label: Option<i64>,
     /// The member's name.
     pub name: &'m str,
@@ -54,7 +55,7 @@ impl TypeCode {
         }
     }
 
-    /// The TypeCode of a kind without parameters; `None` where the kind has some.
+    /// Returns the TypeCode of a kind without parameters; `None` for other kinds.
     #[must_use]
     pub fn of_kind(kind: Kind) -> Option<Self> {
         let simple = matches!(kind as u32, 0..=13 | 23..=26);
@@ -95,7 +96,7 @@ impl TypeCode {
         Builder::default().finish(Node::Fixed { digits, scale })
     }
 
-    /// A struct. Members that are [`TypeCode::recursive`] of the same id become this type.
+    /// A struct. Members that are [`TypeCode::recursive`] with the same id become this type.
     #[must_use]
     pub fn structure(id: &str, name: &str, members: &[Member<'_>]) -> Self {
         Self::with_members(false, id, name, members)
@@ -124,7 +125,7 @@ impl TypeCode {
         })
     }
 
-    /// A union. Cases that are [`TypeCode::recursive`] of the same id become this type.
+    /// A union. Cases that are [`TypeCode::recursive`] with the same id become this type.
     #[must_use]
     pub fn union(id: &str, name: &str, discriminator: &Self, cases: &[Case<'_>]) -> Self {
         let mut builder = Builder::default();
@@ -184,7 +185,7 @@ impl TypeCode {
         })
     }
 
-    /// Stands for the struct or union of this repository id inside its own description, behind a sequence.
+    /// A placeholder for the struct or union of this repository id within its own description, behind a sequence.
     #[must_use]
     pub fn recursive(id: &str) -> Self {
         Builder::default().finish(Node::Recursive { id: id.into() })
@@ -215,12 +216,12 @@ simple! {
 #[derive(Default)]
 pub(super) struct Builder {
     nodes: Vec<Node>,
-    /// Arenas taken already, and where their nodes begin.
+    /// Arenas that were taken, and where their nodes begin.
     taken: Vec<(*const Arena, u32)>,
 }
 
 impl Builder {
-    /// The index, in the new arena, of a part.
+    /// Returns the index of a part in the new arena.
     pub(super) fn take(&mut self, part: &TypeCode) -> u32 {
         if Arc::ptr_eq(&part.arena, &SIMPLE) {
             self.nodes.push(part.node().clone());
@@ -240,7 +241,7 @@ impl Builder {
         base + part.root
     }
 
-    /// The TypeCode of `root`, whose indices are of this builder. Placeholders of its id become it.
+    /// Returns the TypeCode of `root`, whose indices are this builder's. Placeholders of its id become `root`.
     pub(super) fn finish(mut self, root: Node) -> TypeCode {
         let index = self.nodes.len() as u32;
         let id = root.id().unwrap_or_default().to_owned();

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl TypeCode {
-    /// Whether values of the two types are interchangeable: aliases are looked through, named types of equal repository ids are the same,
-    /// and where an id is missing the structure decides and names do not.
+    /// Whether values of the two types are interchangeable. Aliases are skipped; named types with equal repository ids
+    /// are the same; where an id is missing the structure decides, without names.
     #[must_use]
     pub fn equivalent(&self, other: &Self) -> bool {
         Comparison::new(self, other, true).same(self.root, other.root)
     }
 }
 
-/// The same structure, ids and names.
+/// Equal where structure, ids and names are.
 impl PartialEq for TypeCode {
     fn eq(&self, other: &Self) -> bool {
         Comparison::new(self, other, false).same(self.root, other.root)
@@ -23,8 +23,9 @@ impl PartialEq for TypeCode {
 
 impl Eq for TypeCode {}
 
-/// One comparison: pairs that were begun are taken as equal, which makes it end on recursive types. Types that differ in how they contain
-/// themselves could make it visit each node beside each other; past a bound on pairs and depth they count as different.
+/// One comparison. Pairs that were begun count as equal, so that it ends on recursive types. Types that contain
+/// themselves differently could pair each node with each other: beyond a bound on pairs and depth they count as
+/// different.
 struct Comparison<'t> {
     left: &'t Arena,
     right: &'t Arena,
@@ -176,7 +177,7 @@ impl<'t> Comparison<'t> {
 }
 
 impl Node {
-    /// Whether the node holds no index.
+    /// Whether the node contains no index.
     const fn is_leaf(&self) -> bool {
         matches!(
             self,

@@ -1,14 +1,15 @@
-//! The fewest octets a value of each node takes: what a length field of its sequence may claim is checked against it, and
-//! types without end or without octets are found by it.
+//! The fewest octets of a value of each node. The length field of a sequence is checked against them, and types that
+//! never end or take no octets are found.
 //!
-//! Every member and element takes at least one octet, so walking a value costs no more steps than it has octets, times the depth.
+//! Every member and element takes at least one octet, so that a walk over a value takes at most as many steps as the
+//! value has octets, times the depth.
 
 use super::{Kind, Node};
 use crate::DecodeFact;
 use crate::fixed::packed_size;
 use crate::limits::{TYPE_CODE_PATH_MAX, VALUE_BASES_MAX};
 
-/// What was found of a node so far.
+/// What is known of a node so far.
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
     New,
@@ -16,7 +17,7 @@ enum Mark {
     Done(u32),
 }
 
-/// The size of a node that consists of no other, else 0.
+/// The size of a node without parts, else 0.
 pub(super) fn leaf_size(node: &Node) -> u32 {
     match node {
         Node::Simple(kind) => match kind {
@@ -30,7 +31,7 @@ pub(super) fn leaf_size(node: &Node) -> u32 {
         Node::String { .. } => 5,
         Node::WString { .. } | Node::Enum { .. } => 4,
         Node::Fixed { digits, .. } => packed_size(*digits) as u32,
-        // A boolean, and at least null.
+        // A boolean, and at least the tag of null.
         Node::Named {
             kind: Kind::AbstractInterface,
             ..
@@ -41,7 +42,7 @@ pub(super) fn leaf_size(node: &Node) -> u32 {
     }
 }
 
-/// Sizes of nodes that were parsed, or what is wrong with them.
+/// Returns sizes of nodes that were parsed, or what is wrong with the nodes.
 pub(super) fn sizes(nodes: &[Node]) -> Result<Vec<u32>, DecodeFact> {
     let mut marks = vec![Mark::New; nodes.len()];
     for index in 0..nodes.len() as u32 {
@@ -59,7 +60,8 @@ pub(super) fn sizes(nodes: &[Node]) -> Result<Vec<u32>, DecodeFact> {
         .collect())
 }
 
-/// Sizes of nodes that were built here. Where the type is wrong (a program's mistake) every size is the largest, so that no value of it parses.
+/// Returns sizes of nodes that were built here. Where the type is wrong (a mistake of the program) every size is the
+/// largest, so that no value of it parses.
 pub(super) fn built_sizes(nodes: &[Node]) -> Vec<u32> {
     sizes(nodes).unwrap_or_else(|_| vec![u32::MAX; nodes.len()])
 }
@@ -79,11 +81,11 @@ fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result
         size => Ok(size),
     };
     let size = match &nodes[index as usize] {
-        // A sequence may hold what contains it; its elements are measured on their own turn.
+        // A sequence may contain the type that it is in; its elements are measured on their own.
         Node::Sequence { .. } | Node::Recursive { .. } => 4,
         Node::Value { base, .. } => {
             require_base(nodes, *base)?;
-            // Nothing of it counts, but a chain of bases has to end.
+            // The base adds nothing to the size, but a chain of bases has to end.
             visit(nodes, marks, *base, depth + 1)?;
             4
         }
@@ -98,7 +100,7 @@ fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result
             for member in members {
                 total = total.saturating_add(part(member.node)?);
             }
-            // An exception's value begins with its repository id.
+            // The value of an exception begins with its repository id.
             if *exception {
                 total.saturating_add(5)
             } else {
@@ -121,7 +123,7 @@ fn visit(nodes: &[Node], marks: &mut [Mark], index: u32, depth: usize) -> Result
     Ok(size)
 }
 
-/// A value type's base is a value type, or nothing.
+/// The base of a value type must be a value type, or nothing.
 fn require_base(nodes: &[Node], base: u32) -> Result<(), DecodeFact> {
     match &nodes[base as usize] {
         Node::Value { .. } | Node::Simple(Kind::Null) | Node::Recursive { .. } => Ok(()),
@@ -129,7 +131,7 @@ fn require_base(nodes: &[Node], base: u32) -> Result<(), DecodeFact> {
     }
 }
 
-/// Sequences and values of parts that take no octets, which `sizes` cannot see while it measures.
+/// Refuses sequences and values whose parts take no octets, which `sizes` cannot see while it measures.
 pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), DecodeFact> {
     let is_empty = |part: u32| sizes[part as usize] == 0;
     let empty = nodes.iter().any(|node| match node {
@@ -150,7 +152,7 @@ pub(super) fn check_elements(nodes: &[Node], sizes: &[u32]) -> Result<(), Decode
         _ => None,
     };
     let bases = |node| std::iter::successors(Some(node), base).take(VALUE_BASES_MAX + 3);
-    // The type itself, its bases, and the last one's `null`.
+    // The type itself, its bases, and the `null` of the last one.
     if nodes
         .iter()
         .any(|node| bases(node).count() > VALUE_BASES_MAX + 2)

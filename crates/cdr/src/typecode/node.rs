@@ -17,7 +17,7 @@ pub(crate) enum Node {
     Sequence { element: u32, bound: u32 },
     /// `element[len]`.
     Array { element: u32, len: u32 },
-    /// A kind with a repository id and a name alone: interfaces, native, component, home.
+    /// A kind with only a repository id and a name: interfaces, native, component, home.
     Named {
         kind: Kind,
         id: Box<str>,
@@ -51,7 +51,7 @@ pub(crate) enum Node {
         name: Box<str>,
         content: u32,
     },
-    /// A value type or event type; `visibility` is each member's.
+    /// A value type or event type; `visibility` has one number for each member.
     Value {
         kind: Kind,
         id: Box<str>,
@@ -61,7 +61,7 @@ pub(crate) enum Node {
         members: Box<[Field]>,
         visibility: Box<[i16]>,
     },
-    /// Stands for the type of this repository id until that is built around it.
+    /// A placeholder for the type of this repository id, until that is built around it.
     Recursive { id: Box<str> },
 }
 
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Octets of memory it takes.
+    /// Octets of memory that it takes.
     pub(crate) fn held(&self) -> usize {
         let parts: usize = match self {
             Self::Struct { members, .. } | Self::Value { members, .. } => {
@@ -122,7 +122,7 @@ impl Node {
         };
         let id = self.id().map_or(0, str::len);
         let names = id + self.name().map_or(0, str::len);
-        // Values may be looked for by their types' ids.
+        // The index by repository ids takes some more.
         let index = if self.is_of_values() {
             2 * size_of::<(Box<str>, u32)>() + id
         } else {
@@ -173,7 +173,7 @@ impl Node {
         matches!(self, Self::Simple(Kind::Any))
     }
 
-    /// Whether its values have characters, but for wide ones: in them, or in what describes them.
+    /// Whether values, or their descriptions, contain characters other than wide ones.
     pub(crate) const fn is_of_text(&self) -> bool {
         matches!(
             self,
@@ -181,7 +181,7 @@ impl Node {
         )
     }
 
-    /// Whether its values have wide characters: in them, or in what describes them, as the labels of a union.
+    /// Whether values, or their descriptions (such as labels of a union), contain wide characters.
     pub(crate) const fn is_of_wide_text(&self) -> bool {
         matches!(
             self,
@@ -189,7 +189,7 @@ impl Node {
         )
     }
 
-    /// The largest alignment of what its values consist of, but for what other nodes describe.
+    /// The largest alignment in its values, apart from what other nodes describe.
     pub(crate) const fn alignment(&self) -> usize {
         match self {
             Self::Simple(kind) => match kind.number_size() {

@@ -1,6 +1,7 @@
 //! TypeCodes from octets (CORBA 3.3 part 2, clause 9.3.5.1).
 //!
-//! Hostile input is bounded thrice: nesting by the reader, nodes and members by `limits`, and types without end by `measure`.
+//! Hostile input has three bounds: the reader bounds nesting, `limits` the nodes and members, and `measure` refuses
+//! endless types.
 
 use super::node::{Field, UnionCase};
 use super::{Arena, Kind, Node, TypeCode, measure};
@@ -43,7 +44,7 @@ impl<'a> Parse<'a> for TypeCode {
 
 struct Parser {
     nodes: Vec<Node>,
-    /// Where in the octets each node of an encapsulated kind begins; ascending.
+    /// Where each node of an encapsulated kind begins in the octets; ascending.
     seen: Vec<(usize, u32)>,
     members: usize,
 }
@@ -164,7 +165,7 @@ impl Parser {
         }
     }
 
-    /// A count of members, against the limit of all members together.
+    /// Reads a count of members, and takes it from the limit on all members.
     fn count(&mut self, r: &mut Reader<'_>, size_min: usize) -> Result<usize, DecodeError> {
         let count = r.read_count(size_min)?;
         self.members = self.members.saturating_add(count);
@@ -263,7 +264,7 @@ impl Parser {
         })
     }
 
-    /// The kind behind aliases; the nodes may not be finished, so that a chain of aliases may not end.
+    /// The kind behind aliases. The nodes may be unfinished, so that a chain of aliases may not end.
     fn resolved_kind(&self, mut index: u32) -> Kind {
         for _ in 0..self.nodes.len() {
             match &self.nodes[index as usize] {
@@ -284,7 +285,7 @@ fn text(r: &mut Reader<'_>) -> Result<Box<str>, DecodeError> {
     Ok(decode_text(r, octets)?.into())
 }
 
-/// Whether a union may be switched by this kind.
+/// Whether this kind may be the discriminator of a union.
 pub(crate) const fn is_discriminator(kind: Kind) -> bool {
     matches!(
         kind,
@@ -302,7 +303,7 @@ pub(crate) const fn is_discriminator(kind: Kind) -> bool {
     )
 }
 
-/// Reads a discriminator or label as its number; fails with `TypeMismatch` where the kind is none.
+/// Reads a discriminator or label as its number; fails with `TypeMismatch` for other kinds.
 pub(crate) fn read_discriminator(kind: Kind, r: &mut Reader<'_>) -> Result<i64, DecodeError> {
     Ok(match kind {
         Kind::Short => i16::parse(r)?.into(),

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 /// The value types and boxed values of an arena by their repository ids.
 pub(super) struct ValueIds {
-    /// The first of each id.
+    /// The first node of each id.
     pub(super) by_id: HashMap<Box<str>, u32>,
-    /// Of each node the first that has its id; of what is no such type the node itself.
+    /// For each node, the first node with the same repository id; itself if it is no value type.
     pub(super) firsts: Box<[u32]>,
     /// Octets of the longest id.
     pub(super) size_max: usize,

@@ -1,17 +1,17 @@
-//! TypeCodes of value types, boxed values and the other kinds that only they bring (CORBA 3.3 part 1, clause 8.11.3).
+//! TypeCodes of value types, boxed values and their related kinds (CORBA 3.3 part 1, clause 8.11.3).
 
 use super::build::Builder;
 use super::node::Field;
 use super::value_ids::{ValueIds, is_value};
 use super::{Arena, Kind, Node, TypeCode};
 
-/// What a value type's declaration says of it. The number is the one on the wire.
+/// The modifier of a value type. The number is the one on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum ValueModifier {
     /// Neither of the others (VM_NONE).
     None = 0,
-    /// Its state is written by code of the user's (VM_CUSTOM).
+    /// Its state is written by the application's own code (VM_CUSTOM).
     Custom = 1,
     /// It has no state and no values of its own (VM_ABSTRACT).
     Abstract = 2,
@@ -20,7 +20,7 @@ pub enum ValueModifier {
 }
 
 impl ValueModifier {
-    /// The modifier of a number on the wire.
+    /// Returns the modifier of a number on the wire.
     #[must_use]
     pub const fn from_number(number: i16) -> Option<Self> {
         Some(match number {
@@ -45,8 +45,8 @@ pub struct ValueMember<'m> {
 }
 
 impl TypeCode {
-    /// A value type (create_value_tc): its concrete base where it has one, and the members that the base has not. Members that are
-    /// [`TypeCode::recursive`] of the same id become this type.
+    /// A value type (create_value_tc): its concrete base, if any, and its own members. Members that are
+    /// [`TypeCode::recursive`] with the same id become this type.
     #[must_use]
     pub fn value(
         id: &str,
@@ -93,13 +93,13 @@ impl TypeCode {
         Self::named(Kind::AbstractInterface, id, name)
     }
 
-    /// A local interface (create_local_interface_tc). It has no values that travel.
+    /// A local interface (create_local_interface_tc). Its values do not travel.
     #[must_use]
     pub fn local_interface(id: &str, name: &str) -> Self {
         Self::named(Kind::LocalInterface, id, name)
     }
 
-    /// A native type (create_native_tc). It has no values that travel.
+    /// A native type (create_native_tc). Its values do not travel.
     #[must_use]
     pub fn native(id: &str, name: &str) -> Self {
         Self::named(Kind::Native, id, name)
@@ -113,7 +113,7 @@ impl TypeCode {
         })
     }
 
-    /// What a value type's declaration says of it (type_modifier); none for other types, and for numbers that are no modifier.
+    /// The modifier of a value type (type_modifier). Returns `None` for other types, and for unknown numbers.
     #[must_use]
     pub fn type_modifier(&self) -> Option<ValueModifier> {
         match self.node() {
@@ -122,7 +122,7 @@ impl TypeCode {
         }
     }
 
-    /// A value type's base with state (concrete_base_type); none where it has none.
+    /// The base with state of a value type (concrete_base_type), if it has one.
     #[must_use]
     pub fn concrete_base_type(&self) -> Option<Self> {
         match self.node() {
@@ -131,7 +131,7 @@ impl TypeCode {
         }
     }
 
-    /// Whether a value type's member is `public` (member_visibility).
+    /// Whether a member of a value type is `public` (member_visibility).
     #[must_use]
     pub fn member_is_public(&self, index: usize) -> Option<bool> {
         match self.node() {
@@ -140,8 +140,8 @@ impl TypeCode {
         }
     }
 
-    /// Names and types of all that makes up the state of a value type's values: the members of its bases first; of a boxed value its one
-    /// value, without a name. Nothing for other types.
+    /// Names and types of the whole state of a value type: the members of its bases first. For a boxed value its one
+    /// value, without a name. Empty for other types.
     #[must_use]
     pub fn state(&self) -> Vec<(&str, Self)> {
         let names = self.arena().chain(self.root()).into_iter().rev();
@@ -154,7 +154,7 @@ impl TypeCode {
         names.zip(parts.map(|part| self.at(part))).collect()
     }
 
-    /// The value type or boxed value of this repository id, where it is this one or is part of its description.
+    /// Returns the value type or boxed value of this repository id: this one, or a part of its description.
     #[must_use]
     pub fn find_value(&self, id: &str) -> Option<Self> {
         let found = self.arena().find_value(self.root(), id)?;
@@ -162,7 +162,7 @@ impl TypeCode {
     }
 }
 
-/// Which values a place takes that is declared as one of these.
+/// Which values may stand where a type is declared.
 impl Arena {
     /// The base with state of a value type.
     pub(crate) fn base(&self, index: u32) -> Option<u32> {
@@ -175,12 +175,12 @@ impl Arena {
         }
     }
 
-    /// A value type and its bases with state. The chain ends: `measure` refused an endless one.
+    /// A value type and its bases with state. The chain ends: `measure` refuses an endless one.
     fn chain(&self, index: u32) -> Vec<u32> {
         std::iter::successors(Some(index), |at| self.base(*at)).collect()
     }
 
-    /// The types of what a value consists of: the members of its bases first, or the boxed value.
+    /// The types of the whole state: the members of the bases first, or the boxed value.
     pub(crate) fn parts(&self, index: u32) -> Vec<u32> {
         if let Node::Alias {
             boxed: true,
@@ -202,7 +202,7 @@ impl Arena {
     pub(crate) fn takes(&self, formal: u32, actual: u32) -> bool {
         match self.node(formal) {
             Node::Named { .. } => matches!(self.node(actual), Node::Value { .. }),
-            // What an abstract base or ValueBase is inherited by is not in a TypeCode.
+            // A TypeCode does not say who inherits an abstract base or ValueBase.
             Node::Value { modifier, id, .. }
                 if *modifier == ValueModifier::Abstract as i16 || **id == *VALUE_BASE_ID =>
             {
@@ -223,13 +223,13 @@ impl Arena {
         firsts[one as usize] == firsts[other as usize]
     }
 
-    /// The type of this id, if values of it may stand where `formal` is declared.
+    /// Returns the type of this id, if its values may stand where `formal` is declared.
     pub(crate) fn find_actual(&self, formal: u32, id: &str) -> Option<u32> {
         let actual = self.find_value(formal, id)?;
         self.takes(formal, actual).then_some(actual)
     }
 
-    /// The value type or boxed value of this id: `first` where it is that, else the first in the arena.
+    /// Returns the value type or boxed value of this id: `first` where it has the id, else the first in the arena.
     pub(crate) fn find_value(&self, first: u32, id: &str) -> Option<u32> {
         let node = self.node(first);
         if node.id() == Some(id) && is_value(node) {

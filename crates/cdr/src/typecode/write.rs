@@ -1,7 +1,7 @@
 //! TypeCodes to octets (CORBA 3.3 part 2, clause 9.3.5.1).
 //!
-//! What was written before in the same TypeCode is written again as an indirection: recursive types need it, and a type that shares parts
-//! stays as small as it is.
+//! A part that was written before in the same TypeCode is written as an indirection: recursive types need it, and types
+//! that share parts stay small.
 
 use super::parse::INDIRECTION;
 use super::{Kind, Node, TypeCode};
@@ -24,7 +24,7 @@ impl Write for TypeCode {
 
 struct Emitter<'t> {
     code: &'t TypeCode,
-    /// Nodes written, and where in the buffer.
+    /// Nodes that were written, and their places in the buffer.
     written: Vec<(u32, usize)>,
     /// Encapsulations that may still nest, as the reader will count them.
     depth_left: u8,

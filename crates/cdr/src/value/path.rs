@@ -1,4 +1,4 @@
-//! Naming one member of a value: `header.sequence` or `tracks[2].id`.
+//! Paths to one member of a value: `header.sequence` or `tracks[2].id`.
 
 use super::Value;
 use crate::typecode::{Arena, Kind, Node};
@@ -6,7 +6,7 @@ use crate::walk::skip_value;
 use crate::{DecodeError, DecodeFact, Reader, TypeCode};
 use std::fmt;
 
-/// The way to a member of fixed place: through structs by name, through arrays by index.
+/// The path to a member at a fixed place: through structs by name, through arrays by index.
 #[derive(Clone, Debug)]
 pub struct MemberPath {
     type_code: TypeCode,
@@ -14,7 +14,7 @@ pub struct MemberPath {
     target: TypeCode,
 }
 
-/// Why a text names no member.
+/// Why a text is not a path to a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
@@ -24,7 +24,7 @@ pub enum PathError {
         name: String,
         /// The struct.
         within: String,
-        /// The names it has.
+        /// The names of its members.
         known: Vec<String>,
     },
     /// An array has fewer elements.
@@ -34,14 +34,14 @@ pub enum PathError {
         /// The array's length.
         len: u32,
     },
-    /// The step meets a type that has no such parts (a sequence's elements have no fixed place).
+    /// The step leads into a type without such parts (elements of a sequence have no fixed place).
     NoParts {
         /// The step.
         step: String,
-        /// The type it met.
+        /// The type.
         within: String,
     },
-    /// The text is no path.
+    /// The text is not a path.
     Malformed,
 }
 
@@ -95,13 +95,13 @@ impl MemberPath {
         })
     }
 
-    /// The member's type, without aliases in front.
+    /// The member's type, without leading aliases.
     #[must_use]
     pub const fn target(&self) -> &TypeCode {
         &self.target
     }
 
-    /// Whether the member is an integer, and so can carry a sequence number.
+    /// Whether the member is an integer, so that it can carry a sequence number.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         use Kind::{Long, LongLong, Octet, Short, ULong, ULongLong, UShort};
@@ -111,7 +111,7 @@ impl MemberPath {
         )
     }
 
-    /// The member's place in a value of the type the path was resolved in; `None` where the value is of another.
+    /// Returns the member in a value of the path's type; `None` for values of other types.
     #[must_use]
     pub fn slot<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         self.steps
@@ -122,8 +122,8 @@ impl MemberPath {
             })
     }
 
-    /// Reads the member, an integer, out of a value at the reader, passing over what stands before it. An `unsigned long long` keeps
-    /// its bits. The reader stays behind the member.
+    /// Reads the member, an integer, from a value at the reader, and passes over the members before it. An `unsigned
+    /// long long` keeps its bits. The reader stays behind the member.
     ///
     /// # Errors
     /// What is wrong with the octets; [`DecodeFact::TypeMismatch`] where the member is no integer.

@@ -28,7 +28,8 @@ pub fn read_value(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Value, Dec
     Ok(value)
 }
 
-/// Reads a value of this type over another, whose memory is used again where the shapes agree. After an error the value is some mixture of both.
+/// Reads a value of this type over another one, whose memory is used again where the shapes agree. After an error the
+/// value is a mixture of both.
 ///
 /// # Errors
 /// As [`read_value`].
@@ -65,8 +66,8 @@ fn read_met(
     Ok(Met::default())
 }
 
-/// Reads values of these types, one behind the other, as the arguments of a request or the results of a reply stand: several of them may share a
-/// value of a value type, which then stands in each. Tells what was met in any of them.
+/// Reads values of these types, one after the other, as the arguments of a request or the results of a reply. A value
+/// of a value type that they share is copied to each. Also returns what was met in any of them.
 ///
 /// # Errors
 /// As [`read_value`].
@@ -87,7 +88,7 @@ pub(crate) fn read_values(
     }
 }
 
-/// The repository id of several values as one; no type has it.
+/// The repository id of a struct of several values; no type has it.
 const ALL_ID: &str = "several values";
 
 /// As [`read_value`], of octets in the form in which an [`Any`] keeps them.
@@ -100,9 +101,9 @@ pub(crate) fn read_kept(type_code: &TypeCode, r: &mut Reader<'_>) -> Result<Valu
 struct Reading<'t> {
     arena: &'t Arena,
     parts_left: usize,
-    /// Octets of values that may still stand there once more.
+    /// Octets of shared values that may still be copied.
     shared_left: usize,
-    /// Where values began, and where they ended; none of those that are being read.
+    /// Where values began and ended; `None` for those that are being read.
     ends: HashMap<usize, Option<usize>>,
 }
 
@@ -235,7 +236,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A value of a value type: null, at another place, or here.
+    /// A value of a value type: null, an indirection, or a value here.
     fn instance(
         &mut self,
         formal: u32,
@@ -257,7 +258,7 @@ impl Reading<'_> {
                 self.take_parts(1, r)?;
                 let mut reader = r.at_position(there);
                 let value = reader.nested(|r| self.instance(formal, r))?;
-                // As another type of the same id it may go on behind its end.
+                // Read as another type of the same id, the value may go on behind its end.
                 let read = reader.position().saturating_sub(there);
                 self.take_shared(read.saturating_sub(size), r)?;
                 Ok(value)
@@ -373,7 +374,7 @@ fn type_parts(type_code: &TypeCode) -> usize {
     }
 }
 
-/// The parts of a struct, or elements, that stand in `value`; made where it is something else.
+/// Returns the parts of a struct, or the elements, in `value`; replaces a value of another shape.
 fn parts_of(value: &mut Value, is_struct: bool) -> &mut Vec<Value> {
     let fits = matches!(
         (&*value, is_struct),

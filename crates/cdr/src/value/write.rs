@@ -119,7 +119,7 @@ fn write_sequence(
     }
 }
 
-/// With room made ahead for what they take at least.
+/// Opens room for the fewest octets that they take.
 fn write_elements(
     arena: &Arena,
     element: u32,
@@ -200,7 +200,7 @@ fn write_parts(
     }
 }
 
-/// A value where one of the type `formal` is declared.
+/// Writes a value where `formal` is declared.
 fn write_instance(
     arena: &Arena,
     formal: u32,
@@ -272,7 +272,7 @@ fn write_simple(kind: Kind, value: &Value, w: &mut Writer<'_>) -> Result<(), Enc
     }
 }
 
-/// Whether a length is within a bound, of which 0 is none.
+/// Fails where the length is above the bound; bound 0 is none.
 fn check(len: usize, bound: u32) -> Result<(), EncodeError> {
     if bound != 0 && len > bound as usize {
         Err(EncodeError::BoundExceeded)

@@ -1,22 +1,22 @@
-//! Values in chunks: where a walk is among chunks and end tags (CORBA 3.3 part 2, clause 9.3.4.5).
+//! Values in chunks: the place of a walk among chunks and end tags (CORBA 3.3 part 2, clause 9.3.4.5).
 
 use super::ids::Header;
 use super::tags::{CHUNKED, FIRST_TAG, LAST_TAG};
 use crate::{DecodeError, DecodeFact, Reader};
 
-/// Where a walk is within values that come in chunks.
+/// The place of a walk within values in chunks.
 #[derive(Clone, Default)]
 pub(crate) struct Chunks {
     /// Values in chunks that have begun and not ended.
     level: u32,
-    /// Where the present chunk ends; where there is none, a place that was passed.
+    /// Where the present chunk ends; a place already passed where there is none.
     end: usize,
-    /// The outermost value that an end tag has ended before its turn; 0 for none.
+    /// The outermost value that an end tag has already ended; 0 for none.
     ended: u32,
 }
 
 impl Chunks {
-    /// Whether what is read stands in chunks.
+    /// Whether the walk is within a value in chunks.
     pub(super) const fn are_there(&self) -> bool {
         self.level > 0
     }
@@ -26,7 +26,7 @@ impl Chunks {
         self.end.saturating_sub(r.position())
     }
 
-    /// Sees to it that what comes next is in a chunk, where there are any.
+    /// Before a part is read: goes into the next chunk where the present one has ended. Does nothing outside chunks.
     #[inline]
     pub(super) fn enter(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
         if self.level == 0 || r.position() < self.end {
@@ -39,7 +39,7 @@ impl Chunks {
         }
     }
 
-    /// Whether what was read has ended in its chunk.
+    /// After a part was read: fails where it passed the end of its chunk.
     #[inline]
     pub(super) fn leave(&self, r: &Reader<'_>) -> Result<(), DecodeError> {
         if self.level > 0 && r.position() > self.end {
@@ -48,7 +48,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Goes into the next chunk, if one comes next.
+    /// Goes into the next chunk. Returns false where no chunk follows.
     #[cold]
     fn open(&mut self, r: &mut Reader<'_>) -> Result<bool, DecodeError> {
         if self.ended > 0 {
@@ -67,17 +67,18 @@ impl Chunks {
         Ok(true)
     }
 
-    /// A value in chunks begins, or one in it ends: there is no chunk.
+    /// There is no present chunk: a value in chunks begins or ends here.
     pub(super) fn none_at(&mut self, r: &Reader<'_>) {
         self.end = r.position();
     }
 
-    /// Whether the reader is in a chunk, into which it goes where one comes next.
+    /// Whether the walk is in a chunk, after going into the next one where there is one.
     pub(super) fn go_inside(&mut self, r: &mut Reader<'_>) -> Result<bool, DecodeError> {
         Ok(r.position() < self.end || self.open(r)?)
     }
 
-    /// Passes over a whole value that no type describes, behind its header. Returns where its state ends, and its level.
+    /// Passes over a whole value that no type describes, behind its header. Returns where its state ends, and its
+    /// level.
     pub(super) fn pass(&mut self, r: &mut Reader<'_>) -> Result<(usize, u32), DecodeError> {
         self.begin_value(r);
         let end = self.end_value(r, true)?;
@@ -90,8 +91,8 @@ impl Chunks {
         self.none_at(r);
     }
 
-    /// Reads up to the end of the present value, and returns where its end tag stands. Where the value is read as its base, the
-    /// members of the derived type are passed over.
+    /// Reads up to the end of the present value, and returns where its end tag stands. Where the value is read as its
+    /// base, the members of the derived type are passed over.
     pub(super) fn end_value(
         &mut self,
         r: &mut Reader<'_>,

@@ -1,4 +1,4 @@
-//! Repository ids in front of the states of values (CORBA 3.3 part 2, clause 9.3.4), and indirections to those before.
+//! Repository ids before the states of values, and indirections to earlier ids (CORBA 3.3 part 2, clause 9.3.4).
 
 use super::tags::{CODE_BASE, ID_LIST, ONE_ID, WITHOUT_TAG};
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
@@ -6,15 +6,15 @@ use crate::typecode::{Arena, VALUE_BASE_ID};
 use crate::{DecodeError, DecodeFact, EncodeError, Parse, Reader, Write, Writer};
 use std::collections::HashMap;
 
-/// What stands between a value's tag and its state.
+/// The header of a value: what stands between its tag and its state.
 pub(crate) struct Header<'a> {
     /// How many repository ids there are, the value's own first.
     pub(super) count: usize,
-    /// Where they stand.
+    /// A reader at the first of them.
     pub(super) ids: Reader<'a>,
-    /// Whether they stand in a list.
+    /// Whether they are a list.
     is_list: bool,
-    /// Whether an indirection leads to their list.
+    /// Whether the list was reached by an indirection.
     pub(super) is_elsewhere: bool,
 }
 
@@ -54,12 +54,12 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Where the list of them stands, where there is one.
+    /// Where the list stands, if they are a list.
     pub(super) fn list(&self) -> Option<usize> {
         self.is_list.then(|| self.ids.position() - 4)
     }
 
-    /// Succeeds where they can be kept with a value that only its own code can read.
+    /// Fails where the ids cannot be kept with an opaque state.
     pub(super) fn require_kept(&self) -> Result<(), DecodeError> {
         let (mut there, mut left, mut count) = (self.ids, VALUE_ID_SIZE_MAX, 0);
         for index in 0..self.count {
@@ -78,7 +78,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The ids, which can be kept, each once, but for that of all values behind others.
+    /// Returns the ids, each once, without ValueBase behind others. Call after [`Header::require_kept`].
     pub(super) fn texts(&self) -> Vec<&'a str> {
         let mut there = self.ids;
         let mut texts = Vec::with_capacity(self.count);
@@ -95,17 +95,17 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Whether a repository id is kept with the values that have it.
+/// Whether a repository id may be kept with an opaque state.
 pub(crate) fn is_kept(id: &[u8]) -> bool {
     id.len() <= VALUE_ID_SIZE_MAX && id.is_ascii() && !id.contains(&0)
 }
 
-/// A repository id that is written.
+/// A repository id to be written.
 #[derive(Clone, Copy)]
 pub(crate) enum Id<'i> {
-    /// That of a type.
+    /// The id of a node.
     Of(&'i Arena, u32),
-    /// One of which no more is known.
+    /// An id of a type that no TypeCode describes.
     Text(&'i str),
 }
 
@@ -118,19 +118,20 @@ impl<'i> Id<'i> {
     }
 }
 
-/// Where the repository ids stand that were written within one `any`. Most have none: nothing is made ready for them.
+/// Places of the repository ids that were written within one `any`. Most have none, so that nothing is allocated for
+/// them.
 #[derive(Default)]
 pub(crate) struct WrittenIds {
-    /// By their places in the TypeCode of the `any`.
+    /// Ids of types, by their nodes in the TypeCode of the `any`.
     types: Option<HashMap<u32, usize>>,
-    /// Those of types that are not known by more than their ids.
+    /// Ids of types that no TypeCode describes.
     texts: Option<HashMap<Box<str>, usize>>,
-    /// Whole lists, by where they stand in what is read.
+    /// Whole lists, by their places in the octets that are read.
     lists: Option<HashMap<usize, usize>>,
 }
 
 impl WrittenIds {
-    /// Where this id stands.
+    /// Where this id was written.
     #[inline(always)]
     pub(super) fn place(&self, id: Id<'_>) -> Option<usize> {
         match id {
@@ -152,19 +153,19 @@ impl WrittenIds {
         }
     }
 
-    /// Where what was read as this list stands.
+    /// Where the list that was read at this place was written.
     pub(super) fn list(&self, read: Option<usize>) -> Option<usize> {
         self.lists.as_ref()?.get(&read?).copied()
     }
 
-    /// From now on this list stands there.
+    /// Remembers where a list was written.
     pub(super) fn note_list(&mut self, read: Option<usize>, place: usize) {
         if let Some(read) = read {
             self.lists.get_or_insert_default().insert(read, place);
         }
     }
 
-    /// Writes an id, or what stands for one that was written.
+    /// Writes an id, or an indirection to where it was written before.
     #[inline(always)]
     pub(super) fn write(&mut self, id: Id<'_>, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if let Some(there) = self.place(id) {
@@ -176,7 +177,7 @@ impl WrittenIds {
     }
 }
 
-/// Where the number stands that is read next, or the indirection to it leads.
+/// Returns a reader at the target of the indirection that stands here; `None` where none does.
 fn direct<'a>(r: &mut Reader<'a>) -> Result<Option<Reader<'a>>, DecodeError> {
     let mut ahead = *r;
     if ahead.read_u32()? != WITHOUT_TAG {
@@ -191,12 +192,12 @@ fn direct<'a>(r: &mut Reader<'a>) -> Result<Option<Reader<'a>>, DecodeError> {
     Ok(Some(there.with_origin(target).at_position(target)))
 }
 
-/// A repository id, and where it stands.
+/// A repository id, and its place.
 pub(super) struct IdText<'a> {
     pub(super) octets: &'a [u8],
     /// Behind the null at its end.
     end: usize,
-    /// Whether an indirection led there.
+    /// Whether it was reached by an indirection.
     pub(super) is_elsewhere: bool,
 }
 
@@ -212,18 +213,18 @@ impl<'a> IdText<'a> {
         })
     }
 
-    /// Where its first octet stands: behind its length, so that no other begins there.
+    /// Where its first octet stands: behind its length, so that no other id begins there.
     pub(super) const fn start(&self) -> usize {
         self.end - 1 - self.octets.len()
     }
 }
 
-/// A repository id or URL, or the one that an indirection leads to.
+/// Reads a repository id or URL, or the one that an indirection leads to.
 pub(crate) fn id_text<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     IdText::read(r).map(|id| id.octets)
 }
 
-/// How many repository ids a list has.
+/// Reads the number of repository ids in a list.
 fn id_count(r: &mut Reader<'_>) -> Result<usize, DecodeError> {
     let count = r.read_count(5)?;
     if count == 0 || count > VALUE_IDS_MAX {
@@ -232,7 +233,7 @@ fn id_count(r: &mut Reader<'_>) -> Result<usize, DecodeError> {
     Ok(count)
 }
 
-/// Writes what stands for what begins at `there`.
+/// Writes an indirection to what begins at `there`.
 pub(crate) fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.write_u32(WITHOUT_TAG)?;
     let offset = there as i64 - w.position() as i64;
@@ -240,7 +241,7 @@ pub(crate) fn write_indirection(there: usize, w: &mut Writer<'_>) -> Result<(), 
     offset.write(w)
 }
 
-/// Is told of each id that is gathered to be written or kept with its value; only tests count them.
+/// Called for each id that is gathered to be written or kept. Only tests count the calls.
 #[cfg(not(test))]
 const fn gathered() {}
 

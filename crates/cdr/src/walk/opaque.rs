@@ -1,5 +1,5 @@
-//! The state of a value that no TypeCode describes: that of a custom value, which its own code alone can read (CORBA 3.3 part 1, clause
-//! 9.5), and that of a value in chunks whose type is not known.
+//! States that no TypeCode describes: of custom values, which only their own code can read (CORBA 3.3 part 1, clause
+//! 9.5), and of values of unknown types in chunks.
 
 use std::borrow::Cow;
 
@@ -14,29 +14,30 @@ use crate::{
 
 /// A state in chunks, as it came.
 ///
-/// Since nobody knows where its numbers and texts are, it can be written only where they stand as they did: in its byte order and GIOP
-/// version, with its code set unless all of it is ASCII, where wide characters are known if they were, and in one fragment. Their alignment is
-/// kept by how the repository ids before it are written.
+/// The places of its numbers and texts are unknown. So it can be written only where octets mean the same:
+/// * in its byte order and GIOP version;
+/// * in its code set, unless all of it is ASCII, and with wide characters only if they were known before;
+/// * within one fragment, at its alignment: the repository ids before it are written so as to keep that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opaque {
     order: ByteOrder,
     codec: Codec,
     /// Alignment of the first octet, modulo 8: 0 or 4.
     phase: usize,
-    /// Chunks, and values between them; end tags as where the value stands in no other.
+    /// Chunks, and values between them; end tags are numbered as for a value that stands in no other.
     octets: Vec<u8>,
-    /// Where end tags stand in it.
+    /// Places of the end tags in it.
     ends: Vec<usize>,
-    /// Repository ids of the types that the value may be read as instead, the closest first.
+    /// Repository ids of the types that the value may be read as, the closest first.
     bases: Vec<String>,
 }
 
-/// The id that is written behind others where it is needed to align what follows: it is a base of all values.
+/// The id added where the state would be aligned otherwise: ValueBase, a base of all values.
 const FILL_ID: &str = VALUE_BASE_ID;
 const _: () = assert!((4 + FILL_ID.len() + 1) % 8 == 4);
 
 impl Opaque {
-    /// Repository ids of the types that the value may be cut down to, the closest first.
+    /// Repository ids of the types that the value may be truncated to, the closest first.
     pub fn bases(&self) -> impl Iterator<Item = &str> {
         self.bases.iter().map(String::as_str)
     }
@@ -54,13 +55,13 @@ impl Opaque {
         (self.order, self.codec)
     }
 
-    /// The same, of a value that may be read as these instead.
+    /// The same state, of a value that may be read as these types.
     pub(super) fn with_bases(self, bases: Vec<String>) -> Self {
         Self { bases, ..self }
     }
 
-    /// Reads what stands behind the header of a value in chunks, up to its end. `is_value` tells whether a value began at a place before: what
-    /// leads to one cannot be kept.
+    /// Reads from behind the header of a value in chunks to its end. `is_value` returns whether an earlier value began
+    /// at a place: a state with an indirection to one cannot be kept.
     pub(super) fn read(
         chunks: &mut Chunks,
         r: &mut Reader<'_>,
@@ -71,7 +72,7 @@ impl Opaque {
         let (end, level) = chunks.pass(r)?;
         let block = r.whole().get(at.position()..end).unwrap_or_default();
         if at.bytes().len() != r.bytes().len() && !block.is_empty() {
-            // Alignment counts anew in each fragment of GIOP 1.1.
+            // Alignment starts again in each fragment of GIOP 1.1.
             return Err(at.error(DecodeFact::TypeUnsupported));
         }
         let is_outside = |place: i64| {
@@ -82,7 +83,7 @@ impl Opaque {
         state.map_err(|fact| at.error(fact))
     }
 
-    /// The state in `block`, whose first octet is where `at` is, of a value at this level.
+    /// Returns the state in `block`, whose first octet is where `at` is, of a value at this level.
     pub(super) fn of_block(
         block: &[u8],
         at: &Reader<'_>,
@@ -102,7 +103,7 @@ impl Opaque {
             match r.read_u32().map_err(|error| error.fact)? {
                 NULL_TAG => {}
                 tag @ FIRST_TAG..=LAST_TAG => {
-                    // An id may stand for one before it, but not before all of this.
+                    // An indirection to an id may stay within the block, but not lead before it.
                     Header::read(tag, &mut r).map_err(|_| DecodeFact::TypeUnsupported)?;
                 }
                 tag if tag > LAST_TAG => {
@@ -119,7 +120,7 @@ impl Opaque {
             }
             size = r.position();
         }
-        // Values that end with this one have no end tag of their own.
+        // Values that end together with this one have no end tag of their own.
         ends.retain(|(at, _)| *at < size);
         let mut octets = block[..size].to_vec();
         for (at, level) in &ends {
@@ -135,8 +136,9 @@ impl Opaque {
         })
     }
 
-    /// Writes a value with this state, but for its end tag, at this level of chunks. Gives where it begins. `list` is where its ids stand as a list
-    /// in what is read; they are asked for where that was not written before.
+    /// Writes a value with this state, without its end tag, at this level of chunks. Returns where the value begins.
+    /// `list` is the place of its list of ids in the octets that are read; `ids` is called where that list was not
+    /// written before.
     pub(crate) fn write<'i>(
         &self,
         (list, ids): (Option<usize>, impl FnOnce() -> Vec<Id<'i>>),
@@ -177,12 +179,13 @@ impl Opaque {
         }
     }
 
-    /// Whether the octets would stand otherwise aligned than they did behind a header that ends there, modulo 8.
+    /// Whether the octets would be aligned otherwise behind a header that ends at `end`, modulo 8.
     fn is_shifted(&self, end: usize) -> bool {
         !self.octets.is_empty() && end.next_multiple_of(4) & 7 != self.phase
     }
 
-    /// In the form behind which what follows is aligned as it was: one id or a list of one, or a list with one more.
+    /// Writes the header in the form that keeps the alignment of the state: one id, a list of one, or a list with one
+    /// id more.
     fn write_header(
         &self,
         (list, ids): (Option<usize>, &[Id<'_>]),
@@ -215,7 +218,7 @@ impl Opaque {
         Ok(start)
     }
 
-    /// The octets, with end tags as at this level.
+    /// The octets, with end tags numbered for this level.
     fn octets_at(&self, level: u32) -> Cow<'_, [u8]> {
         let mut octets = Cow::Borrowed(&*self.octets);
         for at in self.ends.iter().filter(|_| level > 1) {
@@ -230,7 +233,8 @@ impl Opaque {
     }
 }
 
-/// Whether something in a chunk looks like an indirection that leads outside: `is_outside` is told how far back it leads from the start of `data`.
+/// Whether a chunk contains what looks like an indirection out of the state. `is_outside` gets its target, relative to
+/// the start of `data`.
 fn leads_outside(data: &[u8], order: ByteOrder, is_outside: impl Fn(i64) -> bool) -> bool {
     let number = |octets: &[u8; 4]| match order {
         ByteOrder::Big => u32::from_be_bytes(*octets),

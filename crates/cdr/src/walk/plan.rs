@@ -1,11 +1,12 @@
-//! Small values in a row, passed over by a plan that is made of their type once: numbers by a table of where they end, text by a look at its words.
+//! Passing over small values in a row by a plan that is made once for their type: numbers by a table of their ends,
+//! text by checking whole words.
 
 use crate::Reader;
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_STEPS_MAX};
 use crate::text::is_plain;
 use crate::typecode::{Arena, Kind, Node};
 
-/// How to pass over a value: numbers, and behind each run of them a part that has to be looked at.
+/// How to pass over a value: runs of numbers, each followed by a part that needs a check.
 pub(super) struct Plan {
     steps: [Step; PLAN_STEPS_MAX],
     len: usize,
@@ -13,27 +14,27 @@ pub(super) struct Plan {
 
 #[derive(Clone, Copy)]
 struct Step {
-    /// Octets of the numbers and the padding before the part, for each place modulo 8 that they may begin at.
+    /// Octets of the numbers and padding before the part, by the alignment modulo 8 of their start.
     before: [u16; 8],
     part: Part,
 }
 
-/// What is looked at.
+/// The part that is checked.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Nothing more: the value ends.
+    /// The value ends.
     End,
     Boolean,
-    /// One of so many.
+    /// An enumerator below this number.
     Enumerator(u32),
-    /// A string of this bound.
+    /// A string with this bound.
     Text(u32),
-    /// A sequence of numbers, of this size and bound.
+    /// A sequence of numbers of this size, with this bound.
     Numbers(u8, u32),
 }
 
 impl Plan {
-    /// None where values of the type have other parts, or too many.
+    /// Returns `None` where values of the type have other parts, or too many.
     pub(super) fn of(arena: &Arena, node: u32) -> Option<Self> {
         let mut plan = Self {
             steps: [Step::new(); PLAN_STEPS_MAX],
@@ -78,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// The step that is being made.
+    /// The last step.
     fn step(&mut self) -> Option<&mut Step> {
         self.steps.get_mut(self.len)
     }
@@ -91,7 +92,8 @@ impl Plan {
         Some(())
     }
 
-    /// Passes over values, `count` at most, and stops before the first that has to be looked at otherwise; says how many there were.
+    /// Passes over at most `count` values, and stops before the first that the plan cannot check. Returns how many were
+    /// passed.
     pub(super) fn pass(&self, count: usize, r: &mut Reader<'_>) -> usize {
         let row = Row {
             octets: r.bytes(),
@@ -108,7 +110,7 @@ impl Plan {
             let size = end - position;
             position = end;
             if self.len == 1 && size > 0 && size.is_multiple_of(8) {
-                // The others are as long, as they begin at the same place modulo 8.
+                // The others have the same length: they begin at the same place modulo 8.
                 let many = ((row.octets.len() - position) / size).min(count - done);
                 position += many * size;
                 done += many;
@@ -127,12 +129,12 @@ impl Step {
         }
     }
 
-    /// So many numbers of this size follow.
+    /// Adds `count` numbers of this size.
     fn add(&mut self, size: usize, count: usize) -> Option<()> {
         self.align(size.min(8));
         for before in &mut self.before {
             let end = size.checked_mul(count)?.checked_add(usize::from(*before))?;
-            // Room for padding behind it.
+            // Leaves room for padding behind it.
             *before = u16::try_from(end).ok().filter(|end| *end < u16::MAX - 8)?;
         }
         Some(())
@@ -146,16 +148,16 @@ impl Step {
     }
 }
 
-/// The octets that values in a row stand in.
+/// The octets of values in a row.
 struct Row<'a> {
     octets: &'a [u8],
-    /// Added to a place before it is aligned.
+    /// Added to a place before aligning.
     phase: usize,
     is_native: bool,
 }
 
 impl Row<'_> {
-    /// Where the value at `position` ends; none where something about it is odd.
+    /// Returns where the value at `position` ends; `None` where the plan cannot check it.
     #[inline]
     fn end(&self, steps: &[Step], mut position: usize) -> Option<usize> {
         for step in steps {
@@ -193,7 +195,7 @@ impl Row<'_> {
         (position <= self.octets.len()).then_some(position)
     }
 
-    /// An `unsigned long`, and what follows it.
+    /// Reads an `unsigned long`; returns it with the place behind it.
     #[inline]
     fn long(&self, position: usize) -> Option<(u32, &[u8])> {
         let (octets, rest) = self.octets.get(position..)?.split_first_chunk()?;
@@ -207,7 +209,7 @@ impl Row<'_> {
     }
 }
 
-/// Whether the first `size` octets are plain text (ASCII, none of it null) with its null.
+/// Whether the first `size` octets are plain text: ASCII without nulls, then one null.
 #[inline]
 fn is_text(octets: &[u8], size: usize) -> bool {
     const ONES: u64 = u64::MAX / 255;
@@ -218,7 +220,7 @@ fn is_text(octets: &[u8], size: usize) -> bool {
         return false;
     }
     if let (1..=8, Some(word)) = (len, octets.first_chunk()) {
-        // An octet has its high bit, or gets it when one is taken away, where it is no ASCII or null: as in short bounded strings.
+        // An octet that is null or not ASCII has its high bit set, or gets it when 1 is subtracted.
         let word = u64::from_le_bytes(*word);
         let odd = (word | word.wrapping_sub(ONES)) & (ONES << 7);
         return odd << (64 - 8 * len) == 0;

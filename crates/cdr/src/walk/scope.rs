@@ -1,4 +1,4 @@
-//! What a walk remembers of one `any`: the types of its TypeCode, and the values that came so far.
+//! What a walk remembers within one `any`: the types of its TypeCode, and the values so far.
 
 use super::ids::IdText;
 use crate::Reader;
@@ -7,17 +7,17 @@ use crate::text::decode_text;
 use crate::typecode::Arena;
 use std::collections::HashMap;
 
-/// Where a list of ids stands, and the type that is declared where it is met.
+/// The place of a list of ids, and the type declared where the list is used.
 type ListUse = (usize, u32);
 
-/// The types that are described where the walk is, and the values that came so far: an indirection stays within its `any`.
+/// The types of a TypeCode, and the values so far: an indirection stays within its `any`.
 pub(super) struct Scope<'t> {
     pub(super) arena: &'t Arena,
-    /// Where each value began, where it was written, and its type where that is known; ascending.
+    /// Where each value began, where it was written, and its type if that is known; ascending.
     seen: Vec<(usize, usize, Option<u32>)>,
-    /// What ids mean that stand where indirections lead: however many values share one, it is searched for once.
+    /// The types of ids that indirections lead to: an id that values share is searched for once.
     meanings: Option<HashMap<usize, Option<u32>>>,
-    /// What values are whose list of ids stands there, where one of this type is declared; of long lists where indirections lead.
+    /// The types of values with long shared lists of ids.
     pub(super) lists: Option<HashMap<ListUse, Actual>>,
 }
 
@@ -31,7 +31,7 @@ impl<'t> Scope<'t> {
         }
     }
 
-    /// The type of an id, whether or not values of it may stand where `formal` is declared.
+    /// Returns the type of an id, whether or not its values may stand where `formal` is declared.
     pub(super) fn find(&mut self, formal: u32, id: &IdText<'_>, r: &Reader<'_>) -> Option<u32> {
         let arena = self.arena;
         let search = || {
@@ -59,11 +59,11 @@ impl<'t> Scope<'t> {
     }
 }
 
-/// What a value turns out to be of.
+/// The type of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Actual {
-    /// This type, and whether that is a base of the value's own.
+    /// This type, and whether it is a base of the value's own type.
     Known(u32, bool),
-    /// A custom type, or one that is not known, which may stand where no state is declared.
+    /// A custom or unknown type, where no state is declared.
     Opaque(Option<u32>),
 }

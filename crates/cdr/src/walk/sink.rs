@@ -1,4 +1,4 @@
-//! Where the parts of a walked value go: nowhere, or into a writer.
+//! Sinks for the parts of a walked value: nothing, or a writer.
 
 use crate::typecode::{Arena, Kind, Node, ValueModifier, write::write_discriminator};
 use crate::walk::ids::{Header, Id, WrittenIds, write_indirection};
@@ -6,35 +6,35 @@ use crate::walk::opaque::Opaque;
 use crate::walk::tags::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::{EncodeError, Reader, Write, Writer};
 
-/// Where a walk's parts go.
+/// Receives the parts of a walk.
 pub(super) trait Sink {
-    /// Whether parts need not be told.
+    /// Whether the sink ignores all parts.
     const IS_NOWHERE: bool = false;
-    /// Whether all that the reader has left is the same where it goes, and need not be walked over.
+    /// Whether the rest has the same octets in reader and writer, and need not be walked over.
     fn is_alike(&self, _: &Reader<'_>) -> bool {
         false
     }
     /// `octets` are values of `size` octets each, aligned to at most 8, in the byte order of `r`.
     fn numbers(&mut self, size: usize, octets: &[u8], r: &Reader<'_>) -> Result<(), EncodeError>;
-    /// A value that is written as it is.
+    /// A part that is written by its own `write`.
     fn put(&mut self, value: &(impl Write + ?Sized)) -> Result<(), EncodeError>;
     /// A union's discriminator.
     fn discriminator(&mut self, kind: Kind, number: i64) -> Result<(), EncodeError>;
-    /// A value of a value type begins; where it does is what [`Sink::again`] is told.
+    /// A value of a value type begins. Returns its place, for [`Sink::again`].
     fn begin(&mut self, arena: &Arena, actual: u32) -> Result<usize, EncodeError>;
     /// The value that began last ends.
     fn end(&mut self) -> Result<(), EncodeError>;
-    /// The value that began there, once more.
+    /// An indirection to the value that began there.
     fn again(&mut self, there: usize) -> Result<(), EncodeError>;
-    /// A value with these ids, or of the declared type where there are none, whose state only its own code can read; where it begins is what
-    /// [`Sink::again`] is told.
+    /// A value with a state that no TypeCode describes; its ids are those of the header, or the declared one where
+    /// there are none. Returns its place, for [`Sink::again`].
     fn opaque(
         &mut self,
         header: &Header<'_>,
         declared: Id<'_>,
         state: &Opaque,
     ) -> Result<usize, EncodeError>;
-    /// An `any` within begins; gives what [`Sink::end_any`] is told.
+    /// An `any` within begins. Returns the state for [`Sink::end_any`].
     fn begin_any(&mut self) -> Around;
     /// The `any` ends.
     fn end_any(&mut self, around: Around);
@@ -72,7 +72,7 @@ impl Sink for Nowhere {
     fn end_any(&mut self, _: Around) {}
 }
 
-/// A writer, and how values of value types are written to it.
+/// A writer, and the state for writing values of value types.
 pub(super) struct Output<'w, 'b> {
     w: &'w mut Writer<'b>,
     around: Around,
@@ -80,16 +80,17 @@ pub(super) struct Output<'w, 'b> {
     level: u32,
     /// Where the size of the open chunk stands.
     chunk: Option<usize>,
-    /// Where the end tag stands that was written last.
+    /// Where the last end tag stands.
     ended: usize,
-    /// Modulo what reader and writer have to be at the same place for the rest to be the same; none where it would not be.
+    /// The alignment at which the rest has the same octets in reader and writer; `None` where they have to be
+    /// converted.
     alignment: Option<usize>,
 }
 
-/// What is so within one `any`.
+/// The state within one `any`.
 #[derive(Default)]
 pub(super) struct Around {
-    /// Values that may be read as their base come in chunks, as they travel; else none does, as they are kept.
+    /// Whether values that may be read as a base are written in chunks, as they travel; kept values have none.
     is_chunking: bool,
     ids: WrittenIds,
 }
@@ -115,13 +116,13 @@ impl<'w, 'b> Output<'w, 'b> {
         }
     }
 
-    /// Up to where the rest of the value is the same in reader and writer, which is so where they are at places that are the same modulo `alignment`.
+    /// Stops where the rest has the same octets in reader and writer: at places that are equal modulo `alignment`.
     pub(super) const fn until_alike(mut self, alignment: Option<usize>) -> Self {
         self.alignment = alignment;
         self
     }
 
-    /// Opens a chunk where there has to be one.
+    /// Opens a chunk, unless one is open or none is needed.
     fn open(&mut self) -> Result<(), EncodeError> {
         if self.level > 0 && self.chunk.is_none() {
             self.w.write_u32(0)?;
@@ -130,8 +131,8 @@ impl<'w, 'b> Output<'w, 'b> {
         Ok(())
     }
 
-    /// Closes the chunk behind what is an array for omniORB, or may be one: where that goes on from one of its buffers to the next, omniORB
-    /// takes what follows in the same chunk for another chunk.
+    /// Closes the chunk behind an array. omniORB reads an array across two of its buffers wrongly where more follows in
+    /// the same chunk: it takes that for another chunk.
     fn close_behind(&mut self, is_array: bool) {
         if is_array {
             self.close();
@@ -183,7 +184,7 @@ impl Sink for Output<'_, '_> {
         self.open()?;
         let start = self.w.position();
         value.write(self.w)?;
-        // A text is longer than a number.
+        // More than four octets: a text, or an array.
         self.close_behind(self.w.position() - start > 4);
         Ok(())
     }
@@ -200,7 +201,7 @@ impl Sink for Output<'_, '_> {
             self.level > 0 || (self.around.is_chunking && is_truncatable(arena.node(node)));
         self.level += u32::from(in_chunks);
         let chunked = if in_chunks { CHUNKED } else { 0 };
-        // The type, and what values of it may be read as instead.
+        // The type, and the bases that its values may be read as.
         let base = |node: &u32| {
             let base = is_truncatable(arena.node(*node)).then(|| arena.base(*node));
             base.flatten()
@@ -227,7 +228,7 @@ impl Sink for Output<'_, '_> {
         self.close();
         let tag = self.level.wrapping_neg();
         self.level -= 1;
-        // A value that ends with the last one in it shares its end tag: omniORB takes no other.
+        // A value that ends together with the last one in it shares its end tag: omniORB accepts no other form.
         if self.ended > 0 && self.ended + 4 == self.w.position() {
             self.w.patch_u32(self.ended, tag);
             return Ok(());

@@ -1,4 +1,4 @@
-//! Values of value types on the wire (CORBA 3.3 part 2, clause 9.3.4): their tags, types, chunks, and those that stand for one before.
+//! Values of value types on the wire (CORBA 3.3 part 2, clause 9.3.4): tags, types, states and indirections.
 
 use super::chunks::Chunks;
 use super::ids::{Header, Id, IdText};
@@ -11,7 +11,8 @@ use crate::limits::SHARED_IDS_MIN;
 use crate::typecode::{Node, ValueModifier};
 use crate::{DecodeError, DecodeFact, Parse, Reader};
 
-/// Whether values of it can be read: what is abstract has none, and what is custom is known to its own code alone.
+/// Whether a TypeCode describes the state of its values: abstract types have no values, and the state of custom ones is
+/// their code's.
 pub(crate) const fn has_state(node: &Node) -> bool {
     match node {
         Node::Value { modifier, .. } => {
@@ -27,7 +28,7 @@ fn is_custom(node: &Node) -> bool {
 }
 
 impl Header<'_> {
-    /// What the value is, where `formal` is declared.
+    /// Returns the type of the value, where `formal` is declared.
     #[inline(always)]
     fn resolve(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
         match self.list() {
@@ -38,7 +39,7 @@ impl Header<'_> {
         }
     }
 
-    /// However many values share a list, its ids are looked at once.
+    /// A shared list of ids is resolved once for all its values.
     fn resolve_shared(
         &self,
         list: usize,
@@ -54,7 +55,7 @@ impl Header<'_> {
         Ok(actual)
     }
 
-    /// The value's type: the first that is known and may stand where `formal` is declared.
+    /// Returns the first known type of the ids that may stand where `formal` is declared.
     fn look(&self, scope: &mut Scope<'_>, formal: u32) -> Result<Actual, DecodeError> {
         let (count, mut there) = (self.count, self.ids);
         let arena = scope.arena;
@@ -73,7 +74,7 @@ impl Header<'_> {
             if has_state(node) {
                 return Ok(Actual::Known(found, index > 0));
             }
-            // A custom value is read as no other.
+            // A custom value is never read as a base.
             if index == 0 && is_custom(node) {
                 self.require_kept()?;
                 return Ok(Actual::Opaque(Some(found)));
@@ -87,7 +88,7 @@ impl Header<'_> {
     }
 }
 
-/// The repository id and state of a value that only its own code can read, in the form in which an `any` keeps it.
+/// Reads the repository id and state of an opaque value, in the form in which an `any` keeps it.
 pub(crate) fn kept_opaque(tag: u32, r: &mut Reader<'_>) -> Result<(String, Opaque), DecodeError> {
     let header = Header::read(tag, r)?;
     let state = Opaque::read(&mut Chunks::default(), r, |_| false)?;
@@ -97,14 +98,14 @@ pub(crate) fn kept_opaque(tag: u32, r: &mut Reader<'_>) -> Result<(String, Opaqu
 }
 
 impl<S: Sink> Walk<S> {
-    /// A value where one of the type `formal` is declared: none, one that came before, or one that begins here.
+    /// A value where `formal` is declared: null, an indirection, or a value that begins here.
     pub(super) fn valuetype(
         &mut self,
         scope: &mut Scope<'_>,
         formal: u32,
         r: &mut Reader<'_>,
     ) -> Result<(), Fault> {
-        // Null and indirections stand in chunks, values between them.
+        // Null and indirections stand within chunks, values between them.
         let is_inside = self.chunks.are_there() && self.chunks.go_inside(r)?;
         r.align(4);
         let start = r.position();
@@ -161,7 +162,7 @@ impl<S: Sink> Walk<S> {
         }
     }
 
-    /// A value of a custom type, or of one that is not known, which begins at `start`.
+    /// A value of a custom or unknown type, which began at `start`.
     fn opaque(
         &mut self,
         scope: &mut Scope<'_>,

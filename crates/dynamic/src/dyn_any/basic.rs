@@ -51,7 +51,8 @@ impl DynAny {
     /// Inserts a `string`.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] where it is longer than its bound or there is no current component.
+    /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] where it is longer than its bound or there is no
+    /// current component.
     pub fn insert_string(&mut self, value: &str) -> Result<(), DynAnyError> {
         self.require_bound(Kind::String, value.len())?;
         self.insert(Kind::String, Value::String(value.to_owned()))
@@ -107,7 +108,7 @@ impl DynAny {
         }
     }
 
-    /// Inserts the value of another into an `any`.
+    /// Inserts the value of another DynAny into an `any`.
     ///
     /// # Errors
     /// As [`DynAny::insert_any`] and [`DynAny::to_any`].
@@ -127,7 +128,7 @@ impl DynAny {
         let holder = self.holder(kind)?;
         if let (Content::Union(_), Some(0), true) = (&self.content, self.position, self.has_parts())
         {
-            // The discriminator decides which member there is.
+            // Changing the discriminator changes the active member too.
             return self.set_label(value);
         }
         match holder {
@@ -147,12 +148,12 @@ impl DynAny {
         }
     }
 
-    /// Whether it is constructed, be it of no parts.
+    /// Whether its type is constructed, even without parts.
     pub(super) const fn has_parts(&self) -> bool {
         !matches!(self.content, Content::Leaf(_))
     }
 
-    /// The component that has a value of this kind; none: this one itself.
+    /// Returns the component that has a value of this kind; `None` for this DynAny itself.
     fn holder(&self, kind: Kind) -> Result<Option<usize>, DynAnyError> {
         let position = match (self.has_parts(), self.position) {
             (false, _) => None,

@@ -1,4 +1,4 @@
-//! Structs, exceptions and unions as DynAny shows them.
+//! Structs, exceptions and unions of DynAny.
 
 use deckwatch_cdr::typecode::Kind;
 use deckwatch_cdr::value::Value;
@@ -38,7 +38,8 @@ impl DynAny {
         }
     }
 
-    /// Sets a union's discriminator; a member that it does not select gives way to the first value of the one it selects.
+    /// Sets the discriminator of a union. A member that it does not select is replaced by the default of the member
+    /// that it selects.
     pub(super) fn set_label(&mut self, label: Value) -> Result<(), DynAnyError> {
         let code = self.type_code.unaliased();
         let Content::Union(parts) = &mut self.content else {
@@ -57,7 +58,7 @@ impl DynAny {
     }
 }
 
-/// Named values as they are set.
+/// Converts named values.
 pub(super) fn dynamic_members<'m>(
     members: &[(&'m str, Any)],
 ) -> Result<Vec<(&'m str, DynAny)>, DynAnyError> {
@@ -66,7 +67,7 @@ pub(super) fn dynamic_members<'m>(
     dynamic.collect()
 }
 
-/// Sets all members, which have these names, in order; a name may be empty.
+/// Sets all members in order. A given name must be equal to the member's; it may be empty.
 pub(super) fn assign_members<'n>(
     parts: &mut [DynAny],
     names: impl Iterator<Item = &'n str>,
@@ -134,11 +135,11 @@ impl DynStruct<'_> {
             .collect()
     }
 
-    /// Sets all members, in order. A name may be empty. The first member becomes the current one.
+    /// Sets all members in order. A name may be empty. The first member becomes current.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or types; nothing is
-    /// set then.
+    /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or
+    /// types; nothing is set then.
     pub fn set_members(&mut self, members: &[(&str, Any)]) -> Result<(), DynAnyError> {
         self.set_members_as_dyn_any(&dynamic_members(members)?)
     }
@@ -174,8 +175,8 @@ impl DynUnion<'_> {
         self.0.parts()[0].type_code.unaliased().kind()
     }
 
-    /// Sets the discriminator. A member that it does not select gives way to the first value of the one it selects. The member becomes
-    /// the current component, the discriminator where there is none.
+    /// Sets the discriminator. A member that it does not select is replaced by the default of the member that it
+    /// selects. The member becomes current, or the discriminator where there is no member.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for a value of another type than the discriminator's.
@@ -184,7 +185,7 @@ impl DynUnion<'_> {
         self.set_label(value.to_value())
     }
 
-    /// Makes the member of `default:` the active one.
+    /// Makes the member of `default:` active.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] where the union has no such case.
@@ -260,7 +261,7 @@ impl DynUnion<'_> {
         self.0.type_code.unaliased().selected_member(number)
     }
 
-    /// A value of the discriminator that no case names.
+    /// Returns a value of the discriminator that is no case's label.
     fn free_label(&self, code: &TypeCode) -> Result<Value, DynAnyError> {
         let discriminator = &self.0.parts()[0].type_code;
         let taken: Vec<i64> = (0..code.member_count())
@@ -272,7 +273,7 @@ impl DynUnion<'_> {
             Kind::Char | Kind::Octet => 256,
             _ => i64::MAX,
         };
-        // One more candidate than there are labels: one of them is free, if any is.
+        // With one candidate more than there are labels, one is free if any is.
         let mut candidates = 0..end.min(taken.len() as i64 + 1);
         let free = candidates.find(|number| !taken.contains(number));
         label_of(discriminator, free.ok_or(DynAnyError::TypeMismatch)?)

@@ -12,8 +12,8 @@ macro_rules! basics {
         #[doc = concat!("Sets all elements of a sequence or array of `", $idl, "`: this one where it is such, else the current component.")]
         ///
         /// # Errors
-        /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] above the bound, for another length than the array's, or where there
-        /// is no current component; [`DynAnyError::TooManyParts`].
+        /// [`DynAnyError::TypeMismatch`]; [`DynAnyError::InvalidValue`] above the bound, for another length than the
+        /// array's, or where there is no current component; [`DynAnyError::TooManyParts`].
         pub fn $insert(&mut self, values: &[$type]) -> Result<(), DynAnyError> {
             let values = values.iter().map(|value| Value::$kind(*value));
             self.insert_all(Kind::$kind, values)
@@ -87,7 +87,7 @@ impl DynAny {
         Ok(())
     }
 
-    /// This one where it is a sequence or array of this kind, else the current component.
+    /// Returns this DynAny where it is a sequence or array of this kind, else the current component.
     fn holder_of_all(&self, kind: Kind) -> Result<&Self, DynAnyError> {
         if self.is_of_elements(kind) {
             return Ok(self);

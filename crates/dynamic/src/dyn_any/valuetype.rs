@@ -1,4 +1,4 @@
-//! Values of value types, boxed values and abstract interfaces as DynAny shows them.
+//! Values of value types, boxed values and abstract interfaces of DynAny.
 
 use deckwatch_cdr::limits::VALUE_PARTS_MAX;
 use deckwatch_cdr::typecode::{Kind, ValueModifier};
@@ -31,10 +31,12 @@ macro_rules! common {
                 self.0.rewind();
             }
 
-            /// Makes the first value of the type of one that is null, as [`DynAny::from_type_code`] does of its components. Another stays as it is.
+            /// Replaces null by the default of its type, whose components are as by [`DynAny::from_type_code`]. Other
+            /// values stay.
             ///
             /// # Errors
-            /// [`DynAnyError::InvalidValue`] where the type is abstract or custom and so has no values here, and as [`DynAny::from_type_code`].
+            /// [`DynAnyError::InvalidValue`] where the type is abstract or custom and so has no values here, and as
+            /// [`DynAny::from_type_code`].
             pub fn set_to_value(&mut self) -> Result<(), DynAnyError> {
                 if self.is_null() {
                     let (code, parts) = self.0.first_instance()?;
@@ -50,7 +52,7 @@ macro_rules! common {
 common! { DynValue DynValueBox }
 
 impl DynAny {
-    /// As a value of a value type.
+    /// Returns a view of a value of a value type.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] where it is of another kind.
@@ -61,7 +63,7 @@ impl DynAny {
         }
     }
 
-    /// As a boxed value.
+    /// Returns a view of a boxed value.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] where it is of another kind.
@@ -72,16 +74,18 @@ impl DynAny {
         }
     }
 
-    /// Inserts a value of a value type or a boxed value, or null: into this one where it is of such a type, else into the current component.
+    /// Inserts a value of a value type, a boxed value, or null: into this DynAny where it is of such a type, else into
+    /// the current component.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] where the type takes no such value; [`DynAnyError::InvalidValue`] where there is no current component.
+    /// [`DynAnyError::TypeMismatch`] where the type takes no such value; [`DynAnyError::InvalidValue`] where there is
+    /// no current component.
     pub fn insert_val(&mut self, value: Option<Instance>) -> Result<(), DynAnyError> {
         let holder = self.holder_of(&[Kind::Value, Kind::Event, Kind::ValueBox])?;
         holder.take(Value::Valuetype(value.map(Box::new)))
     }
 
-    /// The value of a value type or boxed value, as [`DynAny::insert_val`] (get_val); none is null.
+    /// Returns the value of a value type or boxed value, as [`DynAny::insert_val`] (get_val); `None` is null.
     ///
     /// # Errors
     /// As there.
@@ -93,7 +97,7 @@ impl DynAny {
         }
     }
 
-    /// Inserts what stands in place of an abstract interface: a [`Value::Reference`], or a [`Value::Valuetype`].
+    /// Inserts a value in place of an abstract interface: a [`Value::Reference`] or a [`Value::Valuetype`].
     ///
     /// # Errors
     /// As [`DynAny::insert_val`].
@@ -101,7 +105,7 @@ impl DynAny {
         self.holder_of(&[Kind::AbstractInterface])?.take(value)
     }
 
-    /// What stands in place of an abstract interface (get_abstract).
+    /// Returns the value in place of an abstract interface (get_abstract).
     ///
     /// # Errors
     /// As [`DynAny::insert_val`].
@@ -110,7 +114,7 @@ impl DynAny {
         Ok(holder.to_value())
     }
 
-    /// This one where it is of one of these kinds, else the current component.
+    /// Returns this DynAny where it is of one of these kinds, else the current component.
     fn holder_of(&mut self, kinds: &[Kind]) -> Result<&mut Self, DynAnyError> {
         let is_one = |of: &Self| kinds.contains(&of.type_code.unaliased().kind());
         if is_one(self) {
@@ -123,7 +127,7 @@ impl DynAny {
             .ok_or(DynAnyError::TypeMismatch)
     }
 
-    /// Becomes this value of its type.
+    /// Replaces its value by this value of its type.
     pub(super) fn take(&mut self, value: Value) -> Result<(), DynAnyError> {
         *self = Self::from_value(&self.type_code, value)?;
         Ok(())
@@ -145,7 +149,7 @@ impl DynAny {
         Ok(Some((code, parts)))
     }
 
-    /// The type of a value that is made of null, and its first members.
+    /// The type of a value that replaces null, and its default members.
     fn first_instance(&self) -> Result<(TypeCode, Vec<Self>), DynAnyError> {
         let code = self.type_code.unaliased();
         if matches!(
@@ -170,7 +174,8 @@ impl DynValue<'_> {
     /// The name of the current member.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] where the type has no members, [`DynAnyError::InvalidValue`] where none is current, as of null.
+    /// [`DynAnyError::TypeMismatch`] where the type has no members, [`DynAnyError::InvalidValue`] where none is
+    /// current, as of null.
     pub fn current_member_name(&self) -> Result<String, DynAnyError> {
         let (code, _) = self.instance()?;
         let (name, _) = code.state()[self.current()?];
@@ -222,11 +227,11 @@ impl DynValue<'_> {
         Ok(names.zip(parts.iter().map(DynAny::copy)).collect())
     }
 
-    /// Sets all members, in order, and so makes a value of null. A name may be empty. The first member becomes the current one.
+    /// Sets all members in order; null becomes a value. A name may be empty. The first member becomes current.
     ///
     /// # Errors
-    /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or types; nothing is
-    /// set then.
+    /// [`DynAnyError::InvalidValue`] for another number of members, [`DynAnyError::TypeMismatch`] for other names or
+    /// types; nothing is set then.
     pub fn set_members(&mut self, members: &[(&str, Any)]) -> Result<(), DynAnyError> {
         self.set_members_as_dyn_any(&dynamic_members(members)?)
     }
@@ -252,7 +257,7 @@ impl DynValue<'_> {
 }
 
 impl DynValueBox<'_> {
-    /// What is boxed (get_boxed_value).
+    /// The value within the box (get_boxed_value).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] where it is null; as [`DynAny::to_any`].
@@ -261,7 +266,7 @@ impl DynValueBox<'_> {
         boxed.ok_or(DynAnyError::InvalidValue)?.to_any()
     }
 
-    /// What is boxed, a part of this value (get_boxed_value_as_dyn_any).
+    /// The value within the box, a part of this value (get_boxed_value_as_dyn_any).
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] where it is null.
@@ -270,7 +275,7 @@ impl DynValueBox<'_> {
         boxed.ok_or(DynAnyError::InvalidValue)
     }
 
-    /// Boxes a value in place of what is boxed, or of null.
+    /// Replaces the value within the box, or null.
     ///
     /// # Errors
     /// [`DynAnyError::TypeMismatch`] for a value of another type; nothing is set then.

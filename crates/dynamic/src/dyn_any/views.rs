@@ -1,4 +1,4 @@
-//! Enumerations, sequences, arrays and fixed-point numbers as DynAny shows them.
+//! Enumerations, sequences, arrays and fixed-point numbers of DynAny.
 
 use deckwatch_cdr::limits::VALUE_PARTS_MAX;
 use deckwatch_cdr::typecode::Kind;
@@ -93,11 +93,12 @@ impl DynFixed<'_> {
         fixed_text(units, scale)
     }
 
-    /// Sets it to a decimal number; a `d` may follow, as in IDL. Whether all digits behind the point had room: others are cut off.
+    /// Sets it to a decimal number; a `d` may follow, as in IDL. Returns false where digits behind the point were cut
+    /// off.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] where the text is no such number, [`DynAnyError::InvalidValue`] where it has more digits before the
-    /// point than the type.
+    /// [`DynAnyError::TypeMismatch`] where the text is no such number, [`DynAnyError::InvalidValue`] where it has more
+    /// digits before the point than the type.
     pub fn set_value(&mut self, text: &str) -> Result<bool, DynAnyError> {
         let (digits, scale) = self.digits_scale();
         let trimmed = text.trim();
@@ -108,7 +109,7 @@ impl DynFixed<'_> {
         if all.is_empty() || !all.iter().all(u8::is_ascii_digit) {
             return Err(DynAnyError::TypeMismatch);
         }
-        // The digits that are kept: those before the point, and `scale` behind it.
+        // Returns the digits that are kept: those before the point, and `scale` behind it.
         let len = i64::try_from(whole.len()).unwrap_or(i64::MAX) + i64::from(scale);
         let len = usize::try_from(len).unwrap_or(0);
         let kept = all.iter().copied().chain(std::iter::repeat(b'0')).take(len);
@@ -137,8 +138,8 @@ impl DynSequence<'_> {
         self.0.component_count()
     }
 
-    /// Cuts elements off at the end, or adds the type's first value. Where no element was current, the first new one is; where the
-    /// current one is cut off, none is.
+    /// Cuts elements off at the end, or adds defaults of their type. Where no element was current, the first new one
+    /// is; where the current one is cut off, none is.
     ///
     /// # Errors
     /// [`DynAnyError::InvalidValue`] above the bound, [`DynAnyError::TooManyParts`].
@@ -176,11 +177,11 @@ impl DynSequence<'_> {
         self.0.parts().iter().map(DynAny::copy).collect()
     }
 
-    /// Sets all elements, however many there were. The first becomes the current one.
+    /// Sets all elements, whatever their number was. The first becomes current.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for elements of other types, [`DynAnyError::InvalidValue`] for more than the bound; nothing is set
-    /// then.
+    /// [`DynAnyError::TypeMismatch`] for elements of other types, [`DynAnyError::InvalidValue`] for more than the
+    /// bound; nothing is set then.
     pub fn set_elements(&mut self, elements: &[Any]) -> Result<(), DynAnyError> {
         self.set_elements_as_dyn_any(&dynamic(elements)?)
     }
@@ -210,11 +211,11 @@ impl DynArray<'_> {
         self.0.parts().iter().map(DynAny::copy).collect()
     }
 
-    /// Sets all elements. The first becomes the current one.
+    /// Sets all elements. The first becomes current.
     ///
     /// # Errors
-    /// [`DynAnyError::TypeMismatch`] for elements of other types, [`DynAnyError::InvalidValue`] for another number of them; nothing is
-    /// set then.
+    /// [`DynAnyError::TypeMismatch`] for elements of other types, [`DynAnyError::InvalidValue`] for another number of
+    /// them; nothing is set then.
     pub fn set_elements(&mut self, elements: &[Any]) -> Result<(), DynAnyError> {
         self.set_elements_as_dyn_any(&dynamic(elements)?)
     }

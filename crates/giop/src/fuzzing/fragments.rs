@@ -6,10 +6,10 @@ use crate::{
 };
 use deckwatch_cdr::{DecodeError, Divided, EncodeError, Parse, Reader, Write, Writer};
 
-/// Most octets of what the unfinished messages hold.
+/// Most octets of all unfinished messages.
 const SIZE_MAX: usize = 1 << 18;
 
-/// A value of a message, as some octets say it.
+/// A value of a message, chosen by some octets.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Octet(u8),
@@ -22,11 +22,12 @@ enum Part {
     Inside(u64),
 }
 
-/// Takes octets for a list of values; writes them as the body of a request, divides that, brings the parts to an assembly in turn with those of a
-/// second request, and reads the values back. What is left of the octets then comes as further messages would.
+/// Takes octets as a list of values; writes these as the body of a request, divides that, and gives the parts to an
+/// assembly in turn with those of a second request. Then reads the values back. The rest of the octets follows as
+/// further messages.
 ///
 /// # Panics
-/// Where the values differ, or a part of ours is refused.
+/// When the values differ, or one of our parts is refused.
 pub fn fragments(octets: &[u8]) {
     let [flags, part_size, count, rest @ ..] = octets else {
         return;
@@ -53,7 +54,7 @@ pub fn fragments(octets: &[u8]) {
     let Ok(message) = request(7, format, &values) else {
         return;
     };
-    // Fragments of 1.1 have no number: there one train follows the other.
+    // Fragments of 1.1 have no number: there one message follows the other.
     let other = (version == Version::V1_2).then(|| request(8, format, &values));
     let mut assembly = Assembly::new(2 * SIZE_MAX);
     let mut others = other
@@ -101,7 +102,7 @@ fn parts(message: &[u8], size_max: usize) -> impl Iterator<Item = Vec<u8>> {
     parts.map(|part| [part.header(), part.data].concat())
 }
 
-/// The message that this part completes, if it is the one of number 7.
+/// Returns the message that this part completes, if it is number 7.
 fn accept(assembly: &mut Assembly, part: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
     let whole = assembly.accept(part).expect("a part of ours is accepted")?;
     match Message::parse_joined(&whole) {

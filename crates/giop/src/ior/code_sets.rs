@@ -16,9 +16,9 @@ pub const UTF_16: u32 = 0x0001_0109;
 /// The code sets that a server has for one kind of character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeSetComponent {
-    /// What it uses inside.
+    /// Its native code set.
     pub native: u32,
-    /// What else it can read and write.
+    /// Its conversion code sets.
     pub conversion: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ pub struct CodeSetContext {
 }
 
 impl CodeSetInfo {
-    /// What this ORB offers: UTF-8 inside, ISO 8859-1 by conversion, and UTF-16.
+    /// What this ORB offers: UTF-8 as native code set, ISO 8859-1 by conversion, and UTF-16.
     #[must_use]
     pub fn ours() -> Self {
         Self {
@@ -91,18 +91,19 @@ impl CodeSetInfo {
         })
     }
 
-    /// Whether the server says that it has any code set for wide characters.
+    /// Whether the server declares a code set for wide characters.
     #[must_use]
     pub fn has_wide(&self) -> bool {
         self.wide.native != 0 || !self.wide.conversion.is_empty()
     }
 
-    /// The code sets to use with a server of these: UTF-8 where the server has or converts it, else its own ISO 8859-1. Where nothing
-    /// is common it is the fallback of the standard, UTF-8 and UTF-16, which every server must have; one that has not says so
-    /// itself. (The standard would take a server's native ISO 8859-1 before its converted UTF-8, and lose characters.)
+    /// Returns the code sets to use with this server: UTF-8 where the server has or converts it, else its native ISO
+    /// 8859-1. Without a common one, the standard's fallback: UTF-8 and UTF-16, which every server must support; a
+    /// server that does not raises an exception. (The standard would prefer a server's native ISO 8859-1 to its
+    /// converted UTF-8, and lose characters.)
     ///
-    /// With TAO, by the type of its ORB, the standard's order is kept: it takes each letter beyond ASCII that it converts from UTF-8
-    /// for `@`, without a word.
+    /// With TAO, known by its ORB type, keep the standard's order: when it converts from UTF-8, it silently replaces
+    /// letters beyond ASCII with `@`.
     #[must_use]
     pub fn negotiate(&self, orb_type: Option<u32>) -> CodeSetContext {
         let takes = |component: &CodeSetComponent, set| {
@@ -146,7 +147,7 @@ impl CodeSetContext {
         octets
     }
 
-    /// The code set of `string`, where it and that of `wstring` are ones we have.
+    /// Returns the code set of `string`, where this ORB supports it and that of `wstring`.
     #[must_use]
     pub const fn char_set(self) -> Option<CharSet> {
         match self {
@@ -163,7 +164,7 @@ impl CodeSetContext {
     }
 }
 
-/// The name of a code set in the OSF registry, where it is one of those met in practice.
+/// Returns the name of a code set in the OSF registry, for those in use.
 #[must_use]
 pub const fn code_set_name(set: u32) -> Option<&'static str> {
     Some(match set {

@@ -12,11 +12,11 @@ use super::{
 use deckwatch_cdr::{Parse, Reader};
 use std::fmt::Write;
 
-/// Octets of a key or of unknown data that are shown.
+/// Most octets of a key or of unknown data that are shown.
 const OCTETS_SHOWN: usize = 64;
 
 impl Ior {
-    /// The reference in words, a line for each fact, ended by a line feed.
+    /// The reference in words, one line for each fact; the last ends with a line feed.
     #[must_use]
     pub fn explain(&self) -> String {
         let mut text = String::new();
@@ -115,7 +115,7 @@ fn explain_components(text: &mut String, components: &[TaggedComponent]) {
     }
 }
 
-/// What a component says; `None` where its tag is not known or its octets are malformed.
+/// A component in words; `None` where its tag is unknown or its octets are malformed.
 fn explain_component(component: &TaggedComponent) -> Option<String> {
     let mut r = encapsulated(&component.data).ok()?;
     Some(match component.tag {
@@ -210,7 +210,7 @@ fn explain_local_lane(lane: &LocalLane) -> String {
     format!("priority {} at {path} of {host}", lane.priority)
 }
 
-/// What a policy says, or its number and size.
+/// A policy in words, or its number and size.
 fn explain_policy(policy: &PolicyValue) -> String {
     let words = match policy.policy_type {
         policy_type::PRIORITY_MODEL => {
@@ -249,7 +249,7 @@ fn explain_policy(policy: &PolicyValue) -> String {
     words.unwrap_or_else(|| format!("{} ({} octets)", policy.policy_type, policy.value.len()))
 }
 
-/// ORB types registered with the OMG, of the ORBs still met.
+/// ORB types registered with the OMG, of the ORBs still in use.
 const fn orb_name(orb: u32) -> Option<&'static str> {
     Some(match orb {
         0x4154_5400 => "omniORB",
@@ -260,7 +260,7 @@ const fn orb_name(orb: u32) -> Option<&'static str> {
     })
 }
 
-/// Text where every octet prints, with the others escaped.
+/// Text with octets that do not print escaped.
 fn octets(octets: &[u8]) -> String {
     let shown = &octets[..octets.len().min(OCTETS_SHOWN)];
     let rest = if octets.len() > OCTETS_SHOWN {

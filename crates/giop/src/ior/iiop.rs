@@ -4,7 +4,7 @@ use super::view::encapsulated;
 use super::{IiopProfileRef, TaggedComponent, TaggedProfile, component_tag, profile_tag};
 use deckwatch_cdr::{DecodeError, DecodeFact, EncodeError, Parse, Write, Writer};
 
-/// Host, port and key of an object, and what else its server says.
+/// Host, port and key of an object, and the components of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopProfile {
     /// Minor version of IIOP; the major is 1.
@@ -52,7 +52,8 @@ impl IiopProfile {
     /// The profile as it stands in a reference.
     ///
     /// # Errors
-    /// [`EncodeError::StringHoldsNull`] in the host; [`EncodeError::TypeUnsupported`] where a profile of 1.0 has components.
+    /// [`EncodeError::StringHoldsNull`] in the host; [`EncodeError::TypeUnsupported`] where a profile of 1.0 has
+    /// components.
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         if self.minor == 0 && !self.components.is_empty() {
             return Err(EncodeError::TypeUnsupported);
@@ -83,15 +84,15 @@ impl IiopProfile {
             .map(|component| &*component.data)
     }
 
-    /// The type of the ORB that made it, where it tells.
+    /// The type of the ORB that made the profile, where the profile states it.
     #[must_use]
     pub fn orb_type(&self) -> Option<u32> {
         let data = self.component(component_tag::ORB_TYPE)?;
         encapsulated(data).ok()?.read_u32().ok()
     }
 
-    /// Every host and port: the profile's own first, then those of its alternate address components. Components that cannot be read
-    /// are passed over.
+    /// Every host and port: the profile's own first, then those of its alternate address components. Unreadable
+    /// components are passed over.
     pub fn addresses(&self) -> impl Iterator<Item = (String, u16)> {
         let alternates = self
             .components
@@ -103,13 +104,13 @@ impl IiopProfile {
         }))
     }
 
-    /// Every unix socket at which the object can be asked too: the name of the host, and the path there. Components that
-    /// cannot be read are passed over.
+    /// Every unix socket at which the object is reachable: the name of the host, and the path there. Unreadable
+    /// components are passed over.
     pub fn unix_addresses(&self) -> impl Iterator<Item = (String, String)> {
         self.places_of_host(component_tag::OMNIORB_UNIX_TRANS)
     }
 
-    /// Every unix socket at which a connection through shared memory comes about, likewise.
+    /// Every unix socket at which connections through shared memory are made, as above.
     pub fn shared_memory_addresses(&self) -> impl Iterator<Item = (String, String)> {
         self.places_of_host(component_tag::DECKWATCH_SHARED_MEMORY)
     }
@@ -127,8 +128,8 @@ impl IiopProfile {
     }
 }
 
-/// A component that adds a unix socket to a profile: the name of its host, then its path. omniORB's own, so that both ends
-/// find each other; a profile that has no other address has port 0.
+/// Returns a component that adds a unix socket to a profile: the name of its host, then its path. The form is
+/// omniORB's, for both directions; a profile without another address has port 0.
 ///
 /// # Errors
 /// [`EncodeError::StringHoldsNull`].
@@ -136,8 +137,8 @@ pub fn unix_address(host: &str, path: &str) -> Result<TaggedComponent, EncodeErr
     place_of_host(component_tag::OMNIORB_UNIX_TRANS, host, path)
 }
 
-/// A component that adds shared memory to a profile: the name of the host, then the path of the socket where a connection comes
-/// about.
+/// Returns a component that adds shared memory to a profile: the name of the host, then the path of the socket at which
+/// connections are made.
 ///
 /// # Errors
 /// [`EncodeError::StringHoldsNull`].
@@ -153,7 +154,7 @@ fn place_of_host(tag: u32, host: &str, path: &str) -> Result<TaggedComponent, En
     Ok(TaggedComponent { tag, data })
 }
 
-/// A component that adds an address to a profile (clause 9.7.3).
+/// Returns a component that adds an address to a profile (clause 9.7.3).
 ///
 /// # Errors
 /// [`EncodeError::StringHoldsNull`].

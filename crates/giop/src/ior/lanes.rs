@@ -1,4 +1,4 @@
-//! Where each lane of a server listens: TAO's endpoints component for TCP, and one of our own for what is within a host.
+//! Endpoints of the lanes of a server: TAO's component for TCP, and this ORB's own for endpoints within a host.
 
 use super::iiop::encapsulation;
 use super::policies::list;

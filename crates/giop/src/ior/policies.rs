@@ -1,5 +1,5 @@
-//! The policies component (CORBA 3.3 part 1, clause 17.3: Messaging::PolicyValueSeq), and what real-time CORBA puts into it as TAO does
-//! (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, ClientProtocolPolicy).
+//! The policies component (CORBA 3.3 part 1, clause 17.3: Messaging::PolicyValueSeq), with the policies of real-time
+//! CORBA in TAO's form (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, ClientProtocolPolicy).
 
 use super::iiop::encapsulation;
 use super::view::encapsulated;
@@ -29,7 +29,7 @@ pub struct PolicyValue {
 /// Content of a priority model policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PriorityModelValue {
-    /// 0: the caller's priority counts; 1: the server's.
+    /// 0: the caller's priority; 1: the server's.
     pub model: u32,
     /// The server's priority.
     pub server_priority: i16,
@@ -44,7 +44,7 @@ pub struct BandValue {
     pub high: i16,
 }
 
-/// A protocol of a client protocol policy. The properties of GIOP, which stand before those of the transport, are no octets.
+/// A protocol of a client protocol policy. The properties of GIOP, before those of the transport, take no octets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ProtocolValue {
     /// TCP.
@@ -67,10 +67,10 @@ pub enum ProtocolValue {
     SharedMemory {
         /// Octets of memory.
         size: i32,
-        /// The mapped file and the file of its lock.
+        /// The mapped file and its lock file.
         names: [String; 2],
     },
-    /// Another, which has no properties that are known here.
+    /// Another protocol, without known properties.
     Other(u32),
 }
 
@@ -126,7 +126,7 @@ impl PriorityModelValue {
     /// The policy as it travels.
     ///
     /// # Errors
-    /// None that can occur.
+    /// No other value exists.
     pub fn to_policy(self) -> Result<PolicyValue, EncodeError> {
         policy(policy_type::PRIORITY_MODEL, |w| {
             w.write_u32(self.model)?;
@@ -268,7 +268,8 @@ pub(super) fn list<'a, T>(
 mod tests {
     use super::*;
 
-    /// Octets as TAO writes them on a host of little end first: CLIENT_PROPAGATED with the server's priority 5, and two bands.
+    /// Octets as TAO writes them on a little-endian host: CLIENT_PROPAGATED with the server's priority 5, and two
+    /// bands.
     const POLICIES: &[u8] = &[
         1, 0, 0, 0, 2, 0, 0, 0, //
         40, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, //

@@ -7,7 +7,7 @@ use deckwatch_cdr::{DecodeError, Parse, Write, Writer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Why text is no reference, and where.
+/// Why text is not a reference, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceError {
     /// Octets from the start of the text.
@@ -22,7 +22,7 @@ pub struct ReferenceError {
 pub enum ReferenceFact {
     /// Something else was expected.
     Expected(&'static str),
-    /// The octets that the digits stand for are no reference.
+    /// The octets of the digits are not a reference.
     Octets(DecodeError),
 }
 
@@ -98,7 +98,8 @@ impl FromStr for Ior {
 }
 
 impl fmt::Display for Ior {
-    /// `IOR:` and hexadecimal digits, in native byte order. A reference that cannot be written (a type id with a null, or beyond ISO 8859-1) fails.
+    /// `IOR:` and hexadecimal digits, in native byte order. Fails for a reference that cannot be written (a type id
+    /// with a null, or beyond ISO 8859-1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut octets = Vec::new();
         let mut w = Writer::new(&mut octets);

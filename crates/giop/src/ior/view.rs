@@ -105,7 +105,7 @@ impl<'a> IiopProfileRef<'a> {
     /// What is wrong with their octets.
     pub fn components(&self) -> Result<Vec<TaggedComponent>, DecodeError> {
         match self.components {
-            // Some ORBs leave the list out where it is empty.
+            // Some ORBs omit the list where it is empty.
             Some(r) if r.remaining() < 4 => Ok(Vec::new()),
             Some(mut r) => parse_components(&mut r),
             None => Ok(Vec::new()),
@@ -113,7 +113,7 @@ impl<'a> IiopProfileRef<'a> {
     }
 }
 
-/// A reader behind the byte order of an encapsulation that stands alone.
+/// Returns a reader behind the byte order of an encapsulation that stands alone.
 pub(crate) fn encapsulated(data: &[u8]) -> Result<Reader<'_>, DecodeError> {
     Reader::new(data, ByteOrder::Big).into_encapsulation()
 }

@@ -10,12 +10,12 @@ use deckwatch_cdr::{EncodeError, Version};
 use std::fmt;
 use std::str::FromStr;
 
-/// A way to reach the object.
+/// An address of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// IIOP at a host and port.
     Iiop {
-        /// Version to speak.
+        /// GIOP version to use.
         version: Version,
         /// Host name or address; an IPv6 address without brackets.
         host: String,
@@ -24,16 +24,17 @@ pub enum Address {
     },
     /// A unix socket of this host, in omniORB's form: `omniunix:`, the path, `:`.
     Unix {
-        /// Version to speak: 1.1 at least, since the path stands in a component of the profile.
+        /// GIOP version to use: at least 1.1, since the path is in a component of the profile.
         version: Version,
-        /// Where the socket stands; without `:` and `,`.
+        /// The path of the socket; without `:` and `,`.
         path: String,
     },
-    /// Shared memory with a server of this host, in our own form: `shm:`, the path of the socket where it comes about, `:`.
+    /// Shared memory with a server of this host, in this ORB's own form: `shm:`, the path of the socket at which
+    /// connections are made, `:`.
     SharedMemory {
-        /// Version to speak, as for [`Address::Unix`].
+        /// GIOP version to use, as for [`Address::Unix`].
         version: Version,
-        /// Where the socket stands; without `:` and `,`.
+        /// The path of the socket; without `:` and `,`.
         path: String,
     },
     /// `resolve_initial_references` with the key.
@@ -43,15 +44,15 @@ pub enum Address {
 /// A `corbaloc:` URL: addresses to try in order, and a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Corbaloc {
-    /// At least one; where one is an initial reference, it is alone.
+    /// At least one; an initial reference stands alone.
     pub addresses: Vec<Address>,
     /// The object's key, or the name of the initial reference; may be empty.
     pub key: Vec<u8>,
 }
 
 impl Corbaloc {
-    /// The reference that the URL stands for: a profile for each address, to be tried in order. `None` for an initial reference.
-    /// `here` is the name of this host, where the unix sockets are.
+    /// Returns the reference of the URL: a profile for each address, to be tried in order; `None` for an initial
+    /// reference. `here` is the name of this host, for unix sockets.
     ///
     /// # Errors
     /// [`EncodeError::StringHoldsNull`] in a host.
@@ -121,7 +122,7 @@ impl Corbaloc {
     }
 }
 
-/// Octets of the address that text begins with: up to the next or the key, and the `:` behind a path is part of it.
+/// Octets of the next address: up to the next comma or the key; the `:` behind a path belongs to it.
 fn address_size(text: &str) -> usize {
     let Some(path) = scheme(text, UNIX).or_else(|| scheme(text, SHARED_MEMORY)) else {
         return text.find([',', '/']).unwrap_or(text.len());
@@ -193,7 +194,7 @@ fn version(text: &str, at: usize) -> Result<Version, ReferenceError> {
     match text {
         "1.0" => Ok(Version::V1_0),
         "1.1" => Ok(Version::V1_1),
-        // Later minor versions are spoken as 1.2, which they contain.
+        // Later minor versions are used as 1.2, which they contain.
         "1.2" | "1.3" | "1.4" => Ok(Version::V1_2),
         _ => Err(ReferenceError::expected(
             at,
@@ -209,7 +210,7 @@ fn host_and_port(text: &str, at: usize) -> Result<(String, u16), ReferenceError>
                 at + text.len(),
                 "] after an IPv6 address",
             ))?;
-            // A link-local address has a scope: the interface that leads there.
+            // A link-local address has a scope: the interface that it is reached through.
             let address = inner[..end]
                 .split_once('%')
                 .map_or(&inner[..end], |(alone, _)| alone);
@@ -223,7 +224,7 @@ fn host_and_port(text: &str, at: usize) -> Result<(String, u16), ReferenceError>
             (&text[..end], &text[end..], at + end)
         }
     };
-    // A second `@` belongs to no host: the URL would be read otherwise when it is written without its default version.
+    // A second `@` is not part of a host: the URL would be read otherwise when written without its default version.
     if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@') {
         return Err(ReferenceError::expected(at, "a host"));
     }
@@ -307,7 +308,8 @@ impl Corbaloc {
 impl TryFrom<&IiopProfile> for Corbaloc {
     type Error = EncodeError;
 
-    /// The URL of a profile with its alternate addresses, unix sockets and shared memory; its other components are lost.
+    /// Returns the URL of a profile with its alternate addresses, unix sockets and shared memory; other components are
+    /// lost.
     fn try_from(profile: &IiopProfile) -> Result<Self, EncodeError> {
         let version = Version::from_minor(profile.minor.min(2)).unwrap_or(Version::V1_2);
         let can_be_said = |path: &String| !path.contains([':', ',']) && !path.is_empty();
@@ -319,11 +321,11 @@ impl TryFrom<&IiopProfile> for Corbaloc {
         let sockets = sockets.map(|path| Address::Unix { version, path });
         let sockets = sockets.chain(shared);
         let sockets: Vec<_> = sockets.filter(|_| version != Version::V1_0).collect();
-        // The port of a profile that has sockets alone leads nowhere.
+        // The port of a profile that has only sockets is not valid.
         let tcp = profile.addresses();
         let tcp = tcp.filter(|(_, port)| *port != 0 || sockets.is_empty());
         let tcp = tcp.map(|(host, port)| {
-            // What an address component could not carry, the URL cannot either.
+            // What an address component cannot carry, the URL cannot either.
             alternate_address(&host, port).map(|_| Address::Iiop {
                 version,
                 host,

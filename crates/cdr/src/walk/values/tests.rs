@@ -1,4 +1,4 @@
-//! What telling the types of values may cost.
+//! The cost of finding the types of values.
 
 use crate::limits::{VALUE_ID_SIZE_MAX, VALUE_IDS_MAX};
 use crate::typecode::valuetype::counted::octets_searched;
@@ -8,7 +8,7 @@ use crate::walk::tags::{CHUNKED, FIRST_TAG, ID_LIST, ONE_ID};
 use crate::walk::{copy_value, keep_value, survey_value};
 use crate::{ByteOrder, Reader, TypeCode, Write, Writer};
 
-/// Types of the members that values are declared as, and lists of ids, in the tests.
+/// How many types the members are declared as, and how many lists of ids there are.
 const FORMALS: usize = 16;
 const LISTS: usize = 16;
 const ID: &str = "V";
@@ -17,7 +17,8 @@ fn value(id: &str) -> TypeCode {
     TypeCode::value(id, "V", ValueModifier::None, None, &[])
 }
 
-/// `struct { octets lists; sequence<Row> rows; };`, where a row has a value of each of many types of one id, and one of a type with a long id.
+/// `struct { octets lists; sequence<Row> rows; };`: a row has values of many types with one id, and one of a type with
+/// a long id.
 fn rows() -> TypeCode {
     let long_id = "K".repeat(VALUE_ID_SIZE_MAX - 1);
     let (short, long) = (value(ID), value(&long_id));
@@ -37,15 +38,15 @@ fn put_indirection(there: usize, w: &mut Writer<'_>) {
     write_indirection(there, w).expect("room");
 }
 
-/// A list of ids that are not known, each led to, and at its end one that is.
+/// A list of unknown ids, each an indirection, and one known id at its end.
 fn put_list(unknown: usize, w: &mut Writer<'_>) {
     w.write_u32(VALUE_IDS_MAX as u32).expect("room");
     (1..VALUE_IDS_MAX).for_each(|_| put_indirection(unknown, w));
     ID.write(w).expect("room");
 }
 
-/// Octets of ids that were searched for in passing over rows whose values have headers of this form, and octets of the rows. `put` is told where an
-/// unknown id stands, the known one, and a list of both.
+/// Returns the octets of ids searched for in passing over rows whose values have headers of this form, and the octets
+/// of the rows. `put` gets the places of an unknown id, of the known one, and of a list of both.
 fn searched(put: impl Fn([usize; 3], &mut Writer<'_>)) -> (usize, usize) {
     let mut octets = Vec::new();
     let mut w = Writer::new(&mut octets);

@@ -6,6 +6,7 @@
 mod activator;
 mod active_map;
 mod error;
+mod etherealization;
 mod frames;
 mod incarnation;
 mod main_thread;
@@ -17,10 +18,9 @@ mod objects;
 mod poa;
 mod poa_current;
 mod policies;
-mod realtime;
+mod priority;
 mod servant_manager;
 mod state;
-mod turns;
 pub(crate) mod wait_permits;
 
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub use policies::{
     IdAssignment, IdUniqueness, ImplicitActivation, Lifespan, Policies, RequestProcessing,
     ServantRetention, ThreadPolicy,
 };
-pub(crate) use realtime::Realtime;
+pub(crate) use priority::Realtime;
 pub use servant_manager::{
     Cookie, ForwardRequest, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
 };
@@ -66,7 +66,7 @@ const PATH_SEPARATOR: u8 = 0;
 /// All adapters and active objects of one ORB.
 pub(crate) struct Adapter {
     /// Tells references of this life of the ORB from those of earlier ones.
-    incarnation: u64,
+    pub(crate) incarnation: u64,
     orb: Weak<OrbCore>,
     pub(crate) interceptors: Arc<Registry>,
     /// An adapter allows requests both ways over one connection.
@@ -79,7 +79,7 @@ pub(crate) struct Adapter {
     /// Paths that an adapter activator works on, and by which thread.
     activating: PiMutex<HashMap<Vec<u8>, ThreadId>>,
     activated: Bell,
-    managers: manager_factory::Managers,
+    pub(crate) managers: manager_factory::Managers,
     plain: names::Directory<Elsewhere>,
     /// Who serves adapters with MAIN_THREAD_MODEL.
     pub(crate) main: main_thread::MainThread,
@@ -293,7 +293,7 @@ impl Adapter {
         patience: Patience<'_>,
     ) -> Result<Found<'a>, SystemException> {
         if adapter.phase() == Phase::Initialising {
-            self.await_activation(&adapter.path, patience)?;
+            self.await_activation(&adapter.identity.path, patience)?;
         }
         match adapter.phase() {
             Phase::Initialising | Phase::Serving => {}
@@ -313,11 +313,47 @@ impl Adapter {
         Ok(Found::Inactive { adapter, id })
     }
 
+    /// The active object of an adapter that serves, by the adapter's slot.
+    fn serving_at(&self, adapter: SlotKey, id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |state: &PoaState| state.slot() == adapter && state.phase() == Phase::Serving;
+        self.named(self.names.of_slot(adapter, id), id, is_it)
+    }
+
+    /// The active object of an adapter that serves, by the adapter's path.
+    fn serving_under(&self, path: &[u8], id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |state: &PoaState| {
+            state.identity.path == path
+                && state.policies.lifespan == Lifespan::Persistent
+                && state.phase() == Phase::Serving
+        };
+        self.named(self.names.of_path(path, id), id, is_it)
+    }
+
+    /// The active object of this very adapter.
+    fn active(&self, state: &PoaState, id: &[u8]) -> Option<Found<'_>> {
+        let is_it = |found: &PoaState| std::ptr::eq(found, state);
+        self.named(self.names.of(state, id), id, is_it)
+    }
+
+    #[inline]
+    fn named(
+        &self,
+        hash: u64,
+        id: &[u8],
+        is_adapter: impl Fn(&PoaState) -> bool,
+    ) -> Option<Found<'_>> {
+        self.names.object(hash, |slot| {
+            let (key, object) = self.objects.pin_at(slot)?;
+            let is_it = *object.id == *id && is_adapter(&object.adapter);
+            is_it.then_some(Found::Active(key, object))
+        })
+    }
+
     /// The adapter at `path`, if it is there. One that is destroyed and about to be struck out is not.
     fn known_at(&self, path: &[u8]) -> Option<Arc<PoaState>> {
         self.names.adapter(path, |slot| {
             let (_, state) = self.adapters.pin_at(slot)?;
-            let is_it = state.path == path && state.phase() != Phase::Destroyed;
+            let is_it = state.identity.path == path && state.phase() != Phase::Destroyed;
             is_it.then(|| Arc::clone(&state))
         })
     }
@@ -329,7 +365,7 @@ impl Adapter {
     /// An adapter has been destroyed: its name is free, and its references lead nowhere.
     fn strike_out(&self, state: &Arc<PoaState>) {
         let slot = state.slot();
-        self.names.strike_adapter(&state.path, slot);
+        self.names.strike_adapter(&state.identity.path, slot);
         self.adapters.remove(slot);
     }
 
@@ -379,7 +415,7 @@ impl Adapter {
         self.plain.clear();
         for adapter in &self.all() {
             let _deactivated_before = adapter.manager.deactivate(false, false);
-            if adapter.parent.is_none() {
+            if adapter.identity.parent.is_none() {
                 Poa(Arc::clone(adapter)).begin_destroy(true);
             }
         }

@@ -273,7 +273,7 @@ impl Orb {
             let made = core.adapter.make_poa(
                 None,
                 "RootPOA",
-                core.adapter.make_root_manager(),
+                core.adapter.managers.make_root(core.adapter.incarnation),
                 Policies::root(),
             );
             made.expect("the root is made once, with policies that go together")

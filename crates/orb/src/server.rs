@@ -195,7 +195,7 @@ impl Server {
         };
         let (adapter, id, own) = match &found {
             Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
-            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
+            Found::Inactive { adapter, id } => (adapter, *id, adapter.realtime.reserved(id)),
             Found::Elsewhere(_) => return whereabouts,
         };
         if self.priority.serves(&adapter.realtime, own) {

@@ -85,7 +85,7 @@ fn push(state: &PoaState, fill: impl FnOnce(&mut Frame)) -> Entered {
         }
         let frame = &mut frames.all[frames.depth];
         frames.depth += 1;
-        frame.incarnation = state.incarnation;
+        frame.incarnation = state.identity.incarnation;
         frame.adapter = Some(state.slot());
         fill(frame);
     });

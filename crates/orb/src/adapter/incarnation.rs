@@ -104,7 +104,7 @@ impl Reserved<'_> {
         }
         if self.state.phase() >= Phase::Dying {
             self.state
-                .retire_all(self.state.etherealize.load(Ordering::Acquire));
+                .retire_all(self.state.life.etherealize.load(Ordering::Acquire));
             return Err(dying().into());
         }
         Ok(())

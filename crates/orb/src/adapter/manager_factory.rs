@@ -25,7 +25,7 @@ impl std::error::Error for ManagerAlreadyExists {}
 
 /// The managers that somebody has.
 #[derive(Default)]
-pub(super) struct Managers(Mutex<Named>);
+pub(crate) struct Managers(Mutex<Named>);
 
 #[derive(Default)]
 struct Named {
@@ -36,6 +36,23 @@ struct Named {
 impl Managers {
     fn lock(&self) -> MutexGuard<'_, Named> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the manager of the root adapter.
+    pub(crate) fn make_root(&self, incarnation: u64) -> PoaManager {
+        self.lock().make(ROOT_MANAGER.to_owned(), incarnation)
+    }
+
+    /// Makes a manager under a name that no other has.
+    pub(crate) fn make(&self, incarnation: u64) -> PoaManager {
+        let mut named = self.lock();
+        loop {
+            let id = format!("POAManager-{}", named.made);
+            named.made += 1;
+            if named.find(&id).is_none() {
+                return named.make(id, incarnation);
+            }
+        }
     }
 }
 
@@ -55,26 +72,6 @@ impl Named {
 
 /// The name of the root adapter's manager.
 const ROOT_MANAGER: &str = "RootPOAManager";
-
-impl Adapter {
-    /// The root adapter's manager.
-    pub(crate) fn make_root_manager(&self) -> PoaManager {
-        let mut named = self.managers.lock();
-        named.make(ROOT_MANAGER.to_owned(), self.incarnation)
-    }
-
-    /// A manager under a name that nobody has chosen.
-    pub(crate) fn make_manager(&self) -> PoaManager {
-        let mut named = self.managers.lock();
-        loop {
-            let id = format!("POAManager-{}", named.made);
-            named.made += 1;
-            if named.find(&id).is_none() {
-                return named.make(id, self.incarnation);
-            }
-        }
-    }
-}
 
 impl PoaManagerFactory {
     /// Makes a manager, which holds requests at first.

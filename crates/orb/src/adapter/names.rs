@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use deckwatch_sync::{PiMutex, Pinned, SlotIndex, SlotTable, TableFull};
 
-use super::{Adapter, Found, Lifespan, Phase, PoaState};
+use super::{Lifespan, PoaState};
 use crate::SlotKey;
 
 /// Where the objects and the adapters of one ORB are.
@@ -27,7 +27,7 @@ impl Names {
 
     /// For an object of a transient adapter.
     #[inline]
-    fn of_slot(&self, adapter: SlotKey, id: &[u8]) -> u64 {
+    pub(super) fn of_slot(&self, adapter: SlotKey, id: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u64(u64::from(adapter.slot) << 32 | u64::from(adapter.generation));
         hasher.write(id);
@@ -36,7 +36,7 @@ impl Names {
 
     /// For an object of a persistent adapter.
     #[inline]
-    fn of_path(&self, path: &[u8], id: &[u8]) -> u64 {
+    pub(super) fn of_path(&self, path: &[u8], id: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_usize(path.len());
         hasher.write(path);
@@ -44,10 +44,10 @@ impl Names {
         hasher.finish()
     }
 
-    fn of(&self, state: &PoaState, id: &[u8]) -> u64 {
+    pub(super) fn of(&self, state: &PoaState, id: &[u8]) -> u64 {
         match state.policies.lifespan {
             Lifespan::Transient => self.of_slot(state.slot(), id),
-            Lifespan::Persistent => self.of_path(&state.path, id),
+            Lifespan::Persistent => self.of_path(&state.identity.path, id),
         }
     }
 
@@ -67,6 +67,12 @@ impl Names {
         let _was_there = self.paths.remove(self.hasher.hash_one(path), slot.slot);
     }
 
+    /// The slot of an active object with this hash of which `confirm` makes something.
+    #[inline]
+    pub(super) fn object<T>(&self, hash: u64, confirm: impl FnMut(u32) -> Option<T>) -> Option<T> {
+        self.objects.find(hash, confirm)
+    }
+
     /// The slot of an adapter of this path of which `confirm` makes something.
     pub(super) fn adapter<T>(
         &self,
@@ -74,44 +80,6 @@ impl Names {
         confirm: impl FnMut(u32) -> Option<T>,
     ) -> Option<T> {
         self.paths.find(self.hasher.hash_one(path), confirm)
-    }
-}
-
-impl Adapter {
-    /// The active object of an adapter that serves, by the adapter's slot.
-    pub(super) fn serving_at(&self, adapter: SlotKey, id: &[u8]) -> Option<Found<'_>> {
-        let is_it = |state: &PoaState| state.slot() == adapter && state.phase() == Phase::Serving;
-        self.named(self.names.of_slot(adapter, id), id, is_it)
-    }
-
-    /// The active object of an adapter that serves, by the adapter's path.
-    pub(super) fn serving_under(&self, path: &[u8], id: &[u8]) -> Option<Found<'_>> {
-        let is_it = |state: &PoaState| {
-            state.path == path
-                && state.policies.lifespan == Lifespan::Persistent
-                && state.phase() == Phase::Serving
-        };
-        self.named(self.names.of_path(path, id), id, is_it)
-    }
-
-    /// The active object of this very adapter.
-    pub(super) fn active(&self, state: &PoaState, id: &[u8]) -> Option<Found<'_>> {
-        let is_it = |found: &PoaState| std::ptr::eq(found, state);
-        self.named(self.names.of(state, id), id, is_it)
-    }
-
-    #[inline]
-    fn named(
-        &self,
-        hash: u64,
-        id: &[u8],
-        is_adapter: impl Fn(&PoaState) -> bool,
-    ) -> Option<Found<'_>> {
-        self.names.objects.find(hash, |slot| {
-            let (key, object) = self.objects.pin_at(slot)?;
-            let is_it = *object.id == *id && is_adapter(&object.adapter);
-            is_it.then_some(Found::Active(key, object))
-        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::active_map::Entry;
+use super::priority::priority_of;
 use super::{
     Adapter, IdAssignment, ImplicitActivation, Lifespan, ObjectKey, Phase, Poa, PoaError, PoaState,
     RequestProcessing, frames, unknown_adapter,
@@ -47,11 +48,11 @@ impl PoaState {
     pub(super) fn key_of(&self, id: &[u8]) -> Vec<u8> {
         match self.policies.lifespan {
             Lifespan::Persistent => ObjectKey::Persistent {
-                path: &self.path,
+                path: &self.identity.path,
                 id,
             },
             Lifespan::Transient => ObjectKey::TransientNamed {
-                incarnation: self.incarnation,
+                incarnation: self.identity.incarnation,
                 adapter: self.slot(),
                 id,
             },
@@ -64,7 +65,7 @@ impl PoaState {
         let number = self.ids.fetch_add(1, Ordering::Relaxed);
         let mut octets = number.to_be_bytes().to_vec();
         if self.policies.lifespan == Lifespan::Persistent {
-            octets.extend(self.incarnation.to_be_bytes());
+            octets.extend(self.identity.incarnation.to_be_bytes());
         }
         ObjectId(octets)
     }
@@ -78,7 +79,10 @@ impl PoaState {
         let (is_made, priority) = match self.policies.lifespan {
             Lifespan::Transient => (is_ours, rest),
             Lifespan::Persistent => match rest.split_first_chunk() {
-                Some((life, rest)) => (is_ours || *life != self.incarnation.to_be_bytes(), rest),
+                Some((life, rest)) => (
+                    is_ours || *life != self.identity.incarnation.to_be_bytes(),
+                    rest,
+                ),
                 None => return false,
             },
         };
@@ -274,12 +278,13 @@ impl Poa {
                 adapter,
                 id,
             } => {
-                let is_ours = incarnation == self.0.incarnation && adapter == self.0.slot();
+                let is_ours =
+                    incarnation == self.0.identity.incarnation && adapter == self.0.slot();
                 (is_ours, id)
             }
             ObjectKey::Persistent { path, id } => {
                 let is_ours = self.0.policies.lifespan == Lifespan::Persistent;
-                (is_ours && path == self.0.path, id)
+                (is_ours && path == self.0.identity.path, id)
             }
             ObjectKey::Plain(_) => return Err(PoaError::WrongAdapter),
         };
@@ -398,9 +403,11 @@ impl Poa {
     fn await_end(&self, id: &ObjectId) -> Result<(), SystemException> {
         let state = &self.0;
         let deadlock = raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No);
-        let is_within = frames::is_within_adapter(state.incarnation, state.slot());
+        let is_within = frames::is_within_adapter(state.identity.incarnation, state.slot());
         let waits_for_me = |entry: &Entry| match entry {
-            Entry::Leaving { slot, .. } => frames::is_within_object(state.incarnation, *slot),
+            Entry::Leaving { slot, .. } => {
+                frames::is_within_object(state.identity.incarnation, *slot)
+            }
             // The servant goes back when the activator is free, nobody else is served where one is at a time, and the
             // adapter, where it is being destroyed, has no request left.
             _ => state.turns.is_mine() || state.is_serial() || state.phase() == Phase::Dying,
@@ -440,7 +447,7 @@ impl Poa {
             && policies.request_processing != RequestProcessing::UseServantManager;
         let key = match slot {
             Some(slot) if by_slot => ObjectKey::Transient {
-                incarnation: self.0.incarnation,
+                incarnation: self.0.identity.incarnation,
                 slot,
                 adapter: self.0.slot(),
                 id,
@@ -448,7 +455,7 @@ impl Poa {
             .to_octets(),
             _ => self.0.key_of(id),
         };
-        let priority = self.0.priority_of(slot, id);
+        let priority = priority_of(&self.0, slot, id);
         let mut reach = self.0.realtime.reach(policies, priority)?;
         reach.add(self.0.components());
         Ok(orb.make_reference(&key, repository_id, &reach)?)

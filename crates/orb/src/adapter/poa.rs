@@ -1,12 +1,13 @@
 //! The portable object adapter as applications see it: its place among the others, and its life (CORBA 3.3 part 1, 15.3.9).
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use super::activator::AdapterActivator;
-use super::realtime::{Realtime, THREADPOOL};
+use super::priority::{Realtime, THREADPOOL};
 use super::servant_manager::ServantManager;
+use super::state::Identity;
 use super::{
     Adapter, PATH_SEPARATOR, Phase, PoaError, PoaManager, PoaState, Policies, RequestProcessing,
     ServantRetention, frames, unknown_adapter,
@@ -51,9 +52,9 @@ impl Adapter {
             realtime.set_protocols(&policies, &orb)?;
         }
         if let Some(parent) = parent {
-            parent.children.fetch_add(1, Ordering::SeqCst);
+            parent.life.children.fetch_add(1, Ordering::SeqCst);
             if parent.phase() >= Phase::Dying {
-                parent.children.fetch_sub(1, Ordering::SeqCst);
+                parent.life.children.fetch_sub(1, Ordering::SeqCst);
                 drop(making);
                 parent.try_end();
                 let dying = raise::bad_inv_order(minor::ADAPTER_BEING_DESTROYED, Completion::No);
@@ -62,9 +63,14 @@ impl Adapter {
         }
         let state = Arc::new(PoaState::new(
             self,
-            parent.cloned(),
-            path.clone(),
-            name,
+            Identity {
+                name: name.to_owned(),
+                path: path.clone(),
+                parent: parent.cloned(),
+                incarnation: self.incarnation,
+                slot: OnceLock::new(),
+                components: OnceLock::new(),
+            },
             manager,
             policies,
             realtime,
@@ -72,15 +78,16 @@ impl Adapter {
         ));
         let Ok(slot) = self.adapters.insert(Arc::clone(&state)) else {
             if let Some(parent) = parent {
-                parent.children.fetch_sub(1, Ordering::SeqCst);
+                parent.life.children.fetch_sub(1, Ordering::SeqCst);
             }
             return Err(raise::no_resources(0, Completion::No).into());
         };
         state
+            .identity
             .slot
             .set(slot)
             .expect("the adapter has just been made");
-        let _just_made = state.components.set(components);
+        let _just_made = state.identity.components.set(components);
         if state.is_bidirectional() {
             self.allow_bidirectional();
         }
@@ -141,15 +148,6 @@ impl Adapter {
     }
 }
 
-impl PoaState {
-    pub(super) fn child_path(&self, name: &str) -> Vec<u8> {
-        if self.path.is_empty() {
-            return name.as_bytes().to_vec();
-        }
-        [self.path.as_slice(), &[PATH_SEPARATOR], name.as_bytes()].concat()
-    }
-}
-
 impl Poa {
     pub(crate) fn of(state: &Arc<PoaState>) -> Self {
         Self(Arc::clone(state))
@@ -158,14 +156,15 @@ impl Poa {
     /// The adapter's name; `RootPOA` for the root.
     #[must_use]
     pub fn the_name(&self) -> &str {
-        &self.0.name
+        &self.0.identity.name
     }
 
     /// The names from the root's to this adapter's own.
     pub(crate) fn adapter_name(&self) -> Vec<String> {
-        let mut names: Vec<_> = std::iter::successors(Some(&self.0), |state| state.parent.as_ref())
-            .map(|state| state.name.clone())
-            .collect();
+        let mut names: Vec<_> =
+            std::iter::successors(Some(&self.0), |state| state.identity.parent.as_ref())
+                .map(|state| state.identity.name.clone())
+                .collect();
         names.reverse();
         names
     }
@@ -173,7 +172,7 @@ impl Poa {
     /// The adapter that made this one; none for the root.
     #[must_use]
     pub fn the_parent(&self) -> Option<Self> {
-        self.0.parent.clone().map(Self)
+        self.0.identity.parent.clone().map(Self)
     }
 
     /// The adapters that this one has made.
@@ -250,7 +249,7 @@ impl Poa {
                 .wait_until(None, |_| (before.phase() == Phase::Destroyed).then_some(()))?;
         }
         let manager = manager.cloned();
-        let manager = manager.unwrap_or_else(|| adapter.make_manager());
+        let manager = manager.unwrap_or_else(|| adapter.managers.make(adapter.incarnation));
         adapter.make_poa(Some(&self.0), name, manager, *policies)
     }
 
@@ -315,7 +314,7 @@ impl Poa {
         let _nobody_in_between = adapter.making.lock("adapter.children");
         let mut children = Vec::new();
         adapter.adapters.for_each(|_, state| {
-            let parent = state.parent.as_ref();
+            let parent = state.identity.parent.as_ref();
             if parent.is_some_and(|parent| Arc::ptr_eq(parent, &self.0)) {
                 children.push(Self(Arc::clone(state)));
             }
@@ -380,7 +379,7 @@ impl Poa {
     }
 
     pub(super) fn refuse_deadlock(&self, wait: bool) -> Result<(), SystemException> {
-        if wait && frames::is_within(self.0.incarnation) {
+        if wait && frames::is_within(self.0.identity.incarnation) {
             return Err(raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No));
         }
         Ok(())
@@ -398,7 +397,7 @@ impl Poa {
 impl fmt::Debug for Poa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Poa")
-            .field("name", &self.0.name)
+            .field("name", &self.0.identity.name)
             .field("policies", &self.0.policies)
             .finish_non_exhaustive()
     }

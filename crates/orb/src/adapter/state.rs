@@ -9,13 +9,13 @@ use deckwatch_sync::{PiMutex, PiMutexGuard, Settable, TableFull};
 
 use super::activator::AdapterActivator;
 use super::active_map::{ActiveObjectMap, Entries, Entry};
+use super::etherealization::{ActivatorTurns, Parting};
 use super::frames;
-use super::realtime::Realtime;
+use super::priority::Realtime;
 use super::servant_manager::ServantManager;
-use super::turns::{Parting, Turns};
 use super::{
-    ActiveObject, Adapter, IdUniqueness, ObjectId, Poa, PoaError, PoaManager, Policies,
-    RequestProcessing, ServantRetention, ThreadPolicy,
+    ActiveObject, Adapter, IdUniqueness, ObjectId, PATH_SEPARATOR, Poa, PoaError, PoaManager,
+    Policies, RequestProcessing, ServantRetention, ThreadPolicy,
 };
 use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::Priority;
@@ -25,32 +25,42 @@ pub(crate) struct PoaState {
     pub(crate) policies: Policies,
     pub(crate) realtime: Realtime,
     pub(crate) manager: PoaManager,
+    pub(super) identity: Identity,
+    pub(super) life: Life,
+    pub(super) adapter: Weak<Adapter>,
+    pub(super) map: ActiveObjectMap,
+    pub(super) default_servant: Settable<Arc<dyn Servant>>,
+    pub(super) servant_manager: Settable<ServantManager>,
+    pub(super) activator: Settable<Arc<dyn AdapterActivator>>,
+    pub(super) turns: ActivatorTurns,
+    /// Held around each upcall where the thread policy says one at a time.
+    serial: PiMutex<()>,
+    pub(super) ids: AtomicU64,
+}
+
+/// What tells an adapter from others, and what its references are made with.
+pub(super) struct Identity {
     pub(super) name: String,
     pub(super) path: Vec<u8>,
-    pub(super) parent: Option<Arc<Self>>,
-    pub(super) adapter: Weak<Adapter>,
-    /// The ORB's, so that requests need not ask for it.
+    pub(super) parent: Option<Arc<PoaState>>,
+    /// A copy of the ORB's.
     pub(super) incarnation: u64,
     pub(super) slot: OnceLock<SlotKey>,
-    /// What interceptors have added to its references.
+    /// The components that interceptors have added to its references.
     pub(super) components: OnceLock<Vec<TaggedComponent>>,
+}
+
+/// How far an adapter has come, and what its end waits for.
+pub(super) struct Life {
     phase: AtomicU8,
     /// Requests without an active object that are being served; those with one have it pinned.
     executing: AtomicUsize,
     /// Children that have not been destroyed.
     pub(super) children: AtomicUsize,
-    /// What the call to `destroy` said.
+    /// The argument of the call to `destroy`.
     pub(super) etherealize: AtomicBool,
-    /// Destroyed, and nothing of the application's is held any more.
+    /// Destroyed, and every servant and activator is released.
     over: AtomicBool,
-    pub(super) map: ActiveObjectMap,
-    pub(super) default_servant: Settable<Arc<dyn Servant>>,
-    pub(super) servant_manager: Settable<ServantManager>,
-    pub(super) activator: Settable<Arc<dyn AdapterActivator>>,
-    pub(super) turns: Turns,
-    /// Held around each upcall where the thread policy says one at a time.
-    serial: PiMutex<()>,
-    pub(super) ids: AtomicU64,
 }
 
 /// How far an adapter has come.
@@ -71,9 +81,7 @@ pub(crate) struct Executing(Arc<PoaState>);
 impl PoaState {
     pub(super) fn new(
         adapter: &Arc<Adapter>,
-        parent: Option<Arc<Self>>,
-        path: Vec<u8>,
-        name: &str,
+        identity: Identity,
         manager: PoaManager,
         policies: Policies,
         realtime: Realtime,
@@ -83,30 +91,36 @@ impl PoaState {
             policies,
             realtime,
             manager,
-            name: name.to_owned(),
-            path,
-            parent,
+            identity,
+            life: Life {
+                phase: AtomicU8::new(phase as u8),
+                executing: AtomicUsize::new(0),
+                children: AtomicUsize::new(0),
+                etherealize: AtomicBool::new(false),
+                over: AtomicBool::new(false),
+            },
             adapter: Arc::downgrade(adapter),
-            incarnation: adapter.incarnation,
-            slot: OnceLock::new(),
-            components: OnceLock::new(),
-            phase: AtomicU8::new(phase as u8),
-            executing: AtomicUsize::new(0),
-            children: AtomicUsize::new(0),
-            etherealize: AtomicBool::new(false),
-            over: AtomicBool::new(false),
             map: ActiveObjectMap::default(),
             default_servant: Settable::empty(),
             servant_manager: Settable::empty(),
             activator: Settable::empty(),
-            turns: Turns::default(),
+            turns: ActivatorTurns::default(),
             serial: PiMutex::default(),
             ids: AtomicU64::new(0),
         }
     }
 
+    pub(super) fn child_path(&self, name: &str) -> Vec<u8> {
+        let path = &self.identity.path;
+        if path.is_empty() {
+            return name.as_bytes().to_vec();
+        }
+        [path.as_slice(), &[PATH_SEPARATOR], name.as_bytes()].concat()
+    }
+
     pub(crate) fn slot(&self) -> SlotKey {
         *self
+            .identity
             .slot
             .get()
             .expect("an adapter is in the table before anybody sees it")
@@ -114,11 +128,11 @@ impl PoaState {
 
     /// What interceptors have added to its references.
     pub(super) fn components(&self) -> &[TaggedComponent] {
-        self.components.get().map_or(&[], Vec::as_slice)
+        self.identity.components.get().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
+        match self.life.phase.load(Ordering::Acquire) {
             0 => Phase::Initialising,
             1 => Phase::Serving,
             2 => Phase::Dying,
@@ -150,13 +164,13 @@ impl PoaState {
 
     /// The right to an upcall where the thread policy gives it to one at a time; a thread that has it already goes on.
     pub(crate) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
-        (self.is_serial() && !frames::is_within_adapter(self.incarnation, self.slot()))
+        (self.is_serial() && !frames::is_within_adapter(self.identity.incarnation, self.slot()))
             .then(|| self.serial.lock("adapter.single_thread"))
     }
 
     /// An activator has finished with the adapter.
     pub(super) fn open(&self) {
-        let _dying_meanwhile = self.phase.compare_exchange(
+        let _dying_meanwhile = self.life.phase.compare_exchange(
             Phase::Initialising as u8,
             Phase::Serving as u8,
             Ordering::AcqRel,
@@ -169,7 +183,7 @@ impl PoaState {
     /// # Errors
     /// TRANSIENT where the adapter is being destroyed.
     pub(crate) fn execute(self: &Arc<Self>) -> Result<Executing, SystemException> {
-        self.executing.fetch_add(1, Ordering::SeqCst);
+        self.life.executing.fetch_add(1, Ordering::SeqCst);
         let executing = Executing(Arc::clone(self));
         if self.phase() >= Phase::Dying {
             return Err(raise::transient(minor::ADAPTER_DESTROYED, Completion::No));
@@ -340,9 +354,10 @@ impl PoaState {
 
     /// Begins the end. False: it has been begun before.
     pub(super) fn begin_end(&self, etherealize: bool) -> bool {
-        self.etherealize.store(etherealize, Ordering::Release);
+        self.life.etherealize.store(etherealize, Ordering::Release);
         let begin = |phase| (phase < Phase::Dying as u8).then_some(Phase::Dying as u8);
-        self.phase
+        self.life
+            .phase
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin)
             .is_ok()
     }
@@ -355,6 +370,7 @@ impl PoaState {
         let ended = self.map.change(|entries| {
             entries.ids.values().all(|entry| *entry == Entry::Parting)
                 && self
+                    .life
                     .phase
                     .compare_exchange(
                         Phase::Dying as u8,
@@ -377,12 +393,13 @@ impl PoaState {
     }
 
     fn is_idle(&self) -> bool {
-        self.executing.load(Ordering::SeqCst) == 0 && self.children.load(Ordering::SeqCst) == 0
+        self.life.executing.load(Ordering::SeqCst) == 0
+            && self.life.children.load(Ordering::SeqCst) == 0
     }
 
     /// Whether the adapter is gone and every servant given back.
     pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.life.over.load(Ordering::Acquire)
     }
 
     /// What the application has given holds handles on the adapter in turn, often.
@@ -391,7 +408,7 @@ impl PoaState {
             self.servant_manager.clear();
             self.activator.clear();
             self.default_servant.clear();
-            if self.over.swap(true, Ordering::AcqRel) {
+            if self.life.over.swap(true, Ordering::AcqRel) {
                 return;
             }
             self.realtime.pool.leave();
@@ -401,8 +418,8 @@ impl PoaState {
                 adapter.main.tell();
             }
             // An adapter ends after its children have given everything back.
-            if let Some(parent) = &self.parent {
-                parent.children.fetch_sub(1, Ordering::AcqRel);
+            if let Some(parent) = &self.identity.parent {
+                parent.life.children.fetch_sub(1, Ordering::AcqRel);
                 parent.try_end();
             }
         }
@@ -413,7 +430,7 @@ impl PoaState {
         let Some(adapter) = self.adapter.upgrade() else {
             return false;
         };
-        self.executing.load(Ordering::SeqCst) != 0
+        self.life.executing.load(Ordering::SeqCst) != 0
             || self.map.look(|entries| {
                 entries.ids.values().any(|entry| match entry {
                     Entry::Active(slot) | Entry::Leaving { slot, .. } => {
@@ -436,7 +453,7 @@ impl PoaState {
 
 impl Drop for Executing {
     fn drop(&mut self) {
-        self.0.executing.fetch_sub(1, Ordering::SeqCst);
+        self.0.life.executing.fetch_sub(1, Ordering::SeqCst);
         self.0.try_end();
     }
 }

@@ -70,7 +70,7 @@ impl ServerPriority {
     ) -> Result<Option<AtPriority>, Outcome> {
         let (adapter, id, own) = match found {
             Found::Active(_, object) => (&object.adapter, &*object.id, object.priority),
-            Found::Inactive { adapter, id } => (adapter, *id, adapter.reserved_priority(id)),
+            Found::Inactive { adapter, id } => (adapter, *id, adapter.realtime.reserved(id)),
             Found::Elsewhere(_) => return Ok(None),
         };
         let realtime = &adapter.realtime;

@@ -11,7 +11,7 @@ use super::{ObjectId, PoaState};
 use crate::{Completion, Servant, SystemException, minor, raise};
 
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct ActivatorTurns {
     state: PiMutex<State>,
     given: Bell,
 }
@@ -32,9 +32,9 @@ pub(super) struct Parting {
 }
 
 /// The right to call the activator; given back on drop.
-pub(super) struct Turn<'t>(&'t Turns);
+pub(super) struct Turn<'t>(&'t ActivatorTurns);
 
-impl Turns {
+impl ActivatorTurns {
     /// # Errors
     /// BAD_INV_ORDER where this thread is in such a call already, TRANSIENT where it may not wait.
     pub(super) fn take(&self, patience: Patience<'_>) -> Result<Turn<'_>, SystemException> {

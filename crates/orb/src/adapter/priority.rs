@@ -177,7 +177,7 @@ impl Realtime {
     }
 
     /// The priority that a reference was made with for an object that was not active.
-    pub(super) fn reserved(&self, id: &[u8]) -> Option<Priority> {
+    pub(crate) fn reserved(&self, id: &[u8]) -> Option<Priority> {
         let kept = self.reserved.as_ref()?.look(id, |one| one.priority);
         kept.or_else(|| self.told(id))
     }
@@ -328,23 +328,18 @@ fn check(policies: &Policies, pool: &Threadpool) -> Result<(), PoaError> {
     Ok(())
 }
 
-impl PoaState {
-    /// The priority that an object has been given, if it has one of its own.
-    pub(super) fn priority_of(&self, slot: Option<crate::SlotKey>, id: &[u8]) -> Option<Priority> {
-        self.realtime.model?;
-        let adapter = self.adapter.upgrade()?;
-        let active = slot.and_then(|slot| adapter.objects.pin(slot));
-        match active {
-            Some(object) => object.priority,
-            None => self.realtime.reserved(id),
-        }
-    }
-}
-
-impl PoaState {
-    /// The priority that a reference was made with for an object that was not active.
-    pub(crate) fn reserved_priority(&self, id: &[u8]) -> Option<Priority> {
-        self.realtime.reserved(id)
+/// The priority that an object of an adapter has been given, if it has one of its own.
+pub(super) fn priority_of(
+    state: &PoaState,
+    slot: Option<crate::SlotKey>,
+    id: &[u8],
+) -> Option<Priority> {
+    state.realtime.model?;
+    let adapter = state.adapter.upgrade()?;
+    let active = slot.and_then(|slot| adapter.objects.pin(slot));
+    match active {
+        Some(object) => object.priority,
+        None => state.realtime.reserved(id),
     }
 }
 
@@ -387,7 +382,7 @@ impl Poa {
         self.check_id(id)?;
         let slot = self.0.map.slot_of(id);
         match slot {
-            Some(_) if self.0.priority_of(slot, id) != Some(priority) => {
+            Some(_) if priority_of(&self.0, slot, id) != Some(priority) => {
                 return Err(other_priority().into());
             }
             Some(_) => {}

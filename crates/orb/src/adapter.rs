@@ -1,7 +1,7 @@
 //! The object adapter: from an object key to the servant, and the tables behind it.
 //!
-//! Requests read the tables without a lock: a key tells the slot and the generation of an active object, or an index of names does.
-//! Locks are for those who make objects and adapters come and go.
+//! Requests read the tables without a lock: the key has the slot and the generation of an active object, or the index of names has them.
+//! Only the code that creates and destroys objects and adapters takes locks.
 
 mod activator;
 mod active_map;
@@ -60,39 +60,39 @@ use crate::rt::Priority;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// Stands between the names of an adapter's path: no name can hold it.
+/// Separates the names of an adapter's path. No name can contain it.
 const PATH_SEPARATOR: u8 = 0;
 
 /// All adapters and active objects of one ORB.
 pub(crate) struct Adapter {
-    /// Tells references of this life of the ORB from those of earlier ones.
+    /// Differs in each run of the ORB, so that transient references of earlier runs are found stale.
     pub(crate) incarnation: u64,
     orb: Weak<OrbCore>,
     pub(crate) interceptors: Arc<Registry>,
-    /// An adapter allows requests both ways over one connection.
+    /// An adapter permits bidirectional connections.
     bidirectional: AtomicBool,
     objects: SlotTable<ActiveObject>,
     adapters: SlotTable<Arc<PoaState>>,
     names: names::Names,
-    /// Held by who makes an adapter.
+    /// Held while an adapter is made.
     making: PiMutex<()>,
-    /// Paths that an adapter activator works on, and by which thread.
+    /// The paths that adapter activators work on, with their threads.
     activating: PiMutex<HashMap<Vec<u8>, ThreadId>>,
     activated: Bell,
     pub(crate) managers: manager_factory::Managers,
     plain: names::Directory<Elsewhere>,
-    /// Who serves adapters with MAIN_THREAD_MODEL.
+    /// Serves adapters with MAIN_THREAD_MODEL.
     pub(crate) main: main_thread::MainThread,
-    /// Adapters that have been made and have not given everything back.
+    /// Adapters that have not released everything of the application yet.
     unfinished: AtomicUsize,
 }
 
-/// A servant under an id.
+/// An active object: a servant under an id.
 pub(crate) struct ActiveObject {
     pub(crate) servant: Arc<dyn Servant>,
     pub(crate) id: ObjectId,
     pub(crate) adapter: Arc<PoaState>,
-    /// Its own, where it has one.
+    /// Its own priority, if it has one.
     pub(crate) priority: Option<Priority>,
 }
 
@@ -102,35 +102,35 @@ impl Drop for ActiveObject {
     }
 }
 
-/// Where an object is, as far as this side knows.
+/// Where an object is, as far as this ORB knows.
 pub(crate) enum Whereabouts {
     Here,
     Elsewhere(ObjectRef),
     Nowhere,
 }
 
-/// Who serves a request.
+/// The result of a lookup by object key.
 pub(crate) enum Found<'a> {
-    /// An active object, kept until the request is done.
+    /// An active object, pinned until the request ends.
     Active(SlotKey, Pinned<'a, ActiveObject>),
-    /// An adapter that has no active object of this id: its policies say what then.
+    /// An adapter without an active object of this id. Its policies decide what serves the request.
     Inactive {
         adapter: Arc<PoaState>,
         id: &'a [u8],
     },
-    /// What a plain key stands for.
+    /// The reference of a plain key.
     Elsewhere(Elsewhere),
 }
 
-/// What a plain key stands for.
+/// The reference that a plain key stands for.
 #[derive(Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) target: ObjectRef,
-    /// It leads to this ORB. Its key alone does not tell: another ORB's persistent object can have the same.
+    /// It leads to this ORB. The key alone does not show that: a persistent object of another ORB can have the same key.
     pub(crate) is_ours: bool,
 }
 
-/// Why a request gets no servant.
+/// Why a request has no servant.
 pub(crate) enum Refusal {
     Raise(SystemException),
     Forward(ObjectRef),
@@ -172,13 +172,13 @@ impl Adapter {
         }
     }
 
-    /// Whether an adapter allows requests both ways over one connection.
+    /// Returns whether an adapter permits bidirectional connections.
     #[inline]
     pub(crate) fn is_bidirectional(&self) -> bool {
         self.bidirectional.load(Ordering::Relaxed)
     }
 
-    /// An adapter allows them: from here on callers are believed that offer it, and servers are offered it.
+    /// Notes that an adapter permits bidirectional connections: offers of clients are accepted from now on, and servers get offers.
     fn allow_bidirectional(&self) {
         self.bidirectional.store(true, Ordering::Relaxed);
         if let Some(orb) = self.orb.upgrade() {
@@ -186,10 +186,10 @@ impl Adapter {
         }
     }
 
-    /// What an object key leads to.
+    /// Looks up an object key.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where its adapter does not exist and nobody makes it; what an adapter activator ended in.
+    /// OBJECT_NOT_EXIST if its adapter does not exist and no activator makes it; the exception of an adapter activator.
     pub(crate) fn find<'a>(
         self: &'a Arc<Self>,
         key: &'a [u8],
@@ -204,7 +204,7 @@ impl Adapter {
         self.find_otherwise(key, patience)
     }
 
-    /// What is not told by its slot, or not there any more.
+    /// Looks up a key that has no slot, or whose slot is no longer valid.
     #[inline(never)]
     fn find_otherwise<'a>(
         self: &'a Arc<Self>,
@@ -246,7 +246,7 @@ impl Adapter {
         }
     }
 
-    /// The active object of a key, or its adapter where it is not active; nobody is waited for, and no activator is asked.
+    /// Looks up an object key without waiting and without calling an activator.
     pub(crate) fn find_at_once<'a>(self: &'a Arc<Self>, key: &'a [u8]) -> Option<Found<'a>> {
         static NONE: WaitPermits = WaitPermits::new(0);
         if let ObjectKey::Persistent { path, id } = ObjectKey::parse(key) {
@@ -256,7 +256,7 @@ impl Adapter {
         self.find(key, Some(&NONE)).ok()
     }
 
-    /// Where the object of a key would be served: for a question where it is. Servant managers are not asked.
+    /// Returns where the object of a key would be served, for a LocateRequest. Servant managers are not called.
     pub(crate) fn locate(self: &Arc<Self>, key: &[u8], patience: Patience<'_>) -> Whereabouts {
         let is_here = match self.find(key, patience) {
             Ok(Found::Inactive { adapter, .. }) => match adapter.policies.request_processing {
@@ -313,13 +313,13 @@ impl Adapter {
         Ok(Found::Inactive { adapter, id })
     }
 
-    /// The active object of an adapter that serves, by the adapter's slot.
+    /// The active object of a serving adapter, by the slot of the adapter.
     fn serving_at(&self, adapter: SlotKey, id: &[u8]) -> Option<Found<'_>> {
         let is_it = |state: &PoaState| state.slot() == adapter && state.phase() == Phase::Serving;
         self.named(self.names.of_slot(adapter, id), id, is_it)
     }
 
-    /// The active object of an adapter that serves, by the adapter's path.
+    /// The active object of a serving adapter, by the path of the adapter.
     fn serving_under(&self, path: &[u8], id: &[u8]) -> Option<Found<'_>> {
         let is_it = |state: &PoaState| {
             state.identity.path == path
@@ -329,7 +329,7 @@ impl Adapter {
         self.named(self.names.of_path(path, id), id, is_it)
     }
 
-    /// The active object of this very adapter.
+    /// The active object of one adapter.
     fn active(&self, state: &PoaState, id: &[u8]) -> Option<Found<'_>> {
         let is_it = |found: &PoaState| std::ptr::eq(found, state);
         self.named(self.names.of(state, id), id, is_it)
@@ -349,7 +349,7 @@ impl Adapter {
         })
     }
 
-    /// The adapter at `path`, if it is there. One that is destroyed and about to be struck out is not.
+    /// The adapter at `path`. One that is destroyed is not found, even if it is still in the table.
     fn known_at(&self, path: &[u8]) -> Option<Arc<PoaState>> {
         self.names.adapter(path, |slot| {
             let (_, state) = self.adapters.pin_at(slot)?;
@@ -362,14 +362,14 @@ impl Adapter {
         self.activating.lock("adapter.activating")
     }
 
-    /// An adapter has been destroyed: its name is free, and its references lead nowhere.
+    /// Removes a destroyed adapter: its name is free, and its references are stale.
     fn strike_out(&self, state: &Arc<PoaState>) {
         let slot = state.slot();
         self.names.strike_adapter(&state.identity.path, slot);
         self.adapters.remove(slot);
     }
 
-    /// What the application's code ended in; counted.
+    /// Counts a panic of the application's code. Returns the exception for it.
     pub(crate) fn count_panic(&self) -> SystemException {
         if let Some(orb) = self.orb.upgrade() {
             orb.client.counters.count(Counter::ServantPanics);
@@ -377,10 +377,10 @@ impl Adapter {
         raise::unknown(0, Completion::Maybe)
     }
 
-    /// Makes `target` reachable under a key of the application's choice.
+    /// Binds a key of the application's choice to `target`.
     ///
     /// # Errors
-    /// NO_RESOURCES at the limit of such keys; BAD_PARAM for a key that looks like one of the adapter's own.
+    /// NO_RESOURCES at the limit of such keys; BAD_PARAM for a key that has the form of the adapter's own keys.
     pub(crate) fn bind_plain(&self, key: &[u8], target: ObjectRef) -> Result<(), SystemException> {
         if !matches!(ObjectKey::parse(key), ObjectKey::Plain(_)) {
             return Err(raise::bad_param(own::INVALID_ID, Completion::No));
@@ -399,29 +399,29 @@ impl Adapter {
         })
     }
 
-    /// Turns away the requests that are held: nobody will let them through any more.
+    /// Refuses the requests that are held: no manager will be activated any more.
     pub(crate) fn release_held(&self) {
         self.main.close();
         for adapter in self.all() {
             if adapter.manager.state() == ManagerState::Holding {
-                let _deactivated_before = adapter.manager.deactivate(false, false);
+                let _ = adapter.manager.deactivate(false, false); // An earlier deactivation does not matter.
             }
         }
     }
 
-    /// Ends every adapter, gives servants back to their activators and forgets every key. Waits for that, unless this thread
-    /// serves a request itself, while there is time.
+    /// Destroys every adapter, etherealizes servants and removes every key. Waits for the end of that while `is_time`, unless this
+    /// thread serves a request.
     pub(crate) fn clear(&self, is_time: impl Fn() -> bool) {
         self.plain.clear();
         for adapter in &self.all() {
-            let _deactivated_before = adapter.manager.deactivate(false, false);
+            let _ = adapter.manager.deactivate(false, false); // An earlier deactivation does not matter.
             if adapter.identity.parent.is_none() {
                 Poa(Arc::clone(adapter)).begin_destroy(true);
             }
         }
-        // Where no thread was ever lent, this one is.
+        // This thread becomes the main thread if the application has lent none.
         self.main.claim();
-        // Those too that have been destroyed before and give their servants back still.
+        // This includes adapters that were destroyed earlier and still etherealize.
         let is_over = || self.unfinished.load(Ordering::Acquire) == 0;
         while !frames::is_within(self.incarnation) && !is_over() && is_time() {
             if !self.main.perform() {
@@ -438,7 +438,7 @@ impl Adapter {
     }
 }
 
-/// Nobody serves the key: its object is not active, or its adapter does not exist.
+/// No servant for the key: its object is not active, or its adapter does not exist.
 fn unknown_adapter() -> SystemException {
     raise::object_not_exist(minor::ADAPTER_UNKNOWN, Completion::No)
 }

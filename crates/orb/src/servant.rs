@@ -1,4 +1,4 @@
-//! What serves an object, and the request it is handed.
+//! Servants, and the request that a servant serves.
 
 use std::borrow::Cow;
 
@@ -8,24 +8,24 @@ use deckwatch_giop::{OpenMessage, ReplyStatus, Request, ServiceContext, ServiceC
 use crate::wire::{self, Sizes};
 use crate::{Poa, SystemException};
 
-/// An object's implementation, as generated skeletons give it.
+/// The implementation of an object. Generated skeletons implement this trait.
 pub trait Servant: Send + Sync + 'static {
-    /// The interfaces that all its objects have, most derived first.
+    /// The interfaces of all its objects, most derived first.
     fn repository_ids(&self) -> &'static [&'static str];
 
-    /// The most derived interface of an object: what references to it say, and what `_repository_id` answers. The default is the first of
+    /// The most derived interface of an object, for references and for `_repository_id`. The default is the first of
     /// [`Servant::repository_ids`].
     fn primary_interface(&self, _object_id: &[u8], _poa: &Poa) -> Cow<'static, str> {
         Cow::Borrowed(self.repository_ids().first().copied().unwrap_or(""))
     }
 
-    /// Whether an object has an interface: what `_is_a` answers. The default looks for it in [`Servant::repository_ids`].
+    /// Returns whether an object has an interface, for `_is_a`. The default searches [`Servant::repository_ids`].
     fn is_a(&self, _object_id: &[u8], _poa: &Poa, interface: &[u8]) -> bool {
         let mut ids = self.repository_ids().iter();
         ids.any(|id| id.as_bytes() == interface)
     }
 
-    /// Whether the object is not there: what `_non_existent` answers. A default servant knows that of each of its objects.
+    /// Returns whether an object does not exist, for `_non_existent`. A default servant decides it for each of its objects.
     ///
     /// # Errors
     /// A system exception goes to the caller.
@@ -33,20 +33,20 @@ pub trait Servant: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Serves one request: reads the arguments, calls the operation, writes the results or raises.
+    /// Serves one request: reads the arguments, calls the operation, and writes the results or an exception.
     ///
     /// # Errors
-    /// The system exception that the caller is to get, BAD_OPERATION for an operation it does not have.
+    /// The system exception for the caller; BAD_OPERATION for an unknown operation.
     fn dispatch(&self, request: &mut ServerRequest<'_>) -> Result<(), SystemException>;
 }
 
-/// A request on its way through a servant.
+/// A request that a servant serves.
 #[derive(Debug)]
 pub struct ServerRequest<'r> {
     request: &'r Request<'r>,
     object_id: &'r [u8],
     reply: &'r mut Vec<u8>,
-    /// What has been begun in `reply`.
+    /// The message that has been begun in `reply`.
     open: Option<OpenMessage>,
     /// The service contexts of the reply.
     contexts: &'r [ServiceContext<'r>],
@@ -72,48 +72,48 @@ impl<'r> ServerRequest<'r> {
         }
     }
 
-    /// The operation's name as it travelled.
+    /// The name of the operation as received.
     #[must_use]
     pub fn operation(&self) -> &'r [u8] {
         self.request.operation
     }
 
-    /// The arguments, from the first one on.
+    /// A reader at the first argument.
     #[must_use]
     pub fn arguments(&self) -> Reader<'r> {
         self.request.body
     }
 
-    /// The service contexts that travelled with it, those that mean nothing to the ORB too.
+    /// All service contexts of the request, including those that the ORB does not know.
     #[must_use]
     pub fn service_contexts(&self) -> ServiceContexts<'r> {
         self.request.contexts
     }
 
-    /// The id, within its adapter, of the object that is asked.
+    /// The id of the target object within its adapter.
     #[must_use]
     pub fn object_id(&self) -> &'r [u8] {
         self.object_id
     }
 
-    /// Whether the caller waits for a reply.
+    /// Returns whether the caller waits for a reply.
     #[must_use]
     pub fn response_expected(&self) -> bool {
         self.request.response.is_expected()
     }
 
-    /// Begins the reply; the results are written into it in order. What had been written before is forgotten.
+    /// Begins the reply and returns a writer for the results, in order. Anything written before is dropped.
     ///
     /// # Errors
-    /// MARSHAL where even the header passes the limit of a message.
+    /// MARSHAL if the header alone exceeds the size limit of a message.
     pub fn reply(&mut self) -> Result<Writer<'_>, SystemException> {
         Ok(self.begin(ReplyStatus::NoException)?)
     }
 
-    /// Begins the reply and has the results written into it; what cannot be written raises with completion YES, since the servant has done its work.
+    /// Begins the reply and has `results` write into it. An error raises with completion YES: the servant has done its work.
     ///
     /// # Errors
-    /// MARSHAL and its kin, as `results` fails.
+    /// The exception for the error of `results`, such as MARSHAL.
     pub fn reply_with(
         &mut self,
         results: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
@@ -124,10 +124,10 @@ impl<'r> ServerRequest<'r> {
         written.map_err(|error| SystemException::from(error).of_reply())
     }
 
-    /// Makes `exception` the reply. What had been written before is forgotten.
+    /// Makes `exception` the reply. Anything written before is dropped.
     ///
     /// # Errors
-    /// MARSHAL where the exception cannot be written.
+    /// MARSHAL if the exception cannot be written.
     pub fn raise<E: UserException>(&mut self, exception: &E) -> Result<(), SystemException> {
         self.write_exception(exception)
             .map_err(|error| SystemException::from(error).of_reply())
@@ -163,7 +163,7 @@ impl<'r> ServerRequest<'r> {
         Ok(open.writer(self.reply))
     }
 
-    /// What a servant may write that nobody is waiting for: the head of a reply is not worth its time.
+    /// A writer for results that are dropped, without a reply header.
     fn results_for_nobody(&mut self) -> Writer<'_> {
         self.open = None;
         self.reply.clear();
@@ -172,7 +172,7 @@ impl<'r> ServerRequest<'r> {
             .with_limit(self.sizes.message_max)
     }
 
-    /// States the size of the reply; a servant that has begun none has no results.
+    /// Completes the reply. If the servant has begun none, the reply has no results.
     pub(crate) fn finish(&mut self) -> Result<(), EncodeError> {
         if self.open.is_none() {
             if !self.response_expected() {

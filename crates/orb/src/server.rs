@@ -2,7 +2,7 @@
 //!
 //! [`Server::answer`] is the only entrance. Requests come to it from the connections of a lane, from the request queue of a
 //! bidirectional connection, from a lane's waiting room, at their start time, and from callers of this process. The [`Peer`] of a request
-//! says what differs between them.
+//! has what differs between them.
 
 mod collocated;
 mod detours;
@@ -41,14 +41,14 @@ pub(crate) use upcall::Wait;
 use upcall::{DirectCall, Upcall};
 
 thread_local! {
-    /// The server whose request this thread serves, by its address; 0: none.
+    /// The address of the server whose request this thread serves; 0 if it serves none.
     static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What answers the requests of one lane.
 pub(crate) struct Server {
     orb: Weak<OrbCore>,
-    /// Itself, for work that is handed to the main thread.
+    /// A handle on itself, for requests that the main thread serves.
     this: Weak<Self>,
     pub(crate) adapter: Arc<Adapter>,
     counters: Arc<Counters>,
@@ -58,25 +58,25 @@ pub(crate) struct Server {
     priority: ServerPriority,
     /// For threads that wait for a manager or a servant manager.
     pub(crate) wait_permits: WaitPermits,
-    /// It has no threads of its own: the application calls `perform_work`.
+    /// The lane has no threads of its own: the application calls `perform_work`.
     is_turned_by_hand: bool,
     /// Requests that are being served.
     in_progress: AtomicUsize,
     is_closed: AtomicBool,
 }
 
-/// What a server is made with.
+/// The settings of a server.
 pub(crate) struct ServerShape {
     pub(crate) sizes: Sizes,
-    /// How far our clock may be off UTC, where that is known.
+    /// The largest error of the local clock against UTC, if it is known.
     pub(crate) clock_bound: Option<Duration>,
     pub(crate) place: PoolPlace,
-    /// Threads that may wait at once for something other than events.
+    /// The number of threads that may wait at the same time for something other than events.
     pub(crate) wait_permits: usize,
     pub(crate) is_turned_by_hand: bool,
 }
 
-/// Ends the note that a thread serves a request; holds the note before.
+/// Restores the previous value of [`SERVED`] on drop.
 struct ServedHere(usize);
 
 impl Drop for ServedHere {
@@ -108,7 +108,7 @@ impl Server {
         })
     }
 
-    /// Takes no more requests of this process.
+    /// Refuses requests of this process from now on.
     pub(crate) fn close(&self) {
         // SYNC: pairs with the load in `LocalCaller::may_enter`: a caller that still enters has been counted before.
         self.is_closed.store(true, Ordering::SeqCst);
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Where the object of a key is. A lane that would send its requests to another lane returns that one.
+    /// Returns where the object of a key is. If another lane serves the object, returns a reference to it there.
     fn locate(&self, key: &[u8]) -> Whereabouts {
         let whereabouts = self.adapter.locate(key, Some(&self.wait_permits));
         let is_here = matches!(whereabouts, Whereabouts::Here);
@@ -257,14 +257,14 @@ impl Server {
         });
     }
 
-    /// Serves a request unless it is not `ready`; its whole reply stands in the buffer. Returns whether the caller has been answered
-    /// already.
+    /// Serves a request, or raises the exception of `ready`, and leaves the whole reply in the buffer. Returns whether the caller has
+    /// its answer already.
     fn serve(&self, upcall: &mut Upcall<'_>, ready: Result<(), SystemException>) -> bool {
-        // A simulated world turns lanes within a call.
+        // Calls can be nested: a simulated world turns other lanes within a call.
         let served = self.note_served_here();
         let is_answered = match (ready, self.adapter.interceptors.server()) {
             (Ok(()), None) => {
-                // What the application has given is dropped here too, and its drop can panic.
+                // Values of the application are dropped here too, and their drop can panic.
                 match catch_unwind(AssertUnwindSafe(|| self.upcall(upcall, &mut DirectCall))) {
                     Ok(Outcome::Replied) => false,
                     Ok(other) => outcome::conclude(self, upcall, other, &[]),

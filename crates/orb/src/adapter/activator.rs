@@ -1,4 +1,4 @@
-//! Adapters that are made when they are first asked for (CORBA 3.3 part 1, 15.3.3).
+//! Adapter activators: adapters that are made at their first use (CORBA 3.3 part 1, 15.3.3).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::{Adapter, PATH_SEPARATOR, Phase, Poa, PoaState, unknown_adapter};
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
 use crate::{Completion, SystemException, minor, raise};
 
-/// Makes child adapters when they are first asked for: by a request, or by [`Poa::find_poa`].
+/// Makes child adapters at their first use, by a request or by [`Poa::find_poa`].
 pub trait AdapterActivator: Send + Sync + 'static {
-    /// Makes the child `name` of `parent` with [`Poa::create_poa`], with whatever it needs to serve, and returns true; or
-    /// returns false. Requests for the new adapter wait until then.
+    /// Makes the child `name` of `parent` with [`Poa::create_poa`] and everything that it needs to serve. Returns whether it did.
+    /// Requests for the new adapter wait meanwhile.
     ///
     /// # Errors
     /// A system exception; the caller gets OBJ_ADAPTER for it.
@@ -20,11 +20,11 @@ pub trait AdapterActivator: Send + Sync + 'static {
 }
 
 impl Adapter {
-    /// The adapter at `path`, made by the activators on the way where it and they are missing.
+    /// Returns the adapter at `path`. Activators make it and its parents if they do not exist.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where it does not come to be, OBJ_ADAPTER where an activator raised a system exception,
-    /// TRANSIENT where it would take too many waiting threads.
+    /// OBJECT_NOT_EXIST if no activator makes it, OBJ_ADAPTER if an activator raises a system exception, TRANSIENT if the thread
+    /// may not wait.
     pub(super) fn adapter_at(
         self: &Arc<Self>,
         path: &[u8],
@@ -51,7 +51,7 @@ impl Adapter {
         Ok(at)
     }
 
-    /// Has the parent's activator make a child, unless another thread does so already: then that one is waited for.
+    /// Has the parent's activator make a child. If another thread does so already, waits for that.
     pub(super) fn activate_child(
         self: &Arc<Self>,
         parent: &Arc<PoaState>,
@@ -100,7 +100,7 @@ impl Adapter {
         }
     }
 
-    /// Waits until no activator works on the adapter at `path`; at once where this thread is that activator.
+    /// Waits until no activator of another thread works on the adapter at `path`.
     pub(super) fn await_activation(
         &self,
         path: &[u8],
@@ -125,7 +125,7 @@ impl Adapter {
     }
 }
 
-/// An activator works on this path; ends with it, in whatever way.
+/// Marks a path that an activator works on, until it is dropped.
 struct Activating<'a> {
     adapter: &'a Adapter,
     path: &'a [u8],

@@ -1,6 +1,6 @@
-//! The active object map of one adapter (CORBA 3.3 part 1, 15.2.1): which ids have a servant, are getting one, or lose theirs.
+//! The active object map of one adapter (CORBA 3.3 part 1, 15.2.1): the state of each id that has, gets or loses a servant.
 //!
-//! Requests do not look here: the index of names tells them the slot.
+//! Requests do not read it: the index of names has their slot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,28 +25,28 @@ pub(super) struct Entries {
     servants: HashMap<usize, Serving>,
 }
 
-/// What is the case with an id.
+/// The state of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Its requests are served.
+    /// The object is active.
     Active(SlotKey),
-    /// A servant activator makes its servant, on this thread.
+    /// A servant activator incarnates it on this thread.
     Arriving(ThreadId),
-    /// It has been deactivated, and requests that came before are being served.
+    /// It is deactivated, and earlier requests are in progress.
     Leaving {
         slot: SlotKey,
         etherealize: bool,
         cleanup: bool,
     },
-    /// The servant activator gets its servant back.
+    /// Its servant is being etherealized.
     Parting,
 }
 
-/// What a servant serves.
+/// The objects of a servant.
 struct Serving {
-    /// Ids that have not lost it yet.
+    /// The number of ids that it still serves.
     count: usize,
-    /// The id it is active under, where it may have one only.
+    /// The id it is active under, under UNIQUE_ID.
     unique: Option<ObjectId>,
 }
 
@@ -55,22 +55,22 @@ impl ActiveObjectMap {
         at(&self.entries.lock("adapter.look"))
     }
 
-    /// Changes the map and wakes those who wait for that.
+    /// Changes the map and wakes the threads that wait for changes.
     pub(super) fn change<T>(&self, by: impl FnOnce(&mut Entries) -> T) -> T {
         let result = by(&mut self.entries.lock("adapter.change"));
         self.tell();
         result
     }
 
-    /// Wakes those who wait: what they wait for may be so now.
+    /// Wakes the threads that wait, which check their condition again.
     pub(super) fn tell(&self) {
         self.changed.ring();
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` returns a value.
     ///
     /// # Errors
-    /// TRANSIENT where the thread may not wait.
+    /// TRANSIENT if the thread may not wait.
     pub(super) fn wait_until<T>(
         &self,
         patience: Patience<'_>,
@@ -97,7 +97,7 @@ impl ActiveObjectMap {
         })
     }
 
-    /// The id a servant is active under, where it may have one only.
+    /// The id a servant is active under, under UNIQUE_ID.
     pub(super) fn id_of(&self, servant: &Arc<dyn Servant>) -> Option<ObjectId> {
         self.look(|entries| entries.unique_id(servant).cloned())
     }
@@ -127,21 +127,21 @@ impl Entries {
         }
     }
 
-    /// The servant is not active under its id any more, but serves on.
+    /// Notes that a servant is no longer active under its id. Requests in progress continue.
     pub(super) fn leave(&mut self, servant: &Arc<dyn Servant>) {
         if let Some(serving) = self.servants.get_mut(&address(servant)) {
             serving.unique = None;
         }
     }
 
-    /// As [`Entries::leave`], for all.
+    /// As [`Entries::leave`], for all servants.
     pub(super) fn leave_all(&mut self) {
         for serving in self.servants.values_mut() {
             serving.unique = None;
         }
     }
 
-    /// Notes that `servant` has served one of its ids to the end; how many are left.
+    /// Removes one id of `servant`. Returns how many are left.
     pub(super) fn let_go(&mut self, servant: &Arc<dyn Servant>) -> usize {
         let at = address(servant);
         let Some(serving) = self.servants.get_mut(&at) else {
@@ -156,7 +156,7 @@ impl Entries {
     }
 }
 
-/// Two handles on one servant have one address.
+/// The address that all handles on one servant have in common.
 fn address(servant: &Arc<dyn Servant>) -> usize {
     Arc::as_ptr(servant).cast::<()>().addr()
 }

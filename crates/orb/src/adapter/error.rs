@@ -12,7 +12,7 @@ pub enum PoaError {
     AdapterAlreadyExists,
     /// No adapter of this name exists.
     AdapterNonExistent,
-    /// The policy of this type id cannot be combined with the others, or is not served here.
+    /// The policy of this type id contradicts the others, or is not supported.
     InvalidPolicy(u16),
     /// The id is active already.
     ObjectAlreadyActive,

@@ -1,4 +1,4 @@
-//! One call into a servant activator at a time, and the servants that wait to be given back to it.
+//! Calls into a servant activator, one at a time, and the queue of servants to etherealize.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ pub(super) struct ActivatorTurns {
 struct State {
     taken: Option<ThreadId>,
     parting: VecDeque<Parting>,
-    /// A thread gives servants back.
+    /// A thread empties the queue.
     has_drainer: bool,
 }
 
-/// A servant on its way back to the activator.
+/// A servant that the activator is to get back.
 pub(super) struct Parting {
     pub(super) id: ObjectId,
     pub(super) servant: Arc<dyn Servant>,
     pub(super) cleanup: bool,
 }
 
-/// The right to call the activator; given back on drop.
+/// The right to call the activator. Dropping returns it.
 pub(super) struct Turn<'t>(&'t ActivatorTurns);
 
 impl ActivatorTurns {
     /// # Errors
-    /// BAD_INV_ORDER where this thread is in such a call already, TRANSIENT where it may not wait.
+    /// BAD_INV_ORDER if this thread is in such a call already, TRANSIENT if it may not wait.
     pub(super) fn take(&self, patience: Patience<'_>) -> Result<Turn<'_>, SystemException> {
         let me = thread::current().id();
         let mut state = self.state();
@@ -57,7 +57,7 @@ impl ActivatorTurns {
         Ok(Turn(self))
     }
 
-    /// Whether this thread is in a call to the activator.
+    /// Returns whether this thread is in a call to the activator.
     pub(super) fn is_mine(&self) -> bool {
         self.state().taken == Some(thread::current().id())
     }
@@ -70,8 +70,7 @@ impl ActivatorTurns {
         self.state.lock("adapter.turns")
     }
 
-    /// Gives the servants that wait back, on a thread of their own: whoever deactivates an object, or serves its last
-    /// request, does not wait for that.
+    /// Etherealizes the queued servants on a thread of its own, so that neither a deactivation nor a last request waits for it.
     pub(super) fn drain(&self, adapter: &Arc<PoaState>) {
         let mut state = self.state();
         if state.has_drainer || state.parting.is_empty() {
@@ -98,7 +97,7 @@ impl ActivatorTurns {
     fn give_back(&self, adapter: &Arc<PoaState>) {
         loop {
             let Ok(turn) = self.take(None) else {
-                // Called within a call to the activator for want of a thread: the next one tries again.
+                // No thread could be started, and this one is in a call to the activator: the next caller tries again.
                 self.state().has_drainer = false;
                 return;
             };
@@ -118,7 +117,7 @@ impl ActivatorTurns {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.state().taken = None;
-        // Those who make servants and the one who gives them back wait for the same.
+        // Threads that incarnate and the thread that etherealizes wait for the same turn.
         self.0.given.ring();
     }
 }

@@ -1,6 +1,6 @@
-//! Which requests this thread is serving: what `PortableServer::Current` tells, and what says whether waiting would never end.
+//! The requests that this thread serves: the state behind `PortableServer::Current`, and the check whether a wait would never end.
 //!
-//! An active object's frame is three numbers, so that a request takes no lock and no count for it.
+//! The frame of an active object is three numbers, so that a request needs neither a lock nor a reference count for it.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::PoaState;
 use crate::{Servant, SlotKey};
 
-/// One request, from the adapter's side.
+/// One request in progress.
 #[derive(Default)]
 pub(super) struct Frame {
     incarnation: u64,
     adapter: Option<SlotKey>,
     /// The active object; the request has it pinned.
     pub(super) object: Option<SlotKey>,
-    /// Where there is no active object: what is served instead.
+    /// The servant in use if there is no active object.
     pub(super) without: Option<Without>,
     pub(super) id: Vec<u8>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Without {
     pub(super) servant: Option<Arc<dyn Servant>>,
 }
 
-/// Frames are kept for the next request, so that their memory is taken once.
+/// Frames are reused, so that their memory is allocated once.
 #[derive(Default)]
 struct Frames {
     all: Vec<Frame>,
@@ -37,7 +37,7 @@ thread_local! {
     static FRAMES: RefCell<Frames> = const { RefCell::new(Frames { all: Vec::new(), depth: 0 }) };
 }
 
-/// Takes what a thread needs to serve, before its first request.
+/// Allocates what a thread needs, before its first request.
 pub(crate) fn prepare() {
     FRAMES.with_borrow_mut(|frames| {
         if frames.all.is_empty() {
@@ -49,21 +49,21 @@ pub(crate) fn prepare() {
     });
 }
 
-/// Requests that a thread serves within one another without taking memory: a servant manager's call and its servant's.
+/// The depth of nested requests that needs no allocation: the call of a servant manager and that of its servant.
 const NESTED: usize = 4;
 
-/// Octets of an id that is kept without taking memory; active objects' need not be.
+/// The length of an id that needs no allocation. Ids of active objects are not copied.
 const ID_SIZE: usize = 64;
 
-/// The request is being served while this lives.
+/// Removes the frame on drop.
 pub(crate) struct Entered(PhantomData<*const ()>);
 
-/// A request for an active object, which the caller has pinned.
+/// Enters a request for an active object, which the caller has pinned.
 pub(crate) fn enter(state: &PoaState, object: SlotKey) -> Entered {
     push(state, |frame| frame.object = Some(object))
 }
 
-/// A request for an object that is not active, or a call to a servant manager.
+/// Enters a request for an object that is not active, or a call to a servant manager.
 pub(crate) fn enter_without_object(
     state: &Arc<PoaState>,
     servant: Option<&Arc<dyn Servant>>,
@@ -94,7 +94,7 @@ fn push(state: &PoaState, fill: impl FnOnce(&mut Frame)) -> Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // Outside of the borrow: a servant's end may ask for the current request.
+        // Dropped outside of the borrow: the drop of a servant may read the current request.
         let _without = FRAMES.with_borrow_mut(|frames| {
             frames.depth -= 1;
             let frame = &mut frames.all[frames.depth];
@@ -112,22 +112,22 @@ fn any(incarnation: u64, is_it: impl Fn(&Frame) -> bool) -> bool {
     })
 }
 
-/// Whether this thread is in an upcall of the ORB.
+/// Returns whether this thread is in an upcall of the ORB.
 pub(super) fn is_within(incarnation: u64) -> bool {
     any(incarnation, |_| true)
 }
 
-/// Whether this thread is in an upcall of the adapter.
+/// Returns whether this thread is in an upcall of the adapter.
 pub(super) fn is_within_adapter(incarnation: u64, adapter: SlotKey) -> bool {
     any(incarnation, |frame| frame.adapter == Some(adapter))
 }
 
-/// Whether this thread serves the active object.
+/// Returns whether this thread serves the active object.
 pub(super) fn is_within_object(incarnation: u64, object: SlotKey) -> bool {
     any(incarnation, |frame| frame.object == Some(object))
 }
 
-/// Looks at the innermost request of the ORB.
+/// Calls `look` with the innermost request of the ORB.
 pub(super) fn innermost<T>(incarnation: u64, look: impl FnOnce(&Frame) -> T) -> Option<T> {
     FRAMES.with_borrow(|frames| {
         let mut open = frames.all[..frames.depth].iter().rev();

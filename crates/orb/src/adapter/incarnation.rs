@@ -1,4 +1,4 @@
-//! Making a servant when a request needs it: once, whoever asks (CORBA 3.3 part 1, 15.3.6).
+//! Incarnation: a servant activator makes the servant of an object at its first request, once (CORBA 3.3 part 1, 15.3.6).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::{Adapter, ObjectId, Poa, Refusal, unknown_adapter};
 use crate::{Completion, Servant, SystemException, minor, raise};
 
 impl PoaState {
-    /// Has the servant activator make the servant of `id`, if nobody else does.
+    /// Has the servant activator make the servant of `id`, unless another thread does.
     ///
     /// # Errors
-    /// What the activator raises; OBJ_ADAPTER where there is none or its servant is active under another id.
+    /// The exception of the activator; OBJ_ADAPTER if there is none or its servant is active under another id.
     pub(crate) fn incarnate(
         self: &Arc<Self>,
         id: &[u8],
@@ -45,14 +45,14 @@ impl PoaState {
         reserved.settle(&adapter, servant)
     }
 
-    /// Takes the right to make the servant of `id`. False: somebody else has made it.
+    /// Takes the right to make the servant of `id`. Returns false if another thread has made it.
     fn reserve(&self, id: &ObjectId, patience: Patience<'_>) -> Result<bool, SystemException> {
         let me = thread::current().id();
         loop {
             let is_free =
                 self.map
                     .wait_until(patience, |entries| match entries.ids.get(id) {
-                        // The end waits for this request, which cannot wait for servants that go back after the end.
+                        // Destruction waits for this request, so the request must not wait for etherealizations after it.
                         _ if self.phase() >= Phase::Dying => Some(Err(dying())),
                         None => Some(Ok(true)),
                         Some(Entry::Active(_)) => Some(Ok(false)),
@@ -78,14 +78,14 @@ impl PoaState {
     }
 }
 
-/// An id whose servant is being made; free again where nothing comes of it.
+/// An id whose servant is being made. Dropping frees the id if it has no servant then.
 struct Reserved<'s> {
     state: &'s Arc<PoaState>,
     id: &'s ObjectId,
 }
 
 impl Reserved<'_> {
-    /// The object is active from here on, unless its servant may not be.
+    /// Activates the object, unless the policies forbid this servant.
     fn settle(self, adapter: &Adapter, servant: Arc<dyn Servant>) -> Result<(), Refusal> {
         let against_policy = raise::obj_adapter(minor::INCARNATION_AGAINST_POLICY, Completion::No);
         let settled = self.state.map.change(|entries| {
@@ -99,7 +99,7 @@ impl Reserved<'_> {
         });
         match settled {
             Ok(settled) => settled?,
-            // Dropped here and not within the change: an object's end looks into the map.
+            // Dropped outside of the change: the drop of an object locks the map.
             Err(_object) => return Err(raise::no_resources(0, Completion::No).into()),
         }
         if self.state.phase() >= Phase::Dying {
@@ -114,7 +114,7 @@ impl Reserved<'_> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let freed = self.state.map.change(|entries| {
-            // After it has settled, the id may have been given up and reserved by another thread already.
+            // If the object was activated, it may be deactivated and reserved by another thread by now.
             let reserved = Entry::Arriving(thread::current().id());
             let is_reserved = entries.ids.get(self.id) == Some(&reserved);
             if is_reserved {

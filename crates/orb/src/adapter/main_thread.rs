@@ -1,8 +1,7 @@
-//! Work for the one thread that the application lends to the ORB: the upcalls of adapters with MAIN_THREAD_MODEL
-//! (CORBA 3.3 part 1, 15.3.8.1).
+//! Work for the main thread: the upcalls of adapters with MAIN_THREAD_MODEL (CORBA 3.3 part 1, 15.3.8.1).
 //!
-//! That thread is the first that calls `Orb::run` or `Orb::perform_work`. A thread of a lane that has read such a request
-//! waits until it is served.
+//! The main thread is the first that calls `Orb::run` or `Orb::perform_work`. A thread of a lane that has read such a request waits
+//! until it is served.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,7 +15,7 @@ use crate::{Completion, SystemException, minor, raise, raise::own};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// What waits for the main thread.
+/// The queue of the main thread.
 #[derive(Default)]
 pub(crate) struct MainThread {
     work: Mutex<Work>,
@@ -26,10 +25,10 @@ pub(crate) struct MainThread {
 #[derive(Default)]
 struct Work {
     requests: VecDeque<Job>,
-    /// Servants to give back: also at the end, when no request is served any more.
-    chores: VecDeque<Job>,
+    /// Servants to etherealize. This goes on after the last request.
+    etherealizations: VecDeque<Job>,
     main: Option<ThreadId>,
-    /// No request will be served any more.
+    /// No more requests are served.
     is_closed: bool,
 }
 
@@ -37,16 +36,16 @@ thread_local! {
     static WORKS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is at such work.
+/// Returns whether the calling thread is doing such work.
 pub(crate) fn is_here() -> bool {
     WORKS.get()
 }
 
 impl MainThread {
-    /// Has the main thread serve a request and waits for what comes of it, at most `within`.
+    /// Has the main thread serve a request, and waits at most `within` for the result.
     ///
     /// # Errors
-    /// TRANSIENT where the calling thread may not wait, or where the main thread will not come any more; TIMEOUT where it comes too late.
+    /// TRANSIENT if the calling thread may not wait or the main thread has ended, TIMEOUT after `within`.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         patience: Patience<'_>,
@@ -75,29 +74,29 @@ impl MainThread {
         })
     }
 
-    /// Has the main thread do `job` when it comes to it.
+    /// Queues `job` for the main thread.
     pub(super) fn send(&self, job: impl FnOnce() + Send + 'static) {
-        self.work().chores.push_back(Box::new(job));
+        self.work().etherealizations.push_back(Box::new(job));
         self.changed.notify_all();
     }
 
-    /// Makes the calling thread the main thread where no other is.
+    /// Makes the calling thread the main thread, unless there is one.
     pub(crate) fn claim(&self) {
         self.work().main.get_or_insert(thread::current().id());
     }
 
-    /// Whether the calling thread is the main thread.
+    /// Returns whether the calling thread is the main thread.
     pub(crate) fn is_main(&self) -> bool {
         self.work().is_mine()
     }
 
-    /// Whether the calling thread is the main thread and has something to do.
+    /// Returns whether the calling thread is the main thread and has work.
     pub(crate) fn is_pending(&self) -> bool {
         let work = self.work();
-        work.is_mine() && !(work.requests.is_empty() && work.chores.is_empty())
+        work.is_mine() && !(work.requests.is_empty() && work.etherealizations.is_empty())
     }
 
-    /// Does what there is to do, if the calling thread is the main thread; false: nothing.
+    /// Does one job, if the calling thread is the main thread. Returns whether there was one.
     pub(crate) fn perform(&self) -> bool {
         let mut work = self.work();
         let job = work.next_of_mine();
@@ -105,7 +104,7 @@ impl MainThread {
         job.map(perform).is_some()
     }
 
-    /// Does what comes while `goes_on`; whoever ends that calls [`MainThread::tell`].
+    /// Does jobs while `goes_on`. The code that ends it calls [`MainThread::tell`].
     pub(crate) fn perform_while(&self, goes_on: impl Fn() -> bool) {
         let mut work = self.work();
         while goes_on() {
@@ -129,7 +128,7 @@ impl MainThread {
         self.changed.notify_all();
     }
 
-    /// Lets go of the requests that nobody has begun to serve; there are no more.
+    /// Drops the requests that have not started, and refuses new ones.
     pub(super) fn close(&self) {
         let mut work = self.work();
         work.is_closed = true;
@@ -154,7 +153,7 @@ impl Work {
         }
         self.requests
             .pop_front()
-            .or_else(|| self.chores.pop_front())
+            .or_else(|| self.etherealizations.pop_front())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The state of a set of adapters: whether requests are served, held, or turned away (CORBA 3.3 part 1, 15.3.2).
+//! POA managers: the state of a set of adapters, in which requests are served, held or refused (CORBA 3.3 part 1, 15.3.2).
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,17 +10,17 @@ use crate::budget::Budget;
 use crate::limits::HELD_REQUESTS_MAX;
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-/// What becomes of the requests of the adapters under one manager.
+/// How the adapters of one manager treat requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ManagerState {
-    /// They wait; the state a manager begins in.
+    /// Requests wait. The first state of a manager.
     Holding,
-    /// They are served.
+    /// Requests are served.
     Active,
-    /// They are turned away with TRANSIENT.
+    /// Requests get TRANSIENT.
     Discarding,
-    /// They are turned away with OBJ_ADAPTER; the end.
+    /// Requests get OBJ_ADAPTER. The last state.
     Inactive,
 }
 
@@ -29,7 +29,7 @@ pub enum ManagerState {
 pub enum PoaManagerError {
     /// The state is already the last one.
     AdapterInactive,
-    /// BAD_INV_ORDER: to wait for the requests in progress would be to wait for the one that asks for it.
+    /// BAD_INV_ORDER: the calling request would wait for its own end.
     System(SystemException),
 }
 
@@ -50,7 +50,7 @@ pub struct PoaManager(Arc<Inner>);
 
 struct Inner {
     id: String,
-    /// The ORB's, by which a thread knows whether it serves a request of it.
+    /// The incarnation of the ORB: tells whether a thread serves a request of it.
     incarnation: u64,
     state: AtomicU8,
     held: Budget,
@@ -59,7 +59,7 @@ struct Inner {
     adapters: Mutex<Vec<Weak<PoaState>>>,
 }
 
-/// A handle that does not keep the manager.
+/// A weak handle on a manager.
 pub(super) struct WeakPoaManager(Weak<Inner>);
 
 impl PoaManager {
@@ -79,13 +79,13 @@ impl PoaManager {
         WeakPoaManager(Arc::downgrade(&self.0))
     }
 
-    /// The name it was made under, or one that the ORB has chosen.
+    /// The name of the manager, given by the application or by the ORB.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// Serves requests from now on, those held first.
+    /// Serves requests from now on, held requests first.
     ///
     /// # Errors
     /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`].
@@ -93,18 +93,17 @@ impl PoaManager {
         self.change(ManagerState::Active)
     }
 
-    /// WaitPermits requests; those that are being served go on. `wait_for_completion`: until they are done, or the state has
-    /// changed again.
+    /// Holds new requests. Requests in progress continue; `wait_for_completion` waits until they end or the state changes again.
     ///
     /// # Errors
-    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`]; BAD_INV_ORDER where a servant of the ORB would wait
-    /// for itself.
+    /// [`PoaManagerError::AdapterInactive`] after [`PoaManager::deactivate`]; BAD_INV_ORDER if a servant of the ORB would wait for
+    /// itself.
     pub fn hold_requests(&self, wait_for_completion: bool) -> Result<(), PoaManagerError> {
         self.change_and_wait(ManagerState::Holding, wait_for_completion)
     }
 
-    /// Turns requests away with TRANSIENT; those that are being served go on. `wait_for_completion`: until they are done,
-    /// or the state has changed again.
+    /// Refuses new requests with TRANSIENT. Requests in progress continue; `wait_for_completion` waits until they end or the state
+    /// changes again.
     ///
     /// # Errors
     /// As [`PoaManager::hold_requests`].
@@ -112,8 +111,8 @@ impl PoaManager {
         self.change_and_wait(ManagerState::Discarding, wait_for_completion)
     }
 
-    /// Turns requests away for good. `etherealize_objects`: servant activators get their servants back, each after its
-    /// last request. `wait_for_completion`: until all that is done.
+    /// Refuses requests for good. With `etherealize_objects`, servant activators get their servants back, each after its last request.
+    /// `wait_for_completion` waits until all of that is done.
     ///
     /// # Errors
     /// As [`PoaManager::hold_requests`].
@@ -151,7 +150,7 @@ impl PoaManager {
         self.0.state.load(Ordering::Acquire) == ManagerState::Active as u8
     }
 
-    /// Lets a request through, after waiting where requests are held: where it may, and at most `within`.
+    /// Admits a request. While requests are held it waits, if it may, for at most `within`.
     pub(crate) fn admit(
         &self,
         may_wait: bool,
@@ -260,7 +259,7 @@ impl PoaManager {
         self.refuse_deadlock(wait)?;
         self.change(to)?;
         let adapters = self.adapters();
-        // A request that pins its object after `is_executing` has looked sees the new state.
+        // A request that pins its object after the check of `is_executing` sees the new state.
         while wait && self.state() == to && adapters.iter().any(|adapter| adapter.is_executing()) {
             pass_time(&adapters);
         }
@@ -297,10 +296,10 @@ impl PartialEq for PoaManager {
     }
 }
 
-/// How often a thread that waits for the end of requests looks: they say nothing, so that they cost nothing for it.
+/// The period at which a thread polls for the end of requests. Requests do not notify it, so that they pay nothing for it.
 const COMPLETION_POLL: Duration = Duration::from_millis(1);
 
-/// Until the next look; what is waited for may wait for this thread, where it is the main thread.
+/// Waits for the next poll. Meanwhile the main thread serves its own work, which may be what is waited for.
 fn pass_time(adapters: &[Arc<PoaState>]) {
     let adapter = adapters.iter().find_map(|state| state.adapter.upgrade());
     if !adapter.is_some_and(|adapter| adapter.main.perform()) {

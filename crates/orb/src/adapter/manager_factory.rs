@@ -1,4 +1,4 @@
-//! Managers that are made before their adapters, and found by name (CORBA 3.3 part 1, 15.3.11).
+//! The POA manager factory: managers that are made before their adapters, and found by name (CORBA 3.3 part 1, 15.3.11).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ impl fmt::Display for ManagerAlreadyExists {
 
 impl std::error::Error for ManagerAlreadyExists {}
 
-/// The managers that somebody has.
+/// The managers in use.
 #[derive(Default)]
 pub(crate) struct Managers(Mutex<Named>);
 
@@ -74,7 +74,7 @@ impl Named {
 const ROOT_MANAGER: &str = "RootPOAManager";
 
 impl PoaManagerFactory {
-    /// Makes a manager, which holds requests at first.
+    /// Makes a manager. Its first state is HOLDING.
     ///
     /// # Errors
     /// [`ManagerAlreadyExists`].
@@ -113,10 +113,10 @@ impl fmt::Debug for PoaManagerFactory {
 }
 
 impl Poa {
-    /// Who makes managers for this ORB.
+    /// The factory of this ORB's managers.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where the adapter has been destroyed.
+    /// OBJECT_NOT_EXIST if the adapter is destroyed.
     pub fn the_poa_manager_factory(&self) -> Result<PoaManagerFactory, SystemException> {
         self.adapter().map(PoaManagerFactory)
     }

@@ -1,6 +1,6 @@
-//! What is found by a name: objects by adapter and id, adapters by path, and what else has octets for a name.
+//! Indexes by name: objects by adapter and id, adapters by path, and a directory by octets.
 //!
-//! Requests look here, at every priority, while others activate objects and make adapters: who looks never waits for who changes.
+//! Requests of every priority read them while other threads change them. A reader never waits for a writer.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -9,7 +9,7 @@ use deckwatch_sync::{PiMutex, Pinned, SlotIndex, SlotTable, TableFull};
 use super::{Lifespan, PoaState};
 use crate::SlotKey;
 
-/// Where the objects and the adapters of one ORB are.
+/// The slots of the objects and the adapters of one ORB.
 pub(super) struct Names {
     hasher: RandomState,
     objects: SlotIndex,
@@ -25,7 +25,7 @@ impl Names {
         }
     }
 
-    /// For an object of a transient adapter.
+    /// The hash of an object of a transient adapter.
     #[inline]
     pub(super) fn of_slot(&self, adapter: SlotKey, id: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
@@ -34,7 +34,7 @@ impl Names {
         hasher.finish()
     }
 
-    /// For an object of a persistent adapter.
+    /// The hash of an object of a persistent adapter.
     #[inline]
     pub(super) fn of_path(&self, path: &[u8], id: &[u8]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
@@ -56,7 +56,7 @@ impl Names {
     }
 
     pub(super) fn strike_object(&self, state: &PoaState, id: &[u8], slot: SlotKey) {
-        let _was_there = self.objects.remove(self.of(state, id), slot.slot);
+        let _ = self.objects.remove(self.of(state, id), slot.slot);
     }
 
     pub(super) fn enter_adapter(&self, path: &[u8], slot: SlotKey) {
@@ -64,16 +64,16 @@ impl Names {
     }
 
     pub(super) fn strike_adapter(&self, path: &[u8], slot: SlotKey) {
-        let _was_there = self.paths.remove(self.hasher.hash_one(path), slot.slot);
+        let _ = self.paths.remove(self.hasher.hash_one(path), slot.slot);
     }
 
-    /// The slot of an active object with this hash of which `confirm` makes something.
+    /// Returns the first value that `confirm` returns for the slots with this hash of an object.
     #[inline]
     pub(super) fn object<T>(&self, hash: u64, confirm: impl FnMut(u32) -> Option<T>) -> Option<T> {
         self.objects.find(hash, confirm)
     }
 
-    /// The slot of an adapter of this path of which `confirm` makes something.
+    /// Returns the first value that `confirm` returns for the slots with the hash of this path.
     pub(super) fn adapter<T>(
         &self,
         path: &[u8],
@@ -98,7 +98,7 @@ struct Entry<V> {
 }
 
 impl<V> Directory<V> {
-    /// An empty one, which takes memory with its first value.
+    /// An empty directory, which allocates with its first value.
     pub(super) fn new() -> Self {
         Self {
             hasher: RandomState::new(),
@@ -120,10 +120,10 @@ impl<V> Directory<V> {
         })
     }
 
-    /// Gives a name the value that `by` makes of the one it has and of how many there are; none: it stays as it is.
+    /// Sets the value of a name to what `by` returns for the current value and the number of values. `None` changes nothing.
     ///
     /// # Errors
-    /// What `by` ends in; `full` where there is no room.
+    /// That of `by`; `full` if there is no room.
     pub(super) fn change<E>(
         &self,
         name: &[u8],
@@ -141,7 +141,7 @@ impl<V> Directory<V> {
         self.index.insert(hash, slot.slot);
         match before {
             None => *count += 1,
-            // What it held may hold anything: it ends after the lock has been given back.
+            // Dropped after the lock: the drop of a value can run any code.
             Some((key, _ending)) => {
                 self.index.remove(hash, key.slot);
                 self.entries.remove(key);
@@ -151,7 +151,7 @@ impl<V> Directory<V> {
         Ok(())
     }
 
-    /// Forgets a name that has such a value.
+    /// Removes a name if its value is as asked.
     pub(super) fn forget_if(&self, name: &[u8], is_such: impl FnOnce(&V) -> bool) {
         let hash = self.hasher.hash_one(name);
         let mut count = self.count.lock("names.forget");
@@ -159,21 +159,21 @@ impl<V> Directory<V> {
             return;
         };
         if is_such(&ending.value) {
-            let _was_there = self.index.remove(hash, key.slot);
+            let _ = self.index.remove(hash, key.slot);
             self.entries.remove(key);
             *count -= 1;
         }
-        // What it held may hold anything: it ends after the lock has been given back.
+        // Dropped after the lock: the drop of a value can run any code.
         drop(count);
         drop(ending);
     }
 
-    /// Forgets all.
+    /// Removes all names.
     pub(super) fn clear(&self) {
         let mut count = self.count.lock("names.clear");
         let mut gone = Vec::new();
         self.entries.for_each(|key, entry| {
-            let _was_there = self
+            let _ = self
                 .index
                 .remove(self.hasher.hash_one(&*entry.name), key.slot);
             gone.push(key);

@@ -1,32 +1,32 @@
-//! Object keys of this ORB. Peers treat them as opaque; only [`ObjectKey::parse`] reads them.
+//! Object keys of this ORB. They are opaque to peers; only [`ObjectKey::parse`] reads them. There are four forms:
 //!
-//! * an active transient object: the ORB's incarnation, slot and generation, found without a search; behind them its
-//!   adapter and id, for the time when the object has been activated anew. Stale in every later incarnation;
-//! * a transient object by its adapter, which is a slot and a generation, and its id: stale when the adapter is destroyed;
+//! * an active transient object: the ORB's incarnation, slot and generation, found without a search. Its adapter and id follow, for the
+//!   case that the object has been activated again. Stale in every later incarnation;
+//! * a transient object by its adapter (slot and generation) and its id: stale when the adapter is destroyed;
 //! * a persistent object by its adapter's path and its id;
 //! * anything else is a plain key, such as the `NameService` of a `corbaloc:`.
 
 use crate::SlotKey;
 
-/// What an object key says.
+/// The parts of an object key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKey<'k> {
     /// An active object of this or an earlier incarnation.
     Transient {
-        /// The life of the ORB that made it.
+        /// The incarnation of the ORB that made it.
         incarnation: u64,
-        /// Where it is.
+        /// The slot of the object.
         slot: SlotKey,
-        /// Where its adapter is.
+        /// The slot of its adapter.
         adapter: SlotKey,
         /// Id within the adapter.
         id: &'k [u8],
     },
     /// An object of a transient adapter, by id.
     TransientNamed {
-        /// The life of the ORB that made it.
+        /// The incarnation of the ORB that made it.
         incarnation: u64,
-        /// Where its adapter is.
+        /// The slot of its adapter.
         adapter: SlotKey,
         /// Id within the adapter.
         id: &'k [u8],
@@ -38,7 +38,7 @@ pub enum ObjectKey<'k> {
         /// Id within the adapter.
         id: &'k [u8],
     },
-    /// A key that somebody chose.
+    /// A key that the application chose.
     Plain(&'k [u8]),
 }
 
@@ -48,7 +48,7 @@ const TRANSIENT_NAMED: u8 = b'I';
 const PERSISTENT: u8 = b'P';
 
 impl<'k> ObjectKey<'k> {
-    /// Reads a key. What is not of our form is a plain key.
+    /// Reads a key. A key of no other form is a plain key.
     #[must_use]
     pub fn parse(octets: &'k [u8]) -> Self {
         Self::parse_own(octets).unwrap_or(Self::Plain(octets))
@@ -85,7 +85,7 @@ impl<'k> ObjectKey<'k> {
         }
     }
 
-    /// The slot of [`ObjectKey::Transient`], where the octets are a key of that form and of this incarnation.
+    /// The slot of a key that is an [`ObjectKey::Transient`] of this incarnation.
     #[inline]
     pub(super) fn slot_in(octets: &[u8], incarnation: u64) -> Option<SlotKey> {
         let (head, rest) = octets.split_first_chunk::<12>()?;
@@ -98,7 +98,7 @@ impl<'k> ObjectKey<'k> {
         (is_whole && is_it).then_some(slot)
     }
 
-    /// The octets that travel.
+    /// The octets of the key.
     #[must_use]
     pub fn to_octets(self) -> Vec<u8> {
         let mut octets = MAGIC.to_vec();

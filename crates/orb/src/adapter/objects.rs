@@ -1,5 +1,5 @@
-//! What an adapter does with objects: activation, references, and the ways between id, servant and reference
-//! (CORBA 3.3 part 1, 15.3.9.19 and on).
+//! The objects of an adapter: activation, references, and the mappings between id, servant and reference
+//! (CORBA 3.3 part 1, 15.3.9.19 ff.).
 
 use std::borrow::Borrow;
 use std::ops::Deref;
@@ -60,7 +60,7 @@ impl PoaState {
         .to_octets()
     }
 
-    /// An id that nobody has had: in no earlier life of the ORB either where references outlive it.
+    /// Makes a new id. Ids of a persistent adapter are new among those of earlier runs too.
     fn new_id(&self) -> ObjectId {
         let number = self.ids.fetch_add(1, Ordering::Relaxed);
         let mut octets = number.to_be_bytes().to_vec();
@@ -70,7 +70,7 @@ impl PoaState {
         ObjectId(octets)
     }
 
-    /// Whether [`PoaState::new_id`] can have given the id, in this life or an earlier one; a priority may stand behind it.
+    /// Whether [`PoaState::new_id`] can have made the id, in this run or an earlier one. A priority may follow it.
     fn can_have_made(&self, id: &[u8]) -> bool {
         let Some((number, rest)) = id.split_first_chunk() else {
             return false;
@@ -107,7 +107,7 @@ impl Adapter {
         self.current().map(|serving| Poa(serving.adapter))
     }
 
-    /// What this thread serves, if it serves something.
+    /// The innermost request that this thread serves.
     pub(super) fn current(&self) -> Option<Serving> {
         let without = |frame: &frames::Frame| {
             let without = frame.without.as_ref()?;
@@ -129,11 +129,11 @@ impl Adapter {
     }
 }
 
-/// The object that a thread serves.
+/// The request that a thread serves.
 pub(super) struct Serving {
     pub(super) id: ObjectId,
     pub(super) adapter: Arc<PoaState>,
-    /// None: a servant manager has yet to say.
+    /// `None` while a servant manager is called for it.
     pub(super) servant: Option<Arc<dyn Servant>>,
 }
 
@@ -148,7 +148,7 @@ impl Poa {
         Ok(id)
     }
 
-    /// Activates `servant` under `id`. While an earlier activation of the id ends, waits for that.
+    /// Activates `servant` under `id`. Waits while an earlier activation of the id ends.
     ///
     /// # Errors
     /// [`PoaError::ObjectAlreadyActive`], [`PoaError::ServantAlreadyActive`] under UNIQUE_ID, [`PoaError::WrongPolicy`]
@@ -164,8 +164,8 @@ impl Poa {
         self.insert(&ObjectId(id.to_vec()), servant, None)
     }
 
-    /// Makes the object unreachable; requests in progress finish and then the servant is let go, or given back to the
-    /// servant activator. Does not wait for that.
+    /// Deactivates the object. After the requests in progress the servant is dropped, or etherealized by the servant activator.
+    /// Does not wait for that.
     ///
     /// # Errors
     /// [`PoaError::ObjectNotActive`], [`PoaError::WrongPolicy`] unless RETAIN.
@@ -202,11 +202,11 @@ impl Poa {
         self.reference(None, id, repository_id)
     }
 
-    /// The id of `servant`, activating it first where the policies allow that and it is not active
-    /// (or may be active more than once). In a request of the default servant: the id that is asked.
+    /// The id of `servant`. Activates it first if the policies permit that and it is not active (or may be active more than once).
+    /// In a request of the default servant: the id of the target.
     ///
     /// # Errors
-    /// [`PoaError::ServantNotActive`] where it may not be activated here; [`PoaError::WrongPolicy`] unless
+    /// [`PoaError::ServantNotActive`] if it may not be activated here; [`PoaError::WrongPolicy`] unless
     /// USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION.
     pub fn servant_to_id(&self, servant: &Arc<dyn Servant>) -> Result<ObjectId, PoaError> {
         let has_default =
@@ -226,11 +226,11 @@ impl Poa {
         current.ok_or(PoaError::ServantNotActive)
     }
 
-    /// A reference to `servant`, activating it first where the policies allow that and it is not active
-    /// (or may be active more than once). In a request that the servant serves: a reference to the object that is asked.
+    /// A reference to `servant`. Activates it first if the policies permit that and it is not active (or may be active more than once).
+    /// In a request that the servant serves: a reference to the target.
     ///
     /// # Errors
-    /// [`PoaError::ServantNotActive`] where it may not be activated here; outside of such a request
+    /// [`PoaError::ServantNotActive`] if it may not be activated here; outside of such a request
     /// [`PoaError::WrongPolicy`] unless RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION.
     pub fn servant_to_reference(&self, servant: &Arc<dyn Servant>) -> Result<ObjectRef, PoaError> {
         self.adapter()?;
@@ -246,7 +246,7 @@ impl Poa {
         Err(PoaError::ServantNotActive)
     }
 
-    /// Who serves an object of this adapter.
+    /// The servant of an object of this adapter.
     ///
     /// # Errors
     /// [`PoaError::WrongAdapter`]; as [`Poa::id_to_servant`].
@@ -294,10 +294,10 @@ impl Poa {
         Ok(ObjectId(id.to_vec()))
     }
 
-    /// The servant of the active object `id`, else the default servant.
+    /// The servant of the active object `id`, or the default servant.
     ///
     /// # Errors
-    /// [`PoaError::ObjectNotActive`] where there is neither; [`PoaError::WrongPolicy`] unless RETAIN or USE_DEFAULT_SERVANT.
+    /// [`PoaError::ObjectNotActive`] if there is neither; [`PoaError::WrongPolicy`] unless RETAIN or USE_DEFAULT_SERVANT.
     pub fn id_to_servant(&self, id: &[u8]) -> Result<Arc<dyn Servant>, PoaError> {
         self.require(self.has_servants())?;
         let adapter = self.adapter()?;
@@ -323,7 +323,7 @@ impl Poa {
         self.reference(Some(slot), id, &object.servant.primary_interface(id, self))
     }
 
-    /// Whether the adapter knows its servants' ids, or makes some.
+    /// Whether the adapter knows the ids of its servants, or makes ids for them.
     fn tells_servants(&self) -> bool {
         self.0.retains() && (self.0.is_unique() || self.is_implicit())
     }
@@ -337,7 +337,7 @@ impl Poa {
             || self.0.policies.request_processing == RequestProcessing::UseDefaultServant
     }
 
-    /// The id that `servant` is active under, or comes to be.
+    /// The id that `servant` is active under. Activates it if needed.
     fn known(
         &self,
         servant: &Arc<dyn Servant>,
@@ -390,7 +390,7 @@ impl Poa {
                 let inserted = self.0.insert(entries, &adapter, id, servant, priority);
                 inserted.map(|_| Ok(true))
             });
-            // The object that found no room is dropped here: its end looks into the map.
+            // The object is dropped outside of the change: its drop locks the map.
             let inserted = inserted
                 .map_err(|_object| PoaError::System(raise::no_resources(0, Completion::No)))?;
             if inserted? {
@@ -399,7 +399,7 @@ impl Poa {
         }
     }
 
-    /// Waits until an earlier activation of the id has come to its end.
+    /// Waits until an earlier activation of the id has ended.
     fn await_end(&self, id: &ObjectId) -> Result<(), SystemException> {
         let state = &self.0;
         let deadlock = raise::bad_inv_order(minor::WOULD_DEADLOCK, Completion::No);
@@ -408,8 +408,8 @@ impl Poa {
             Entry::Leaving { slot, .. } => {
                 frames::is_within_object(state.identity.incarnation, *slot)
             }
-            // The servant goes back when the activator is free, nobody else is served where one is at a time, and the
-            // adapter, where it is being destroyed, has no request left.
+            // Etherealization waits for the activator, for the lock of SINGLE_THREAD_MODEL, and during destruction for all requests of
+            // the adapter.
             _ => state.turns.is_mine() || state.is_serial() || state.phase() == Phase::Dying,
         };
         state
@@ -422,7 +422,7 @@ impl Poa {
             })?
     }
 
-    /// A reference to the object `id`, by its slot where it is active.
+    /// A reference to the object `id`, with its slot if it is active.
     pub(super) fn reference_to(
         &self,
         id: &[u8],
@@ -431,8 +431,8 @@ impl Poa {
         self.reference(self.0.map.slot_of(id), id, repository_id)
     }
 
-    /// A transient object of a system id is reached by its slot; all others by their name, as are those that a servant
-    /// manager activates anew again and again.
+    /// The key of a transient object with a system id has its slot. All others have their name, also objects that a servant manager
+    /// activates again and again.
     fn reference(
         &self,
         slot: Option<SlotKey>,

@@ -1,4 +1,4 @@
-//! The portable object adapter as applications see it: its place among the others, and its life (CORBA 3.3 part 1, 15.3.9).
+//! The API of the portable object adapter: its place in the tree of adapters, and its life (CORBA 3.3 part 1, 15.3.9).
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -87,19 +87,19 @@ impl Adapter {
             .slot
             .set(slot)
             .expect("the adapter has just been made");
-        let _just_made = state.identity.components.set(components);
+        let _ = state.identity.components.set(components); // The only call for a new adapter.
         if state.is_bidirectional() {
             self.allow_bidirectional();
         }
         self.names.enter_adapter(&path, slot);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         state.manager.gain(&state);
-        // The adapter leaves it at its end.
+        // The adapter leaves the pool at its own end.
         entered.is_kept = true;
         Ok(Poa(state))
     }
 
-    /// The pool that the policies name is kept for an adapter that is being made.
+    /// Enters the pool that the policies name, for an adapter that is being made.
     fn enter_pool(&self, policies: &Policies) -> Result<EnteredPool, PoaError> {
         let orb = self.orb.upgrade().ok_or_else(unknown_adapter)?;
         let pool = orb.pools.enter(policies.threadpool.unwrap_or_default());
@@ -111,7 +111,7 @@ impl Adapter {
     }
 }
 
-/// A pool is used by an adapter, unless nothing comes of it.
+/// A pool that an adapter uses. Dropping leaves the pool, unless the adapter has been made.
 struct EnteredPool {
     pool: Arc<Threadpool>,
     is_kept: bool,
@@ -126,10 +126,10 @@ impl Drop for EnteredPool {
 }
 
 impl Adapter {
-    /// What interceptors add to the references of an adapter.
+    /// The components that interceptors add to the references of an adapter.
     ///
     /// # Errors
-    /// OBJ_ADAPTER where one of them does not let it be made.
+    /// OBJ_ADAPTER if one of them refuses the adapter.
     fn establish_components(
         &self,
         parent: Option<&Arc<PoaState>>,
@@ -169,29 +169,29 @@ impl Poa {
         names
     }
 
-    /// The adapter that made this one; none for the root.
+    /// The parent; `None` for the root.
     #[must_use]
     pub fn the_parent(&self) -> Option<Self> {
         self.0.identity.parent.clone().map(Self)
     }
 
-    /// The adapters that this one has made.
+    /// The children.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where the adapter has been destroyed.
+    /// OBJECT_NOT_EXIST if the adapter is destroyed.
     pub fn the_children(&self) -> Result<Vec<Self>, PoaError> {
         let mut children = self.children_of(&*self.adapter()?);
         children.retain(|child| child.0.phase() < Phase::Dying);
         Ok(children)
     }
 
-    /// What tells this adapter from all others of this ORB and, unless it is transient, from those of its later lives.
+    /// An id that no other adapter of this ORB has. That of a persistent adapter is the same in later runs.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
         self.0.key_of(&[])
     }
 
-    /// The manager that lets requests through.
+    /// The manager of the adapter.
     #[must_use]
     pub fn the_poa_manager(&self) -> &PoaManager {
         &self.0.manager
@@ -203,27 +203,26 @@ impl Poa {
         &self.0.policies
     }
 
-    /// Who makes children of this adapter when they are asked for.
+    /// The adapter activator, which makes children at their first use.
     #[must_use]
     pub fn the_activator(&self) -> Option<Arc<dyn AdapterActivator>> {
         self.0.activator.get()
     }
 
-    /// Says who makes children of this adapter when they are asked for.
+    /// Sets the adapter activator, which makes children at their first use.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where the adapter has been destroyed.
+    /// OBJECT_NOT_EXIST if the adapter is destroyed.
     pub fn set_the_activator(
         &self,
         activator: Option<Arc<dyn AdapterActivator>>,
     ) -> Result<(), PoaError> {
-        // Within: what is set after the end would never be let go.
+        // Checked under the lock: a value set after destruction would never be released.
         let may = |_| self.adapter().map(drop).map_err(PoaError::from);
         self.0.activator.set_if(activator, may)
     }
 
-    /// Makes a child adapter, with a manager of its own where none is given. While a child of the same name is being
-    /// destroyed, waits for that.
+    /// Makes a child adapter, with a manager of its own if none is given. Waits while a child of the same name is being destroyed.
     ///
     /// # Errors
     /// [`PoaError::AdapterAlreadyExists`], [`PoaError::InvalidPolicy`]; BAD_PARAM for a name that is empty or holds a zero
@@ -253,10 +252,10 @@ impl Poa {
         adapter.make_poa(Some(&self.0), name, manager, *policies)
     }
 
-    /// The child adapter of this name; with `activate_it`, made by the adapter activator where it is missing.
+    /// The child adapter of this name. With `activate_it`, the adapter activator makes it if it does not exist.
     ///
     /// # Errors
-    /// [`PoaError::AdapterNonExistent`]; OBJ_ADAPTER where the activator raised a system exception.
+    /// [`PoaError::AdapterNonExistent`]; OBJ_ADAPTER if the activator raises a system exception.
     pub fn find_poa(&self, name: &str, activate_it: bool) -> Result<Self, PoaError> {
         let adapter = self.adapter()?;
         let known = adapter.known_at(&self.0.child_path(name));
@@ -268,13 +267,12 @@ impl Poa {
         found.map(Self).ok_or(PoaError::AdapterNonExistent)
     }
 
-    /// Ends this adapter and those below it. Requests in progress finish, new ones get TRANSIENT; after that the adapter
-    /// is gone, and its name free for another one. `etherealize_objects`: then a servant activator gets its servants back.
-    /// `wait_for_completion`: returns when all that is done.
+    /// Destroys this adapter and its descendants. Requests in progress finish, new ones get TRANSIENT. After that the name is free.
+    /// With `etherealize_objects`, the servant activator then gets its servants back. `wait_for_completion` waits until all of that
+    /// is done.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST where the adapter has been destroyed before; BAD_INV_ORDER in a servant of the ORB that would wait for
-    /// itself.
+    /// OBJECT_NOT_EXIST if the adapter is destroyed already; BAD_INV_ORDER in a servant of the ORB that would wait for itself.
     pub fn destroy(
         &self,
         etherealize_objects: bool,
@@ -284,7 +282,7 @@ impl Poa {
         let adapter = self.adapter()?;
         self.begin_destroy(etherealize_objects);
         if wait_for_completion && adapter.main.is_main() {
-            // What is waited for may wait for this thread.
+            // The work that is waited for may need this thread.
             adapter.main.perform_while(|| !self.0.is_over());
         } else if wait_for_completion {
             let is_over = |_: &_| self.0.is_over().then_some(());
@@ -310,8 +308,8 @@ impl Poa {
     }
 
     fn children_of(&self, adapter: &Adapter) -> Vec<Self> {
-        // Whoever makes an adapter holds this from the look at its parent's phase to the end.
-        let _nobody_in_between = adapter.making.lock("adapter.children");
+        // `make_poa` holds this lock from its check of the parent's phase on.
+        let _lock = adapter.making.lock("adapter.children");
         let mut children = Vec::new();
         adapter.adapters.for_each(|_, state| {
             let parent = state.identity.parent.as_ref();
@@ -322,7 +320,7 @@ impl Poa {
         children
     }
 
-    /// The servant manager, where one has been set (`get_servant_manager`).
+    /// The servant manager, if one has been set (`get_servant_manager`).
     ///
     /// # Errors
     /// [`PoaError::WrongPolicy`] unless USE_SERVANT_MANAGER.
@@ -354,17 +352,17 @@ impl Poa {
         self.0.servant_manager.set_if(Some(manager), may)
     }
 
-    /// Who serves requests for ids that are not active (`get_servant`).
+    /// The default servant, which serves requests for ids that are not active (`get_servant`).
     ///
     /// # Errors
-    /// [`PoaError::NoServant`] where none has been set, [`PoaError::WrongPolicy`] unless USE_DEFAULT_SERVANT.
+    /// [`PoaError::NoServant`] if none has been set, [`PoaError::WrongPolicy`] unless USE_DEFAULT_SERVANT.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, PoaError> {
         self.require(self.0.policies.request_processing == RequestProcessing::UseDefaultServant)?;
         self.adapter()?;
         self.0.default_servant.get().ok_or(PoaError::NoServant)
     }
 
-    /// Sets who serves requests for ids that are not active.
+    /// Sets the default servant, which serves requests for ids that are not active.
     ///
     /// # Errors
     /// [`PoaError::WrongPolicy`] unless USE_DEFAULT_SERVANT.

@@ -9,7 +9,7 @@ use super::{ObjectId, Poa};
 use crate::orb::OrbCore;
 use crate::{ObjectRef, Servant};
 
-/// Tells a servant which object it serves now: what a default servant needs to know.
+/// The current request of a servant. A default servant learns from it which object it serves.
 #[derive(Clone)]
 pub struct PoaCurrent(pub(crate) Arc<OrbCore>);
 
@@ -26,7 +26,7 @@ impl fmt::Display for NoContext {
 impl std::error::Error for NoContext {}
 
 impl PoaCurrent {
-    /// The adapter of the object that is asked.
+    /// The adapter of the target object.
     ///
     /// # Errors
     /// [`NoContext`].
@@ -34,7 +34,7 @@ impl PoaCurrent {
         self.look().map(|serving| Poa(serving.adapter))
     }
 
-    /// The id of the object that is asked.
+    /// The id of the target object.
     ///
     /// # Errors
     /// [`NoContext`].
@@ -42,7 +42,7 @@ impl PoaCurrent {
         self.look().map(|serving| serving.id)
     }
 
-    /// A reference to the object that is asked.
+    /// A reference to the target object.
     ///
     /// # Errors
     /// [`NoContext`].
@@ -58,10 +58,10 @@ impl PoaCurrent {
         made.map_err(|_| NoContext)
     }
 
-    /// Who serves the request.
+    /// The servant of the request.
     ///
     /// # Errors
-    /// [`NoContext`]; also in a call to a servant manager, which has yet to say.
+    /// [`NoContext`]; also in a call to a servant manager, before there is a servant.
     pub fn servant(&self) -> Result<Arc<dyn Servant>, NoContext> {
         self.look()?.servant.ok_or(NoContext)
     }

@@ -75,7 +75,7 @@ pub enum ImplicitActivation {
     /// It may not.
     #[default]
     NoImplicitActivation,
-    /// When a reference to the servant is asked for.
+    /// It activates a servant when its reference or id is requested.
     ImplicitActivation,
 }
 
@@ -96,25 +96,24 @@ pub struct Policies {
     pub servant_retention: ServantRetention,
     /// RequestProcessingPolicy (id 22).
     pub request_processing: RequestProcessing,
-    /// BidirectionalPolicy (id 37): whether objects may be asked over connections that this ORB has opened, and whether those who connect
-    /// may be asked over their connections.
+    /// BidirectionalPolicy (id 37): permits requests for objects over connections that this ORB has opened, and requests to clients over
+    /// connections that they have opened.
     pub bidirectional: BidirectionalPolicyValue,
-    /// RTCORBA::PriorityModelPolicy (id 40): who says at which priority requests are served. None: nobody, and they are served as their
-    /// threads are.
+    /// RTCORBA::PriorityModelPolicy (id 40): which side sets the priority of requests. `None`: the threads keep their own priority.
     pub priority_model: Option<PriorityModelPolicy>,
-    /// RTCORBA::ThreadpoolPolicy (id 41): whose threads serve. None: those of the pool that the ORB begins with.
+    /// RTCORBA::ThreadpoolPolicy (id 41): the threadpool that serves. `None`: the default pool of the ORB.
     pub threadpool: Option<ThreadpoolId>,
-    /// RTCORBA::ServerProtocolPolicy (id 42): by which protocols requests come, most preferred first, and how connections are made. All
-    /// adapters of a threadpool that say so say the same. None: by all that the pool listens at.
+    /// RTCORBA::ServerProtocolPolicy (id 42): the protocols for requests, most preferred first, with connection options. All adapters of
+    /// a threadpool that set it set the same. `None`: all protocols of the pool's listeners.
     pub server_protocol: Option<Protocols>,
-    /// RTCORBA::ClientProtocolPolicy (id 43), for callers: by which protocols they may ask.
+    /// RTCORBA::ClientProtocolPolicy (id 43), for clients: the protocols that they may use.
     pub client_protocol: Option<Protocols>,
-    /// RTCORBA::PriorityBandedConnectionPolicy (id 45), for callers: which priorities share a connection.
+    /// RTCORBA::PriorityBandedConnectionPolicy (id 45), for clients: the priorities that share a connection.
     pub priority_bands: Option<PriorityBands>,
 }
 
 impl Policies {
-    /// Those of the root adapter: the default with implicit activation.
+    /// The policies of the root adapter: the default with implicit activation.
     #[must_use]
     pub fn root() -> Self {
         Self {
@@ -123,7 +122,7 @@ impl Policies {
         }
     }
 
-    /// Persistent references under ids that the application chooses: what a service with a store needs.
+    /// Persistent references under ids that the application chooses, for a service with a store.
     #[must_use]
     pub fn persistent() -> Self {
         Self {
@@ -133,7 +132,7 @@ impl Policies {
         }
     }
 
-    /// Refuses combinations that the standard forbids and those that are not served here.
+    /// Refuses combinations that the standard forbids or this ORB does not support.
     pub(crate) fn check(&self) -> Result<(), PoaError> {
         let retains = self.servant_retention == ServantRetention::Retain;
         if !retains && self.request_processing == RequestProcessing::UseActiveObjectMapOnly {

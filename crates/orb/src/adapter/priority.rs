@@ -1,5 +1,5 @@
-//! What real-time policies make of an adapter: which threadpool serves it, at which priorities, and what its references say of that
-//! (RTCORBA 1.2: RTPortableServer).
+//! The real-time policies of an adapter: its threadpool, its priorities, and their components in references (RTCORBA 1.2,
+//! RTPortableServer).
 
 use std::borrow::Cow;
 use std::iter;
@@ -18,28 +18,28 @@ use crate::wire::Reach;
 use crate::{Completion, ObjectRef, Servant, SystemException, minor};
 use crate::{raise, raise::own};
 
-/// Where an adapter is served, and at which priorities.
+/// The threadpool and the priorities of an adapter.
 pub(crate) struct Realtime {
     pub(crate) pool: Arc<Threadpool>,
     pub(crate) model: Option<PriorityModelPolicy>,
-    /// The lane that callers come to who say no priority.
+    /// The lane for clients that send no priority.
     first: usize,
-    /// The number of the pool where a request that came to it needs no second look; else one that no pool has.
+    /// The number of the pool whose requests need no further check; otherwise a number that no pool has.
     mark: u32,
-    /// Octets of an id that the adapter makes without a priority in it; none: it makes none.
+    /// The length of an id that the adapter makes, without a priority; `None` if it makes no ids.
     id_size: Option<usize>,
-    /// Priorities that ids of the adapter's own tell, a bit each, where it has no lanes to tell them by: a peer may ask for no others.
+    /// The priorities that may follow an id, a bit each, for a pool without lanes. A peer may use no others.
     given: OnceLock<Box<[AtomicU64]>>,
-    /// Priorities of objects that references were made for before they were activated, and whose ids do not tell them; none where no object
-    /// has one of its own.
+    /// The priorities of objects with references but no activation yet, if the id does not have the priority. `None` if objects have no
+    /// priorities of their own.
     reserved: Option<Box<Directory<Reservation>>>,
 }
 
-/// What a reference was made with.
+/// The priority that a reference was made with.
 #[derive(Clone, Copy)]
 struct Reservation {
     priority: Priority,
-    /// The object has been activated since: its end gives the reservation back.
+    /// The object has been activated since: its deactivation removes the reservation.
     is_taken_up: bool,
 }
 
@@ -75,7 +75,7 @@ const NO_POOL: u32 = u32::MAX;
 
 impl Realtime {
     /// # Errors
-    /// What `create_poa` raises for policies that do not go together.
+    /// The exception of `create_poa` for policies that contradict each other.
     pub(super) fn new(policies: &Policies, pool: Arc<Threadpool>) -> Result<Self, PoaError> {
         check(policies, &pool)?;
         let id_size = match (policies.id_assignment, policies.lifespan) {
@@ -119,7 +119,7 @@ impl Realtime {
         iter::once(&all[first]).chain(others.map(|(_, at)| at))
     }
 
-    /// What a reference to an object of this priority carries.
+    /// The components of a reference to an object of this priority.
     pub(super) fn reach(
         &self,
         policies: &Policies,
@@ -132,7 +132,7 @@ impl Realtime {
         })
     }
 
-    /// Has the lanes of the pool take connections in as the policies say.
+    /// Sets the protocols and connection options of the pool's lanes.
     pub(super) fn set_protocols(
         &self,
         policies: &Policies,
@@ -176,13 +176,13 @@ impl Realtime {
         Ok(Cow::Owned(components))
     }
 
-    /// The priority that a reference was made with for an object that was not active.
+    /// The priority of a reference that was made before its object was active.
     pub(crate) fn reserved(&self, id: &[u8]) -> Option<Priority> {
         let kept = self.reserved.as_ref()?.look(id, |one| one.priority);
         kept.or_else(|| self.told(id))
     }
 
-    /// The priority that an id of the adapter's own tells.
+    /// The priority in an id that the adapter has made.
     fn told(&self, id: &[u8]) -> Option<Priority> {
         let told = id.get(self.id_size?..)?;
         let number = i16::from_be_bytes(told.try_into().ok()?);
@@ -198,7 +198,7 @@ impl Realtime {
         is_known.then_some(priority)
     }
 
-    /// An id that tells its priority, made of one that does not: nothing need be kept of it.
+    /// Appends a priority to an id, so that the adapter need not keep it.
     fn telling(&self, id: &ObjectId, priority: Priority) -> ObjectId {
         if !self.pool.has_lanes {
             let words = (0..=place(Priority::MAX).0).map(|_| AtomicU64::new(0));
@@ -209,10 +209,10 @@ impl Realtime {
         ObjectId::new([&**id, &priority.value().to_be_bytes()].concat())
     }
 
-    /// Keeps the priority that a reference is made with, where its id does not tell it.
+    /// Keeps the priority of a reference if its id does not have it.
     ///
     /// # Errors
-    /// BAD_INV_ORDER where the object has another already, NO_RESOURCES at [`OBJECT_PRIORITIES_MAX`].
+    /// BAD_INV_ORDER if the object has another priority already, NO_RESOURCES at [`OBJECT_PRIORITIES_MAX`].
     fn reserve(&self, id: &[u8], priority: Priority) -> Result<(), SystemException> {
         let full = raise::no_resources(minor::NONE, Completion::No);
         let Some(reserved) = &self.reserved else {
@@ -234,13 +234,14 @@ impl Realtime {
         })
     }
 
-    /// The object is activated; the priority that a reference to it was made with.
+    /// Takes the priority of a reference for an object that is being activated.
     pub(super) fn take_up(&self, id: &[u8]) -> Option<Priority> {
         let reserved = self.reserved.as_ref()?;
         if reserved.look(id, |one| one.is_taken_up) != Some(false) {
             return self.reserved(id);
         }
-        let _no_room_to_note = reserved.change(id, (), |before, _| {
+        // Without room the reservation stays.
+        let _ = reserved.change(id, (), |before, _| {
             let fresh = before.filter(|before| !before.is_taken_up);
             Ok(fresh.map(|before| Reservation {
                 is_taken_up: true,
@@ -250,7 +251,7 @@ impl Realtime {
         self.reserved(id)
     }
 
-    /// An object has ended that nobody but the application activates: what was kept for it is not needed any more.
+    /// Removes the priority of an object that is deactivated and that only the application can activate again.
     pub(super) fn give_back(&self, id: &[u8]) {
         if let Some(reserved) = &self.reserved {
             reserved.forget_if(id, |one| one.is_taken_up);
@@ -293,7 +294,7 @@ const PRIORITY_MODEL: u16 = 40;
 pub(super) const THREADPOOL: u16 = 41;
 const PRIORITY_BANDS: u16 = 45;
 
-/// Refuses policies that contradict each other or the pool.
+/// Refuses policies that contradict each other or the threadpool.
 fn check(policies: &Policies, pool: &Threadpool) -> Result<(), PoaError> {
     if pool.has_lanes && policies.thread == ThreadPolicy::MainThreadModel {
         return Err(PoaError::InvalidPolicy(THREAD));
@@ -345,7 +346,7 @@ pub(super) fn priority_of(
 
 /// RTPortableServer::POA.
 impl Poa {
-    /// A reference to an object of this adapter for who has asked at another place.
+    /// A reference to an object of this adapter, for a client that used another lane.
     pub(crate) fn own_reference(&self, id: &[u8]) -> Result<ObjectRef, SystemException> {
         self.reference_to(id, "").map_err(|error| match error {
             PoaError::System(exception) => exception,
@@ -353,10 +354,10 @@ impl Poa {
         })
     }
 
-    /// As [`Poa::create_reference`], to an object of a priority of its own.
+    /// As [`Poa::create_reference`], to an object with its own priority.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED and SYSTEM_ID; BAD_PARAM where no lane has the priority.
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED and SYSTEM_ID; BAD_PARAM if no lane has the priority.
     pub fn create_reference_with_priority(
         &self,
         repository_id: &str,
@@ -367,10 +368,10 @@ impl Poa {
         self.reference_to(&id, repository_id)
     }
 
-    /// As [`Poa::create_reference_with_id`], to an object of a priority of its own.
+    /// As [`Poa::create_reference_with_id`], to an object with its own priority.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM where no lane has the priority, and as there; BAD_INV_ORDER
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED; BAD_PARAM if no lane has the priority, and as there; BAD_INV_ORDER
     /// where the object has another priority.
     pub fn create_reference_with_id_and_priority(
         &self,
@@ -391,10 +392,10 @@ impl Poa {
         self.reference_to(id, repository_id)
     }
 
-    /// As [`Poa::activate_object`], at a priority of its own.
+    /// As [`Poa::activate_object`], with a priority for the object.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM where no lane has the priority.
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM if no lane has the priority.
     pub fn activate_object_with_priority(
         &self,
         servant: Arc<dyn Servant>,
@@ -406,10 +407,10 @@ impl Poa {
         Ok(id)
     }
 
-    /// As [`Poa::activate_object_with_id`], at a priority of its own.
+    /// As [`Poa::activate_object_with_id`], with a priority for the object.
     ///
     /// # Errors
-    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM where no lane has the priority; BAD_INV_ORDER
+    /// [`PoaError::WrongPolicy`] unless SERVER_DECLARED, and as there; BAD_PARAM if no lane has the priority; BAD_INV_ORDER
     /// where a reference to the object was made with another.
     pub fn activate_object_with_id_and_priority(
         &self,

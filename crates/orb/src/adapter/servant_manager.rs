@@ -1,4 +1,4 @@
-//! Servant managers: who makes servants when requests come (CORBA 3.3 part 1, 15.3.5 to 15.3.7).
+//! Servant managers, which provide servants at the arrival of requests (CORBA 3.3 part 1, 15.3.5 to 15.3.7).
 
 use std::any::Any;
 use std::fmt;
@@ -10,23 +10,22 @@ use crate::{ObjectRef, Servant, SystemException};
 /// Makes the servants of an adapter with the policies USE_SERVANT_MANAGER and RETAIN: once for each object, which then
 /// stays active.
 ///
-/// The adapter calls one of the two operations at a time. Requests for an object wait while its servant is being made or
-/// let go.
+/// The adapter calls one of the two operations at a time. Requests for an object wait while its servant is made or etherealized.
 pub trait ServantActivator: Send + Sync + 'static {
-    /// Makes the servant of an object that is asked and not active.
+    /// Makes the servant of an object that is not active, for a request.
     ///
     /// # Errors
-    /// [`ServantManagerError::ForwardRequest`] sends the caller elsewhere; a system exception goes to the caller.
+    /// [`ServantManagerError::ForwardRequest`] forwards the caller; a system exception goes to the caller.
     fn incarnate(
         &self,
         object_id: &[u8],
         adapter: &Poa,
     ) -> Result<Arc<dyn Servant>, ServantManagerError>;
 
-    /// Takes a servant back after the last request of an object that has been deactivated.
+    /// Takes a servant back after the last request of a deactivated object.
     ///
-    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated; else the object alone was.
-    /// `remaining_activations`: the servant serves other objects of the adapter still.
+    /// `cleanup_in_progress`: the adapter is being destroyed or its manager deactivated; otherwise only the object was deactivated.
+    /// `remaining_activations`: the servant still serves other objects of the adapter.
     fn etherealize(
         &self,
         object_id: &[u8],
@@ -37,16 +36,15 @@ pub trait ServantActivator: Send + Sync + 'static {
     );
 }
 
-/// Finds the servants of an adapter with the policies USE_SERVANT_MANAGER and NON_RETAIN: anew for each request.
+/// Finds the servants of an adapter with the policies USE_SERVANT_MANAGER and NON_RETAIN, for each request again.
 ///
-/// Requests are independent of one another: both operations are called by many threads at once, unless the adapter's
-/// thread policy says otherwise.
+/// Several threads call both operations at the same time, unless the thread policy of the adapter forbids it.
 pub trait ServantLocator: Send + Sync + 'static {
-    /// Finds the servant for one request. What is put into `cookie` comes back in [`ServantLocator::postinvoke`].
+    /// Finds the servant for one request. The value of `cookie` is passed to [`ServantLocator::postinvoke`].
     ///
     /// # Errors
-    /// [`ServantManagerError::ForwardRequest`] sends the caller elsewhere; a system exception goes to the caller. In both
-    /// cases there is no `postinvoke`.
+    /// [`ServantManagerError::ForwardRequest`] forwards the caller; a system exception goes to the caller. In both cases
+    /// `postinvoke` is not called.
     fn preinvoke(
         &self,
         object_id: &[u8],
@@ -55,10 +53,10 @@ pub trait ServantLocator: Send + Sync + 'static {
         cookie: &mut Cookie,
     ) -> Result<Arc<dyn Servant>, ServantManagerError>;
 
-    /// The request is done, in whatever way: also where the servant has raised or panicked.
+    /// Called after the request, even if the servant has raised or panicked.
     ///
     /// # Errors
-    /// A system exception goes to the caller in place of what the servant has replied.
+    /// A system exception goes to the caller in place of the servant's reply.
     fn postinvoke(
         &self,
         object_id: &[u8],
@@ -69,10 +67,10 @@ pub trait ServantLocator: Send + Sync + 'static {
     ) -> Result<(), SystemException>;
 }
 
-/// What a servant locator keeps from `preinvoke` to `postinvoke` of one request.
+/// A value that a servant locator keeps from `preinvoke` to `postinvoke` of one request.
 pub type Cookie = Option<Box<dyn Any + Send>>;
 
-/// Either kind of servant manager; the adapter's retention policy says which it takes.
+/// A servant manager of either kind. The retention policy of the adapter decides which one it accepts.
 #[derive(Clone)]
 pub enum ServantManager {
     /// For RETAIN.
@@ -90,19 +88,19 @@ impl fmt::Debug for ServantManager {
     }
 }
 
-/// The caller shall ask another object, this time and from now on.
+/// Forwards the caller to another object, for this request and later ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForwardRequest {
-    /// Which.
+    /// The other object.
     pub forward_reference: ObjectRef,
 }
 
-/// Why a servant manager gives no servant.
+/// Why a servant manager returns no servant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServantManagerError {
-    /// The caller is to ask elsewhere.
+    /// The caller is forwarded.
     ForwardRequest(ForwardRequest),
-    /// The caller is to get this exception.
+    /// The caller gets this exception.
     System(SystemException),
 }
 

@@ -1,4 +1,4 @@
-//! What the requests of one adapter share, and its life from the call that makes it to its apparent destruction.
+//! The state of one adapter, which its requests share, and its life from `create_poa` to its apparent destruction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -33,27 +33,27 @@ pub(crate) struct PoaState {
     pub(super) servant_manager: Settable<ServantManager>,
     pub(super) activator: Settable<Arc<dyn AdapterActivator>>,
     pub(super) turns: ActivatorTurns,
-    /// Held around each upcall where the thread policy says one at a time.
+    /// Held during each upcall under SINGLE_THREAD_MODEL.
     serial: PiMutex<()>,
     pub(super) ids: AtomicU64,
 }
 
-/// What tells an adapter from others, and what its references are made with.
+/// What identifies an adapter, and what its references are made with.
 pub(super) struct Identity {
     pub(super) name: String,
     pub(super) path: Vec<u8>,
     pub(super) parent: Option<Arc<PoaState>>,
-    /// A copy of the ORB's.
+    /// A copy of the incarnation of the ORB.
     pub(super) incarnation: u64,
     pub(super) slot: OnceLock<SlotKey>,
     /// The components that interceptors have added to its references.
     pub(super) components: OnceLock<Vec<TaggedComponent>>,
 }
 
-/// How far an adapter has come, and what its end waits for.
+/// The phase of an adapter, and what its destruction waits for.
 pub(super) struct Life {
     phase: AtomicU8,
-    /// Requests without an active object that are being served; those with one have it pinned.
+    /// Requests in progress that have no active object. Requests of an active object pin that.
     executing: AtomicUsize,
     /// Children that have not been destroyed.
     pub(super) children: AtomicUsize,
@@ -63,19 +63,19 @@ pub(super) struct Life {
     over: AtomicBool,
 }
 
-/// How far an adapter has come.
+/// The phase of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// An adapter activator is at it: requests wait.
+    /// An adapter activator is working on it: requests wait.
     Initialising,
     Serving,
-    /// `destroy` has been called, and requests are being served still.
+    /// `destroy` has been called, and requests are in progress.
     Dying,
     Destroyed,
 }
 
-/// A request without an active object is being served.
+/// Counts a request without an active object until it is dropped.
 pub(crate) struct Executing(Arc<PoaState>);
 
 impl PoaState {
@@ -126,7 +126,7 @@ impl PoaState {
             .expect("an adapter is in the table before anybody sees it")
     }
 
-    /// What interceptors have added to its references.
+    /// The components that interceptors have added to its references.
     pub(super) fn components(&self) -> &[TaggedComponent] {
         self.identity.components.get().map_or(&[], Vec::as_slice)
     }
@@ -144,7 +144,7 @@ impl PoaState {
         self.policies.servant_retention == ServantRetention::Retain
     }
 
-    /// Whether its objects may be asked over connections that this ORB has opened.
+    /// Whether requests for its objects may come over connections that this ORB has opened.
     pub(crate) fn is_bidirectional(&self) -> bool {
         self.policies.bidirectional == BidirectionalPolicyValue::Both
     }
@@ -153,7 +153,7 @@ impl PoaState {
         self.policies.id_uniqueness == IdUniqueness::UniqueId
     }
 
-    /// Whether the main thread alone serves it.
+    /// Whether only the main thread serves it.
     pub(crate) fn is_for_main(&self) -> bool {
         self.policies.thread == ThreadPolicy::MainThreadModel
     }
@@ -162,15 +162,16 @@ impl PoaState {
         self.policies.thread == ThreadPolicy::SingleThreadModel
     }
 
-    /// The right to an upcall where the thread policy gives it to one at a time; a thread that has it already goes on.
+    /// Locks the upcalls under SINGLE_THREAD_MODEL. A thread that is in an upcall of the adapter already needs no lock.
     pub(crate) fn serialise(&self) -> Option<PiMutexGuard<'_, ()>> {
         (self.is_serial() && !frames::is_within_adapter(self.identity.incarnation, self.slot()))
             .then(|| self.serial.lock("adapter.single_thread"))
     }
 
-    /// An activator has finished with the adapter.
+    /// Opens the adapter after its activator has returned.
     pub(super) fn open(&self) {
-        let _dying_meanwhile = self.life.phase.compare_exchange(
+        // Fails if destruction has begun.
+        let _ = self.life.phase.compare_exchange(
             Phase::Initialising as u8,
             Phase::Serving as u8,
             Ordering::AcqRel,
@@ -178,10 +179,10 @@ impl PoaState {
         );
     }
 
-    /// Lets a request in that has no active object.
+    /// Admits a request that has no active object.
     ///
     /// # Errors
-    /// TRANSIENT where the adapter is being destroyed.
+    /// TRANSIENT if the adapter is being destroyed.
     pub(crate) fn execute(self: &Arc<Self>) -> Result<Executing, SystemException> {
         self.life.executing.fetch_add(1, Ordering::SeqCst);
         let executing = Executing(Arc::clone(self));
@@ -191,7 +192,7 @@ impl PoaState {
         Ok(executing)
     }
 
-    /// Puts a servant under an id that nobody else can have taken meanwhile.
+    /// Activates a servant under an id that the caller has reserved or found free under the lock.
     pub(super) fn insert(
         self: &Arc<Self>,
         entries: &mut Entries,
@@ -231,7 +232,7 @@ impl PoaState {
         })?
     }
 
-    /// Makes an object unreachable; its servant is let go after the last of its requests.
+    /// Deactivates an object. Its servant is released after the last of its requests.
     pub(super) fn retire(&self, id: &[u8]) -> Result<(), PoaError> {
         let adapter = self.adapter.upgrade().ok_or_else(super::unknown_adapter)?;
         let etherealize = self.servant_activator().is_some();
@@ -284,14 +285,14 @@ impl PoaState {
         }
     }
 
-    /// As [`PoaState::retire_all`], where a servant activator waits for them.
+    /// As [`PoaState::retire_all`], if the adapter has a servant activator.
     pub(super) fn give_all_back(&self) {
         if self.servant_activator().is_some() {
             self.retire_all(true);
         }
     }
 
-    /// An object has been retired and nobody serves it any more.
+    /// Ends the deactivation of an object after its last request.
     pub(super) fn forget(self: &Arc<Self>, id: &ObjectId, servant: &Arc<dyn Servant>) {
         let parting = self.map.change(|entries| {
             let Some(Entry::Leaving {
@@ -319,7 +320,7 @@ impl PoaState {
                 servant: Arc::clone(servant),
                 cleanup,
             });
-            // Servants of an adapter that is being destroyed go back after that.
+            // During destruction servants are etherealized at its end.
             if self.phase() != Phase::Dying {
                 self.turns.drain(self);
             }
@@ -327,7 +328,7 @@ impl PoaState {
         self.try_end();
     }
 
-    /// Gives a servant back to its activator, in the caller's turn.
+    /// Calls `etherealize` of the servant activator. The caller has the turn.
     pub(super) fn etherealize(self: &Arc<Self>, parting: Parting) {
         let Parting {
             id,
@@ -352,7 +353,7 @@ impl PoaState {
         self.release_if_over();
     }
 
-    /// Begins the end. False: it has been begun before.
+    /// Begins destruction. Returns false if it had begun before.
     pub(super) fn begin_end(&self, etherealize: bool) -> bool {
         self.life.etherealize.store(etherealize, Ordering::Release);
         let begin = |phase| (phase < Phase::Dying as u8).then_some(Phase::Dying as u8);
@@ -362,7 +363,7 @@ impl PoaState {
             .is_ok()
     }
 
-    /// Apparent destruction, once nothing is being served any more.
+    /// Completes the apparent destruction, if no request is in progress.
     pub(super) fn try_end(self: &Arc<Self>) {
         if self.phase() != Phase::Dying || !self.is_idle() {
             return;
@@ -397,12 +398,12 @@ impl PoaState {
             && self.life.children.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether the adapter is gone and every servant given back.
+    /// Whether the adapter is destroyed and every servant etherealized.
     pub(super) fn is_over(&self) -> bool {
         self.life.over.load(Ordering::Acquire)
     }
 
-    /// What the application has given holds handles on the adapter in turn, often.
+    /// Drops servants and managers of the application, which often own handles on the adapter: this breaks the cycle.
     fn release_if_over(&self) {
         if self.phase() == Phase::Destroyed && self.map.look(|entries| entries.ids.is_empty()) {
             self.servant_manager.clear();
@@ -417,7 +418,7 @@ impl PoaState {
                 adapter.unfinished.fetch_sub(1, Ordering::AcqRel);
                 adapter.main.tell();
             }
-            // An adapter ends after its children have given everything back.
+            // The parent ends after its children have released everything.
             if let Some(parent) = &self.identity.parent {
                 parent.life.children.fetch_sub(1, Ordering::AcqRel);
                 parent.try_end();
@@ -425,7 +426,7 @@ impl PoaState {
         }
     }
 
-    /// Whether a request is being served now.
+    /// Whether a request is in progress.
     pub(super) fn is_executing(&self) -> bool {
         let Some(adapter) = self.adapter.upgrade() else {
             return false;
@@ -442,7 +443,7 @@ impl PoaState {
             })
     }
 
-    /// Whether servants are on their way back to the activator.
+    /// Whether servants are to be etherealized.
     pub(super) fn is_parting(&self) -> bool {
         self.map.look(|entries| {
             let mut all = entries.ids.values();

@@ -1,17 +1,17 @@
-//! How many threads of a lane may wait for something other than events: a manager that holds, a servant that is being
-//! made, a reply that another of them has to read.
+//! Limits how many threads of a lane may block on something other than events: a POA manager that holds requests, a servant that is
+//! being made, or a reply that another thread of the lane must read.
 
 use crate::budget::Budget;
 use crate::{Completion, SystemException, minor, raise};
 
-/// Counts the threads of one lane that wait; one is always left for the others.
+/// Counts the threads of one lane that block. One thread is always left to serve.
 #[derive(Debug)]
 pub(crate) struct WaitPermits(Budget);
 
-/// The right to wait, given back on drop.
+/// The right to block. Dropping returns it.
 pub(crate) struct WaitPermit<'h>(&'h WaitPermits);
 
-/// Who waits: a thread of a lane, or one of the application that may wait for ever.
+/// The limit under which a thread may block: that of its lane, or `None` for a thread of the application, which has none.
 pub(crate) type Patience<'h> = Option<&'h WaitPermits>;
 
 impl WaitPermits {
@@ -30,9 +30,13 @@ impl Drop for WaitPermit<'_> {
     }
 }
 
+/// Takes a permit, if the thread needs one.
+///
 /// # Errors
-/// TRANSIENT where no thread can be spared.
+/// TRANSIENT if no permit is left.
 pub(crate) fn permit(patience: Patience<'_>) -> Result<Option<WaitPermit<'_>>, SystemException> {
     let busy = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
-    patience.map(|holds| holds.take().ok_or(busy)).transpose()
+    patience
+        .map(|permits| permits.take().ok_or(busy))
+        .transpose()
 }

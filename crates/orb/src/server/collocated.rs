@@ -1,4 +1,4 @@
-//! Requests of this very process: served by the thread that makes them, by the same road as those that are read from a connection.
+//! Requests of this process: the calling thread serves them through [`Server::answer`], as if they came over a connection.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::transport::Instant64;
 use crate::{Completion, SystemException, current, minor, raise};
 
 thread_local! {
-    /// The server whose lane the thread belongs to, which may need it for others, by its address; 0: none.
+    /// The address of the server whose lane the thread belongs to; 0 if it belongs to none.
     static OF_SERVER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A caller of this process, which waits for its request in its own thread.
+/// A caller of this process, whose own thread serves its request.
 struct LocalCaller<'c> {
     server: &'c Server,
-    /// What the request is written in: nothing is announced within a process.
+    /// How the request is encoded. Within a process no code sets are announced.
     codec: Codec,
-    /// When it gives up waiting.
+    /// The deadline for waits.
     until: Option<Instant64>,
     reply: Cell<Vec<u8>>,
 }
@@ -36,7 +36,7 @@ impl Peer for LocalCaller<'_> {
     }
 
     fn may_enter(&self, server: &Server) -> bool {
-        // SYNC: pairs with the store in `close`: either the caller is counted, or it sees that it is too late.
+        // SYNC: pairs with the store in `close`: either the caller is counted, or it sees the closed server.
         !server.is_closed.load(Ordering::SeqCst)
     }
 
@@ -50,7 +50,7 @@ impl Peer for LocalCaller<'_> {
     }
 
     fn wait<'w>(&'w self, server: &'w Server) -> Wait<'w> {
-        // A lane leaves one of its threads to the others; one that is turned by hand has no other.
+        // A lane keeps one thread free. A lane without threads of its own has only the calling thread.
         let is_needed = OF_SERVER.get() != 0 || server.is_turned_by_hand;
         Wait {
             patience: is_needed.then_some(&server.wait_permits),
@@ -75,7 +75,7 @@ impl Peer for LocalCaller<'_> {
     }
 
     fn write(&self, _reply: &[u8]) {
-        // It stands in the caller's buffer.
+        // The reply is in the buffer of the caller already.
     }
 
     fn write_receipt(&self, _receipt: &[u8]) {
@@ -88,7 +88,7 @@ impl Peer for LocalCaller<'_> {
 }
 
 impl Server {
-    /// The calling thread belongs to the lane of this server from here on.
+    /// Marks the calling thread as one of the lane of this server.
     pub(crate) fn note_own_thread(&self) {
         OF_SERVER.set(std::ptr::from_ref(self).addr());
     }
@@ -98,8 +98,8 @@ impl Server {
         OF_SERVER.get() == std::ptr::from_ref(self).addr()
     }
 
-    /// Whether a request for the object of this key would wait for nobody: it is active, its manager lets requests through, and any
-    /// thread may call it at any time.
+    /// Returns whether a request for the object of this key is served without a wait: the object is active, its manager too, and any
+    /// thread may call the servant at any time.
     pub(crate) fn serves_at_once(&self, key: &[u8]) -> bool {
         match self.adapter.find_at_once(key) {
             Some(Found::Active(_, object)) => {
@@ -110,8 +110,8 @@ impl Server {
         }
     }
 
-    /// Serves a request that the calling thread has written whole, and writes its whole reply. `until` is when the caller gives up
-    /// waiting for its turn; what runs is not interrupted.
+    /// Serves a request that the calling thread has written, and writes the whole reply. Waits end at `until`; a running servant is
+    /// not interrupted.
     ///
     /// # Errors
     /// TRANSIENT where the ORB takes no new requests.
@@ -130,7 +130,7 @@ impl Server {
         };
         let answered = self.answer(&Divided::new(message, &[]), &caller);
         *reply = caller.reply.into_inner();
-        // The servant may have called by another ORB: references in the reply are ours.
+        // The servant may have called through another ORB; references in the reply belong to this one.
         current::enter(&self.orb);
         answered.map_err(|unanswered| match unanswered {
             Unanswered::Closed => raise::transient(minor::REQUEST_DISCARDED, Completion::No),

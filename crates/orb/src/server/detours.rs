@@ -1,4 +1,5 @@
-//! The ways to a servant that few requests take: held by a manager, over to the main thread, by a servant that is found or made for them.
+//! Requests that do not reach an active object directly: held by a POA manager, passed to the main thread, forwarded, or served by a
+//! servant that a servant manager provides.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,7 @@ use crate::raise;
 use crate::{Completion, SystemException, current, minor};
 
 impl Server {
-    /// A plain key stands for a reference; one of our own is served here, another is told to the caller.
+    /// Serves a request for a plain key if its reference leads to an object of this ORB. Forwards the caller to it otherwise.
     #[inline(never)]
     pub(super) fn upcall_elsewhere<C: ServantCall>(
         &self,
@@ -36,7 +37,7 @@ impl Server {
         outcome.unwrap_or(Outcome::Forward(elsewhere.target))
     }
 
-    /// Managers may hold the request, servant managers may make its servant: after each wait the key is looked up anew.
+    /// Waits for managers that hold the request and for servants that are made. Looks the key up again after each wait.
     #[inline(never)]
     pub(super) fn upcall_with_detours<'k, C: ServantCall>(
         &'k self,
@@ -82,13 +83,13 @@ impl Server {
                     return outcome;
                 }
             } else {
-                // What has been found is let go: who waits for requests to end does not wait for those that are held.
+                // Drops the object first: a thread that waits for requests to end does not wait for held requests.
                 drop(way);
                 if let Err(exception) = self.let_through(upcall, &manager) {
                     self.counters.count(Counter::RequestsDiscarded);
                     return Outcome::Raise(exception);
                 }
-                // It may have been held too long.
+                // The end time may have passed meanwhile.
                 if let Err(exception) = self.times.require_end(upcall.request) {
                     return Outcome::Raise(exception);
                 }
@@ -97,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Has the main thread serve a request, and waits for that: the main thread gets copies of what the lane has.
+    /// Has the main thread serve a copy of the request, and waits for its reply.
     fn upcall_on_main<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
         let Some(server) = self.this.upgrade() else {
             let ended = raise::transient(minor::REQUEST_DISCARDED, Completion::No);
@@ -150,7 +151,7 @@ impl Server {
         }
     }
 
-    /// On the main thread: as if it had read the message itself.
+    /// Serves a request on the main thread, as if that had read the message.
     fn upcall_here<C: ServantCall>(
         &self,
         message: &Divided<'_>,
@@ -182,7 +183,7 @@ impl Server {
         self.upcall(&mut upcall, call)
     }
 
-    /// A request for an object that is not active. None: it is now.
+    /// Serves a request for an object that is not active. Returns `None` if the object has become active.
     fn upcall_inactive<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,
@@ -227,7 +228,7 @@ impl Server {
         }
     }
 
-    /// A request whose servant is found for it alone. Whatever comes of it, the locator hears of its end.
+    /// Serves a request by the servant that a locator provides for it alone. `postinvoke` follows every `preinvoke` that succeeds.
     fn upcall_located<C: ServantCall>(
         &self,
         upcall: &mut Upcall<'_>,
@@ -264,7 +265,7 @@ impl Server {
         }
     }
 
-    /// Lets a request through, after waiting where its adapter's manager holds requests: one thread is left for the others.
+    /// Waits while the POA manager holds requests. Keeps one thread of the lane free.
     fn let_through(
         &self,
         upcall: &Upcall<'_>,

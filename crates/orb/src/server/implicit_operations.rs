@@ -12,7 +12,7 @@ use crate::raise;
 use crate::wire;
 use crate::{Completion, Servant, SystemException, minor};
 
-/// `_is_a`, `_non_existent` and the others that no servant implements.
+/// Answers an implicit operation. Returns `None` for any other operation.
 #[inline(never)]
 pub(super) fn answer(
     server: &Server,
@@ -77,12 +77,12 @@ fn repository_id(
     })
 }
 
-/// What every object answers without its servant.
+/// The result of an implicit operation.
 enum Answer {
     Boolean(bool),
     Text(Cow<'static, str>),
     /// No result.
     Nothing,
-    /// No object.
+    /// A nil reference.
     Nil,
 }

@@ -1,6 +1,6 @@
-//! Requests that interceptors see: the call of a servant with their points around it (CORBA 3.3 part 1, clause 16.3.6).
+//! The decorator for interceptors: a servant is called between their interception points (CORBA 3.3 part 1, clause 16.3.6).
 //!
-//! Requests of an ORB without interceptors do not come here.
+//! [`Server::answer`] uses it only if the ORB has interceptors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Servant, current};
 /// The call of a servant between the points `receive_request` and the ending points.
 #[derive(Default)]
 pub(super) struct InterceptedCall {
-    /// None while another thread has it.
+    /// `None` while another thread has it.
     flow: Option<Box<ServerFlow>>,
 }
 
@@ -83,7 +83,7 @@ impl InterceptedCall {
     }
 }
 
-/// Has the interceptors see what a request has come to, and change it.
+/// Calls the ending points, which may change the outcome.
 fn end(
     mut flow: ServerFlow,
     upcall: &Upcall<'_>,
@@ -100,7 +100,7 @@ fn end(
 }
 
 impl Outcome {
-    /// What interceptors see of it.
+    /// Returns the outcome as interceptors see it.
     fn served(&self, reply: &[u8]) -> Served {
         match self {
             Self::Replied => Served::of_reply(reply),

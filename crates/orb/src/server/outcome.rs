@@ -1,4 +1,4 @@
-//! What a request comes to, and the reply that says so.
+//! The outcome of a request, and how it becomes the reply.
 
 use super::Server;
 use super::upcall::Upcall;
@@ -7,9 +7,9 @@ use crate::interceptor::ExtraContext;
 use crate::wire;
 use crate::{Completion, SystemException, SystemExceptionKind};
 
-/// What a request comes to.
+/// The outcome of a request.
 pub(crate) enum Outcome {
-    /// The reply, if one is expected, stands in the buffer.
+    /// The reply, if one is expected, is in the buffer.
     Replied,
     /// The caller got a receipt before the request was served, and waits for nothing more.
     Receipted,
@@ -19,8 +19,8 @@ pub(crate) enum Outcome {
     Forward(crate::ObjectRef),
 }
 
-/// Makes the reply what a request has come to, with the service contexts that interceptors have added. Returns whether the caller has
-/// been answered already.
+/// Writes the reply for an outcome, with the service contexts that interceptors have added. Returns whether the caller has its answer
+/// already.
 #[inline(never)]
 pub(super) fn conclude(
     server: &Server,
@@ -66,13 +66,13 @@ pub(super) fn conclude(
     is_answered
 }
 
-/// Whether an exception tells that octets could not be read as values.
+/// Returns whether an exception means that octets could not be read as values.
 fn is_of_octets(exception: SystemException) -> bool {
     use SystemExceptionKind as Kind;
     let is_of_values = matches!(
         exception.kind,
         Kind::Marshal | Kind::DataConversion | Kind::BadTypecode
     );
-    // Results that cannot be written are raised as completed.
+    // Results that cannot be written raise with completion YES.
     exception.completed == Completion::No && (exception.decode_fact().is_some() || is_of_values)
 }

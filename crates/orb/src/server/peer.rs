@@ -1,4 +1,4 @@
-//! Who has sent a request: what answering it needs of that.
+//! The sender of a request, as far as answering needs it.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ pub(crate) trait Peer {
     /// Whether its requests are still taken. Asked after the request has been counted as in progress.
     fn may_enter(&self, server: &Server) -> bool;
 
-    /// Notes the code sets that a request announces, and reads the request in those that are agreed on.
+    /// Notes the code sets that a request announces, and decodes the request by those of the connection.
     ///
     /// # Errors
-    /// MARSHAL for another choice than before.
+    /// MARSHAL if the request announces other code sets than an earlier one.
     fn agree_on_code_sets(&self, request: &mut Request<'_>) -> Result<(), SystemException>;
 
-    /// The state of its connection where that is bidirectional.
+    /// The state of its connection, if that is bidirectional.
     fn bidirectional(&self) -> Option<&Arc<Bidirectional>>;
 
-    /// How a request of it may wait.
+    /// Returns how a request of it may wait.
     fn wait<'w>(&'w self, server: &'w Server) -> Wait<'w>;
 
     /// Takes a request that has come before its start time.
     ///
     /// # Errors
-    /// TRANSIENT where too many are put aside.
+    /// TRANSIENT at the limit of waiting requests.
     fn put_aside(
         &self,
         message: &Divided<'_>,
@@ -42,7 +42,7 @@ pub(crate) trait Peer {
         start: Instant64,
     ) -> Result<Early, SystemException>;
 
-    /// Lends the buffer for a reply, which is empty.
+    /// Calls `write` with an empty buffer for a reply.
     fn with_reply(&self, is_awaited: bool, write: impl FnOnce(&mut Vec<u8>))
     where
         Self: Sized;
@@ -53,13 +53,13 @@ pub(crate) trait Peer {
     /// Sends a receipt from a thread of any priority.
     fn write_receipt(&self, receipt: &[u8]);
 
-    /// Whether the calling thread itself makes the request.
+    /// Returns whether the request is a call of this thread.
     fn is_local(&self) -> bool;
 }
 
-/// What has become of a request that came before its start time.
+/// How a request waits for its start time.
 pub(crate) enum Early {
-    /// It is answered later.
+    /// It is queued, and answered later.
     PutAside,
     /// The calling thread has waited for the start.
     Waited,
@@ -68,7 +68,7 @@ pub(crate) enum Early {
 /// Why a message is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// It cannot be read: its connection cannot go on.
+    /// It cannot be read: the connection must be closed.
     Unreadable,
     /// The server takes no requests any more.
     Closed,

@@ -1,7 +1,7 @@
-//! At which priority a request is served, and whether by this lane (RTCORBA 1.2: PriorityModelPolicy, threadpools).
+//! The priority at which a request is served, and the lane that serves it (RTCORBA 1.2: PriorityModelPolicy, threadpools).
 //!
-//! The threads of a lane keep their priority: a request comes to the lane of its priority. Those of a pool without lanes
-//! take the priority of the request while they serve it.
+//! The threads of a lane keep their priority, and clients send a request to the lane of its priority. The threads of a pool without
+//! lanes take the priority of each request while they serve it.
 
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
@@ -20,11 +20,11 @@ use crate::{Completion, SystemException};
 use crate::{minor, raise, raise::own};
 
 thread_local! {
-    /// The class that a thread of a lane has begun in.
+    /// The scheduling class in which a thread of a lane started.
     static BEGUN: Cell<Option<Class>> = const { Cell::new(None) };
 }
 
-/// The calling thread belongs to a lane, and is in the class that it has there.
+/// Notes the scheduling class of the calling thread, which belongs to a lane.
 pub(crate) fn note_class() {
     BEGUN.set(schedule::class().ok());
 }
@@ -34,9 +34,9 @@ pub(crate) fn note_class() {
 pub(crate) struct PoolPlace {
     /// The number of its threadpool.
     pub(crate) pool: u32,
-    /// The priority of its threads; none: as threads of the process begin.
+    /// The priority of its threads; `None` if they keep that of the process.
     pub(crate) priority: Option<Priority>,
-    /// It is one of several that are told apart by their priorities, and its threads keep theirs.
+    /// Its pool has lanes by priority, and its threads keep theirs.
     pub(crate) is_lane: bool,
 }
 
@@ -56,13 +56,13 @@ impl ServerPriority {
         }
     }
 
-    /// Whether an adapter asks for no priority and no other pool.
+    /// Returns whether requests of an adapter need neither a priority nor another pool.
     #[inline]
     pub(super) fn is_plain(&self, realtime: &Realtime) -> bool {
         realtime.is_plain_at(self.place.pool)
     }
 
-    /// Takes the calling thread to the priority of a request that has been found; or says what the request comes to otherwise.
+    /// Raises the calling thread to the priority of a request. Returns the outcome as an error if this lane cannot serve it.
     pub(super) fn enter(
         &self,
         request: &Request<'_>,
@@ -94,28 +94,28 @@ impl ServerPriority {
         self.at_priority(priority).map_err(Outcome::Raise)
     }
 
-    /// Whether this is a lane of the adapter's pool, and that of the priority which the server declares, if it does.
+    /// Returns whether this lane belongs to the pool of the adapter and has the priority that the server declares, if it declares one.
     fn has_ground_for(&self, realtime: &Realtime, declared: Option<Priority>) -> bool {
         realtime.pool.id.0 == self.place.pool
             && (!realtime.pool.has_lanes || declared.is_none() || declared == self.place.priority)
     }
 
-    /// Whether requests for an object are served by this lane. `own`: the priority of the object, where it has one.
+    /// Returns whether this lane serves requests for an object. `own` is the priority of the object itself, if it has one.
     pub(super) fn serves(&self, realtime: &Realtime, own: Option<Priority>) -> bool {
         self.is_plain(realtime) || self.has_ground_for(realtime, realtime.declared(own))
     }
 
-    /// Hears which priorities will come over a connection (`_bind_priority_band`).
+    /// Checks the priorities that a client will send over a connection (`_bind_priority_band`).
     ///
     /// # Errors
-    /// BAD_PARAM where it is not said, or cannot be; INV_POLICY where this is a lane whose priority is none of them.
+    /// BAD_PARAM if the range is absent or invalid, INV_POLICY if it does not hold the priority of this lane.
     pub(super) fn bind_band(&self, request: &Request<'_>) -> Result<(), SystemException> {
         let unsaid = raise::bad_param(minor::NONE, Completion::No);
         let (low, high) = contexts::read::priority_range(request)?.ok_or(unsaid)?;
         if low < 0 || low > high {
             return Err(unsaid);
         }
-        // Threads of a pool without lanes take any.
+        // Threads of a pool without lanes take any priority.
         let own = self.place.priority.filter(|_| self.place.is_lane);
         let own = own.map(Priority::value);
         if own.is_some_and(|own| !(low..=high).contains(&own)) {
@@ -124,7 +124,7 @@ impl ServerPriority {
         Ok(())
     }
 
-    /// The lane or pool is not the object's: the caller is told where it is.
+    /// Forwards the caller to the pool or lane of the object.
     fn send_elsewhere(&self, adapter: &Arc<PoaState>, id: &[u8]) -> Outcome {
         self.counters.count(Counter::LanesMissed);
         match Poa::of(adapter).own_reference(id) {
@@ -133,7 +133,7 @@ impl ServerPriority {
         }
     }
 
-    /// Takes a priority away that a servant has given its thread: it was for the request.
+    /// Restores the priority of the thread if the servant has changed it: such a change is for one request.
     #[inline]
     pub(super) fn end(&self, before: Option<Priority>) {
         if current::priority() != before {
@@ -144,16 +144,16 @@ impl ServerPriority {
     #[cold]
     fn restore(&self, before: Option<Priority>) {
         match (before, self.orb.upgrade(), BEGUN.get()) {
-            // What the thread has had it may have again.
+            // The host has permitted this priority before.
             (Some(before), Some(orb), _) => drop(orb.enter_priority(before)),
             (None, _, Some(class)) => drop(schedule::set_class(class)),
-            // One of the application's, whose class is its own.
+            // A thread of the application keeps its class.
             _ => return,
         }
         current::replace(before);
     }
 
-    /// As [`OrbCore::at_priority`], for a request; counted.
+    /// As [`OrbCore::at_priority`], and counts the change.
     fn at_priority(&self, priority: Priority) -> Result<Option<AtPriority>, SystemException> {
         if current::priority() == Some(priority) {
             return Ok(None);

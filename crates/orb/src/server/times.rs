@@ -1,4 +1,4 @@
-//! Requests that have come too late or too early by the times that travelled with them.
+//! Requests that arrive before their start time or after their end time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::rt::deadline::{Verdict, verdict};
 use crate::transport::{Instant64, Transport};
 use crate::{Completion, SystemException, minor, raise, raise::own};
 
-/// The clock by which the times of requests are judged.
+/// Compares the times of requests with the local clock.
 pub(super) struct RequestTimes {
     transport: Arc<dyn Transport>,
     counters: Arc<Counters>,
-    /// How far our clock may be off UTC, where that is known.
+    /// The largest error of the local clock against UTC, if it is known.
     clock_bound: Option<Duration>,
 }
 
@@ -34,16 +34,15 @@ impl RequestTimes {
         }
     }
 
-    /// How long a request may wait; none: as long as it takes.
+    /// Returns how long a request may wait; `None` if there is no limit.
     pub(super) fn left(&self, until: Option<Instant64>) -> Option<Duration> {
         until.map(|until| until.since(self.transport.now()))
     }
 
-    /// When a request that has come too early may be served; none: now.
+    /// Returns when an early request may be served; `None` if it may be served now.
     ///
     /// # Errors
-    /// TIMEOUT for one whose end, or that of its reply, has passed: it is dropped, and counted. TRANSIENT for one whose start lies too far
-    /// ahead.
+    /// TIMEOUT if the end time of the request or of its reply has passed, TRANSIENT if the start time is too far ahead. Both are counted.
     #[inline]
     pub(super) fn start_of(
         &self,
@@ -82,15 +81,15 @@ impl RequestTimes {
         }
     }
 
-    /// For a request that had its start once, and has waited since.
+    /// Checks the end time again, for a request that has waited.
     ///
     /// # Errors
-    /// TIMEOUT where its end has passed meanwhile.
+    /// TIMEOUT if it has passed meanwhile.
     pub(super) fn require_end(&self, request: &Request<'_>) -> Result<(), SystemException> {
         self.start_of(request).map(drop)
     }
 
-    /// Has the calling thread wait for the start of its own request.
+    /// Blocks the calling thread until the start time of its own request.
     pub(super) fn await_start(&self, start: Instant64) {
         self.transport.sleep_until(start);
     }

@@ -1,4 +1,4 @@
-//! From a request to its servant: what the object key leads to, and the call.
+//! From a request to its servant: the lookup of the object key, and the call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,9 +20,9 @@ use crate::{Completion, Servant, SystemException, current, minor};
 
 /// One request on its way to a servant.
 pub(super) struct Upcall<'u> {
-    /// None on the main thread, which has the request from another thread.
+    /// `None` on the main thread, which gets requests from other threads.
     pub(super) peer: Option<&'u dyn Peer>,
-    /// It came over a connection that this ORB has opened: its object must be of an adapter that allows that.
+    /// The request came over a connection that this ORB opened: the adapter must permit bidirectional requests.
     pub(super) needs_bidirectional: bool,
     pub(super) wait: Wait<'u>,
     pub(super) message: &'u Divided<'u>,
@@ -36,7 +36,7 @@ pub(super) struct Upcall<'u> {
 #[derive(Clone, Copy)]
 pub(crate) struct Wait<'u> {
     pub(crate) patience: Patience<'u>,
-    /// When its caller gives up waiting; none: never.
+    /// The deadline of the caller for waits, if it has one.
     pub(crate) until: Option<Instant64>,
 }
 
@@ -50,14 +50,14 @@ pub(super) trait ServantCall: Default + Send + 'static {
         id: &[u8],
     ) -> Outcome;
 
-    /// The calling thread goes on with the request.
+    /// The calling thread continues with the request.
     fn enter_thread(&mut self);
 
-    /// Another thread goes on with it.
+    /// Another thread continues with the request.
     fn leave_thread(&mut self);
 }
 
-/// The call of a servant, and nothing else.
+/// The plain call of a servant.
 #[derive(Default)]
 pub(super) struct DirectCall;
 
@@ -79,7 +79,7 @@ impl ServantCall for DirectCall {
 }
 
 impl<'u> Upcall<'u> {
-    /// The service contexts of the reply, and those that interceptors have added.
+    /// Returns the service contexts of the reply and those that interceptors have added.
     pub(super) fn contexts_and<'s>(&self, said: &'s [ExtraContext]) -> ContextList<'s>
     where
         'u: 's,
@@ -94,12 +94,12 @@ impl<'u> Upcall<'u> {
         contexts
     }
 
-    /// Whether the calling thread itself makes the request.
+    /// Returns whether the request is a call of this thread.
     pub(super) fn is_local(&self) -> bool {
         self.peer.is_some_and(|peer| peer.is_local())
     }
 
-    /// SYNC_WITH_SERVER: tells the caller that the request has come and will be served, not what comes of it.
+    /// Writes the receipt for SYNC_WITH_SERVER: the request has arrived and will be served. The outcome is not sent.
     pub(super) fn write_receipt(&mut self, peer: &dyn Peer, sizes: Sizes) {
         let reply = &mut *self.reply;
         let receipt = ServerRequest::new(self.request, &[], reply, self.contexts, sizes).finish();
@@ -112,7 +112,7 @@ impl<'u> Upcall<'u> {
 }
 
 impl Server {
-    /// Looks the object of a request up and has its servant called.
+    /// Looks up the object of a request and has its servant called.
     pub(super) fn upcall<C: ServantCall>(&self, upcall: &mut Upcall<'_>, call: &mut C) -> Outcome {
         let key = match upcall.request.target.object_key() {
             Ok(key) => key,
@@ -151,7 +151,7 @@ impl Server {
         }
     }
 
-    /// Calls the application's code; its panic is UNKNOWN.
+    /// Calls code of the application. A panic becomes UNKNOWN.
     pub(super) fn guard<T>(&self, call: impl FnOnce() -> T) -> Result<T, SystemException> {
         catch_unwind(AssertUnwindSafe(call)).map_err(|_| self.count_panic())
     }
@@ -168,7 +168,7 @@ impl Server {
         Outcome::Raise(exception)
     }
 
-    /// Calls a servant, or answers for it where it implements no such operation.
+    /// Calls a servant, or answers an implicit operation in its place.
     pub(super) fn call_servant(
         &self,
         upcall: &mut Upcall<'_>,
@@ -201,7 +201,7 @@ impl Server {
                 }
                 match served {
                     _ if receipt == Receipt::Sent => Outcome::Receipted,
-                    // Its caller is told what came of the request until here, whatever the servant has said.
+                    // The caller gets a receipt, whatever the servant returns.
                     _ if receipt == Receipt::InReply => {
                         let reply = &mut *upcall.reply;
                         finished(&mut ServerRequest::new(request, id, reply, contexts, sizes))
@@ -230,7 +230,7 @@ impl Server {
 /// How the caller of a request with SYNC_WITH_SERVER gets its receipt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Receipt {
-    /// It asks for none, or the thread that has read the request sends it.
+    /// The caller asks for none, or the thread that has read the request sends it.
     None,
     /// It has been sent.
     Sent,
@@ -238,7 +238,7 @@ enum Receipt {
     InReply,
 }
 
-/// What a request comes to that its servant has served.
+/// The outcome of a request after its servant has returned.
 #[inline]
 fn finished(serving: &mut ServerRequest<'_>) -> Outcome {
     match serving.finish() {

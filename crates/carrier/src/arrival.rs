@@ -1,4 +1,4 @@
-//! The consumer's side of every carrier: what is done with a message once the consumer's code has it.
+//! What a consumer does with a message after the carrier has delivered it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use crate::record::{ConsumerRecord, HeaderPage, Records, SHARED_STAMP};
 use crate::stamp_clock::StampClock;
 use crate::talk::Progress;
 
-/// Takes what a carrier delivers. A carrier reads the clock as soon as its code has the message and its sequence number.
+/// Takes what a carrier delivers. A carrier reads the clock as soon as its code has the message and its sequence
+/// number.
 pub trait Handler: Send {
     /// Handles one message.
     fn handle(&mut self, arrival: Arrival);
@@ -35,7 +36,7 @@ pub struct Arrival {
 pub struct Shared {
     /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC; zero before `go`.
     pub start_ns: AtomicI64,
-    /// Finish.
+    /// The part is to finish.
     pub stop: AtomicBool,
     /// See [`Progress`].
     pub sent: AtomicU64,
@@ -47,9 +48,9 @@ pub struct Shared {
     pub late: AtomicU64,
     /// See [`Progress`].
     pub overflows: AtomicU64,
-    /// Arrived when no record was left.
+    /// Arrivals after the last free record.
     pub unrecorded: AtomicU64,
-    /// Arrived and was no message of the stream.
+    /// Arrivals that are not messages of the stream.
     pub malformed: AtomicU64,
     /// Datagrams that the network or the peer's host refused.
     pub refusals: AtomicU64,

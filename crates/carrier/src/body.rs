@@ -31,7 +31,8 @@ pub enum BodyPlan {
         include_paths: Vec<PathBuf>,
         /// Scoped name of the type, for example `Nav::NavData`.
         type_name: String,
-        /// The member that carries the sequence number, an unsigned or signed integer; nested members with dots, for example `header.sequence`.
+        /// The member that carries the sequence number, an unsigned or signed integer; nested members with dots, for
+        /// example `header.sequence`.
         sequence_member: String,
     },
 }
@@ -51,7 +52,7 @@ struct Shape {
     type_code: TypeCode,
     /// None for plain octets, whose first eight are the number.
     path: Option<MemberPath>,
-    /// Where the number stands in the encoding, and how many octets it has.
+    /// Where the number is in the encoding, and how many octets it has.
     place: Place,
 }
 
@@ -71,7 +72,8 @@ impl Body {
     /// A body as planned, with sequence number 0; every other number in it is 0, every text and sequence empty.
     ///
     /// # Errors
-    /// [`BodyError`] for a type that cannot be used, or a body too small for its sequence number or larger than [`BODY_SIZE_MAX`].
+    /// [`BodyError`] for a type that cannot be used, or a body too small for its sequence number or larger than
+    /// [`BODY_SIZE_MAX`].
     pub fn new(plan: &BodyPlan) -> Result<Self, BodyError> {
         match plan {
             BodyPlan::Octets { size_bytes } => Self::of_octets(*size_bytes),
@@ -197,8 +199,8 @@ impl Body {
             Some(path) => {
                 number.copy_from_slice(&sequence.to_le_bytes()[..size]);
                 if let Some(slot) = path.slot(&mut self.value) {
-                    // Numbers beyond the member's range were refused before the run.
-                    let _fits = slot.set_number(sequence.cast_signed());
+                    // Cannot fail: numbers beyond the member's range were refused before the run.
+                    let _ = slot.set_number(sequence.cast_signed());
                 }
             }
         }
@@ -231,7 +233,8 @@ impl Body {
         writer.write_octets(rest.octets())
     }
 
-    /// As [`Body::write`], the last of its message, but for octets that are worth leaving where they stand.
+    /// As [`Body::write`] for the last argument of a message. Returns long octets unwritten, so that they are not
+    /// copied.
     ///
     /// # Errors
     /// As [`Body::write`].
@@ -250,7 +253,8 @@ impl Body {
         Any::from_dynamic(&self.shape.type_code, &self.value)
     }
 
-    /// Demarshals an operation's argument into this body; gives its sequence number, or none where it is no value of the type.
+    /// Demarshals an operation's argument into this body. Returns its sequence number, or none if it is not a value of
+    /// the type.
     pub fn read(&mut self, arguments: &mut Reader<'_>) -> Option<u64> {
         match &self.shape.path {
             None => sequence_of_octets(arguments.read_octet_sequence().ok()?),
@@ -279,7 +283,7 @@ pub struct SequenceReader {
 }
 
 impl SequenceReader {
-    /// The sequence number of the CDR encoding that a raw carrier has brought; none where it is too short.
+    /// The sequence number in a CDR encoding. Returns none if it is too short.
     #[must_use]
     pub fn read(&self, octets: &[u8]) -> Option<u64> {
         if self.shape.path.is_none() {

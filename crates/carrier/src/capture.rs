@@ -1,6 +1,7 @@
 //! Captures of a run's packets: pcapng files that any network analyser opens, with what the join needs beside them.
 //!
-//! Stamps in a capture are CLOCK_REALTIME, as analysers expect; the note beside it (the same name, `.json`) has readings of both clocks.
+//! Stamps in a capture are CLOCK_REALTIME, as analysers expect; the note beside it (the same name, `.json`) has
+//! readings of both clocks.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -70,7 +71,8 @@ impl CaptureWriter {
         })
     }
 
-    /// Writes a packet of the interface at this place in the list; counts it as dropped where the file is full or the disk refuses.
+    /// Writes a packet of the interface at this place in the list; counts it as dropped where the file is full or the
+    /// disk refuses.
     pub fn write(&mut self, interface: u32, packet: &Packet, realtime_ns: i64, octets: &[u8]) {
         if self.size_bytes >= self.size_bytes_max {
             self.dropped += 1;
@@ -95,10 +97,10 @@ impl CaptureWriter {
         }
     }
 
-    /// Brings what was written to the file.
+    /// Writes what is buffered to the file.
     pub fn flush(&mut self) {
-        // A disk that refuses shows itself at the next write of a packet, which counts it.
-        let _flushed = self.writer.get_mut().flush();
+        // If the disk refuses, the next write of a packet fails and is counted.
+        let _ = self.writer.get_mut().flush();
     }
 
     /// Packets that found the file full.
@@ -114,7 +116,7 @@ impl CaptureWriter {
     }
 }
 
-/// What a tap notes beside its capture.
+/// The note of a tap beside its capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaptureNote {
@@ -201,8 +203,8 @@ pub struct Captured<'a> {
     pub octets: Cow<'a, [u8]>,
 }
 
-/// Calls `see` with each packet of a capture, in order. What stands behind a broken block is not read: the last block of a killed tap is often half.
-/// Returns false where the end was broken.
+/// Calls `see` with each packet of a capture, in order. Reading ends at a broken block: the last block of a killed tap
+/// is often cut. Returns false where the end was broken.
 ///
 /// # Errors
 /// [`CaptureError`] for a file that cannot be read or is no pcapng.

@@ -1,11 +1,13 @@
 //! What a carrier is: one middleware, or none, that a stream's messages go over.
 //!
-//! A carrier is one file in `carriers/` and one line in the table of [`crate::carriers`]. No other code compares carriers:
+//! A carrier is one file in `carriers/` and one line in the table of [`crate::carriers`]. No other code compares
+//! carriers:
 //!
 //! * the parts of a run call [`Carrier::connect`] and [`Carrier::listen`] and keep to [`Carrier::needs`];
 //! * blame reads [`Carrier::road`];
 //! * the join reads [`Carrier::framing`];
-//! * the conformance suite (`tests/conformance/`) holds each carrier to [`Carrier::delivery`] and to what [`Sender`] promises.
+//! * the conformance suite (`tests/conformance/`) holds each carrier to [`Carrier::delivery`] and to what [`Sender`]
+//!   promises.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,8 +35,8 @@ pub trait Carrier: Sync {
 
     /// The layers that a message passes. Blame names no others.
     ///
-    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps and packets get their priority.
-    /// With middleware each destination has a sending thread, because a call may block.
+    /// Without middleware the carrier owns its sockets: both ends read the kernel's stamps and packets get their
+    /// priority. With middleware each destination has a sending thread, because a call may block.
     fn road(&self) -> Road;
 
     /// How the join finds messages in captured packets.
@@ -125,7 +127,7 @@ pub struct ConnectTo<'a> {
     pub address: IpAddr,
     /// Name of the destination's host, for messages to the user.
     pub host: &'a str,
-    /// What the receiver announced as its endpoint; empty where a channel stands between.
+    /// What the receiver announced as its endpoint; empty if the stream has a channel.
     pub endpoint: &'a str,
     /// Where the stream's event channel is found, if the carrier needs one.
     pub channel: Option<&'a ChannelAt>,

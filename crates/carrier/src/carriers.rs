@@ -28,7 +28,7 @@ pub static CARRIERS: [&dyn Carrier; 5] = [
 pub struct CarrierRef(&'static dyn Carrier);
 
 impl CarrierRef {
-    /// A carrier that need not stand in the table. Plans that hold another than the table's cannot be read back.
+    /// A carrier that may be missing from the table. A plan with such a carrier cannot be read back.
     #[must_use]
     pub const fn new(carrier: &'static dyn Carrier) -> Self {
         Self(carrier)

@@ -1,8 +1,12 @@
 //! The join: record files and captures of one stream become samples, after the phase.
 //!
-//! A raw carrier's own socket has stamped its messages; for a middleware the stamps come from the taps: streams are put together again from
-//! the packets, cut into messages, and the sequence number is read from each where the flow's type has it. So connections may be lost and made anew,
-//! and the thing measured does not know it. Over `tcp` both methods are compared. What the captures miss stays without a stamp and is counted.
+//! A raw carrier's messages have stamps from its own sockets. For a middleware the stamps come from the taps:
+//!
+//! 1. streams are reassembled from the captured packets and cut into messages;
+//! 2. the sequence number of each message is read where the flow's type has it.
+//!
+//! So connections may break and reconnect, and the middleware does not know that it is measured. Over raw carriers both
+//! methods are compared. A message that the captures miss has no stamp, and is counted.
 
 mod agreement;
 mod leg;
@@ -61,8 +65,8 @@ pub struct JoinedDestination {
 /// Joins one stream.
 ///
 /// # Errors
-/// [`JoinError`] where the supplier's records, a capture or the body's type cannot be read. A consumer without records has received nothing, and a
-/// warning says so.
+/// [`JoinError`] where the supplier's records, a capture or the body's type cannot be read. A consumer without records
+/// has received nothing; that is a warning.
 pub fn join(plan: &JoinPlan) -> Result<Joined, JoinError> {
     let body = Body::new(&plan.stream.body)?;
     let sent = ReadRecords::supplier(&plan.supplier_records)?;
@@ -133,7 +137,7 @@ fn arrivals(
     }
 }
 
-/// Reads each capture once for all legs; gives the largest error of their clocks.
+/// Reads each capture once for all legs. Returns the largest error of their clocks.
 fn read_captures(
     plan: &JoinPlan,
     legs: &mut Legs<'_>,

@@ -1,8 +1,9 @@
-//! One trait over which every middleware is measured, and the built-in carriers.
+//! One trait over which every middleware is measured, [`carrier::Carrier`], and the built-in carriers.
 //!
-//! A *stream* is one flow over one carrier. It runs as separate processes, its *parts*: a supplier on the flow's from-host, a consumer on
-//! each destination's host, for `event` also a channel and a naming service on the supplier's host, and a packet tap on each host. [`plan`] is what
-//! a part is told, [`talk`] what it says and is told while it runs.
+//! A *stream* is one flow over one carrier. It runs as separate processes, its *parts*: a supplier on the flow's
+//! from-host, a consumer on each destination's host, for `event` also a channel and a naming service on the supplier's
+//! host, and a packet tap on each host. [`plan`] is what a part reads first; [`talk`] is what it writes and reads while
+//! it runs.
 
 #![forbid(unsafe_code)]
 

@@ -7,11 +7,11 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 /// A packet of one of the two transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried<'p> {
-    /// Whence.
+    /// Source.
     pub(crate) from: SocketAddr,
-    /// Whither.
+    /// Destination.
     pub(crate) to: SocketAddr,
-    /// What.
+    /// Payload.
     pub(crate) load: Load<'p>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a run: each a process that reads its plan, says `ready`, works from `go` on, and says `done`.
+//! The parts of a run. Each is a process that reads its plan, writes `ready`, works from `go` on, and writes `done`.
 
 use std::io::{BufRead, Write};
 
@@ -20,10 +20,10 @@ mod tests;
 
 use stage::Stage;
 
-/// Plays a part to its end: commands come from `input`, events go to `output`. What ends it early is told there too.
+/// Plays a part to its end: reads commands from `input`, writes events to `output`. An error is written there too.
 ///
 /// # Errors
-/// [`PartError`], after it was told as an event.
+/// [`PartError`], after it was written as an event.
 pub fn run(
     plan: &PartPlan,
     input: impl BufRead + Send + 'static,
@@ -45,7 +45,8 @@ pub fn run(
     played
 }
 
-/// How many messages a schedule has, counted: the number of a Poisson process over a duration is not known otherwise.
+/// How many messages a schedule has. Counted, because the number of a Poisson process over a duration follows from
+/// nothing else.
 fn messages_of(schedule: &Schedule) -> Result<u64, PartError> {
     schedule.check()?;
     Ok(schedule.dues().count() as u64)

@@ -25,8 +25,8 @@ impl PendingStamps {
         self.queue.push_back((id, sequence));
     }
 
-    /// The message of a stamp. It stays, because its other stamp may come yet; older ones are given up, for stamps of one kind come in order
-    /// and a message's two are no further apart than the queueing discipline is long.
+    /// The message of a stamp. It stays, because its other stamp may come yet; older ones are given up, for stamps of
+    /// one kind come in order and a message's two are no further apart than the queueing discipline is long.
     pub(crate) fn sequence_at(&mut self, id: u32) -> Option<u64> {
         let position = self.queue.iter().rposition(|&(of, _)| of == id)?;
         let sequence = self.queue[position].1;

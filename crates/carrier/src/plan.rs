@@ -1,17 +1,20 @@
-//! What each part of a run is told: one line of JSON on its standard input.
+//! The plan of each part of a run: one line of JSON on its standard input.
 //!
 //! The order in which a coordinator starts the parts of a stream follows from what each needs to know of the others:
 //!
 //! 1. `names` (for `event`), whose [`Ready`](crate::talk::Ready) gives its `corbaloc:`;
 //! 2. `channel` (for `event`), which binds itself there;
-//! 3. `consumer`s, whose `ready` gives the endpoint that the supplier sends to (for `event` they have connected themselves to the channel);
-//! 4. `tap`s, one a host, told the ports of the endpoints that have become known (the TCP connections of suppliers are captured from their first packet);
+//! 3. `consumer`s, whose `ready` gives the endpoint that the supplier sends to (for `event` they have connected
+//!    themselves to the channel);
+//! 4. `tap`s, one a host, with the ports of these endpoints (so that TCP connections of suppliers are captured from
+//!    their first packet);
 //! 5. `supplier`s;
-//! 6. `go START_NS` to each part; every part has said `ready` before.
+//! 6. `go START_NS` to each part, when every part has written `ready`.
 //!
 //! A supplier is `done` by itself after its last message; the others at `stop`, which comes after the drain.
 //!
-//! Record files and captures belong on a memory file system where there is one: the write-back of a disk file can hold up the thread that writes a record.
+//! Record files and captures belong on a memory file system where there is one: the write-back of a disk file can hold
+//! up the thread that writes a record.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -66,7 +69,7 @@ pub struct SupplierPlan {
     pub stream: StreamPlan,
     /// The address of its host, from which it sends.
     pub address: IpAddr,
-    /// To whom, in the order of the result document. For `event` without endpoints: the channel knows them.
+    /// The destinations, in the order of the result document. Without endpoints if the carrier has a channel.
     pub destinations: Vec<DestinationPlan>,
     /// `event` only: where its channel is found.
     #[serde(default)]
@@ -84,7 +87,8 @@ pub struct SupplierPlan {
 /// One destination, as its supplier sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DestinationPlan {
-    /// Index of the destination in the stream's `destinations`, and in each sample. Destinations of one stream are numbered from 0 without gaps.
+    /// Index of the destination in the stream's `destinations`, and in each sample. Destinations of one stream are
+    /// numbered from 0 without gaps.
     pub index: u16,
     /// The host's name.
     pub host: String,
@@ -157,7 +161,8 @@ pub struct NamesPlan {
 pub struct TapPlan {
     /// The host's name.
     pub host: String,
-    /// Interfaces to capture on; empty for all that are up, `lo` included. On plain loopback: `lo`, and one tap for all hosts.
+    /// Interfaces to capture on; empty for all that are up, `lo` included. On plain loopback: `lo`, and one tap for all
+    /// hosts.
     #[serde(default)]
     pub interfaces: Vec<String>,
     /// TCP and UDP ports of the run, of either end of a packet.
@@ -197,7 +202,8 @@ pub struct JoinDestination {
     pub index: u16,
     /// The host's name.
     pub host: String,
-    /// Where the consumer listened: the `listening` of its `ready`. Without it no capture shows the destination's messages.
+    /// Where the consumer listened: the `listening` of its `ready`. Without it no capture shows the destination's
+    /// messages.
     #[serde(default)]
     pub listening: Option<SocketAddr>,
     /// The consumer's record file.

@@ -1,7 +1,9 @@
-//! TCP streams put together again from captured packets, cut into messages, each with the stamp of the packet that brought its last octet.
+//! TCP streams reassembled from captured packets and cut into messages. A message has the stamp of the packet with its
+//! last octet.
 //!
-//! Octets are taken in the order of the stream: the first transmission of each where packets leave, and where they arrive the packet that closed the
-//! last gap before it. What the capture has missed is stepped over, and the messages that it touches are counted as unread.
+//! Octets are taken in the order of the stream. Where packets leave, the first transmission of an octet counts; where
+//! they arrive, the packet that closed the last gap before it. Octets missing from the capture are skipped, and the
+//! messages that they belong to are counted as unread.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +27,7 @@ pub(crate) struct Reassembly {
     cut: Cut,
     /// Sequence number of the next octet in order; none before the first packet.
     next: Option<u32>,
-    /// Octets that came before others that are missing, by their distance from the first octet seen, with their stamps.
+    /// Octets after a gap, by their distance from the first octet seen, with their stamps.
     early: BTreeMap<u64, (i64, Vec<u8>)>,
     early_octets: usize,
     /// How far `next` is from the first octet seen.
@@ -34,7 +36,7 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// A stream of which nothing has been seen.
+    /// A stream before its first packet.
     #[must_use]
     pub(crate) const fn new(cut: Cut) -> Self {
         Self {
@@ -70,7 +72,7 @@ impl Reassembly {
             self.cutter.in_step = false;
             at
         });
-        // Half of the number space lies behind, half ahead.
+        // Half of the number space is behind, half ahead.
         let ahead = at.wrapping_sub(next).cast_signed();
         if ahead > 0 {
             self.keep_early(u64::from(ahead.unsigned_abs()), octets, stamp_ns);
@@ -89,7 +91,7 @@ impl Reassembly {
         self.take_followers(Some(stamp_ns), message);
     }
 
-    /// The capture is at its end: reads what stands behind the last gap.
+    /// Called at the end of the capture: reads what follows the last gap.
     pub(crate) fn finish(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
         while !self.early.is_empty() {
             self.step_over(message);
@@ -124,7 +126,8 @@ impl Reassembly {
         self.next = self.next.map(|next| next.wrapping_add(octets as u32));
     }
 
-    /// Takes early octets that are now in order; `completing_ns` is the stamp of the packet that closed the gap before them.
+    /// Takes early octets that are now in order; `completing_ns` is the stamp of the packet that closed the gap before
+    /// them.
     fn take_followers(&mut self, completing_ns: Option<i64>, message: &mut dyn FnMut(&[u8], i64)) {
         while let Some(entry) = self.early.first_entry() {
             if *entry.key() > self.distance {
@@ -139,7 +142,7 @@ impl Reassembly {
         }
     }
 
-    /// The octets before the first early ones will not come.
+    /// Gives up the octets before the first early ones.
     fn step_over(&mut self, message: &mut dyn FnMut(&[u8], i64)) {
         let Some((&at, _)) = self.early.first_key_value() else {
             return;
@@ -147,7 +150,7 @@ impl Reassembly {
         let missing = at - self.distance;
         self.cutter.miss(self.cut, missing);
         self.forward(missing);
-        // These were not held up by a gap in the stream but in the capture: their own stamps are right.
+        // The gap is in the capture, not in the stream: their own stamps are right.
         self.take_followers(None, message);
     }
 }
@@ -214,7 +217,7 @@ impl Cutter {
         }
     }
 
-    /// Octets that the capture does not have. A message whose end is known can be stepped over.
+    /// Skips octets that the capture does not have. A message whose end is known is skipped whole.
     fn miss(&mut self, cut: Cut, octets: u64) {
         let to_end = match (self.skip, self.message.is_empty()) {
             (0, true) => None,
@@ -240,7 +243,8 @@ impl Cutter {
 }
 
 impl Cut {
-    /// How many octets a message that begins so still needs: to the end of its header, then to its own; 0 when it is whole, none when it is no message.
+    /// How many octets a message that begins so still needs: to the end of its header, then to its end. Returns 0 if it
+    /// is whole, none if it is not a message.
     fn need(self, message: &[u8]) -> Option<usize> {
         match self {
             Self::Length(expected) => {
@@ -258,7 +262,7 @@ impl Cut {
         }
     }
 
-    /// How many octets to the end of a message of which the header is there.
+    /// How many octets are missing to the end of a message whose header is complete.
     fn rest(self, message: &[u8]) -> Option<u64> {
         let header_size = match self {
             Self::Length(_) => FRAME_HEADER_SIZE,

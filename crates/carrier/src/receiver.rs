@@ -10,6 +10,7 @@ pub trait Receiver: Send {
     /// Writes where it is reached: the endpoint for suppliers and the address for packet taps.
     fn announce(&self, ready: &mut Ready);
 
-    /// Delivers to `handler` what has arrived since the receiver was made, and what arrives until `shared` says stop. Called once, in a thread prepared for it.
+    /// Delivers to `handler` what has arrived since the receiver was made, and what arrives until `shared.stop` is set.
+    /// Called once, in a thread prepared for it.
     fn receive_all(&mut self, handler: Box<dyn Handler>, shared: &Arc<Shared>);
 }

@@ -1,7 +1,9 @@
-//! Record files: what a supplier or consumer wrote down of each message, in memory mapped to a file, so that a killed process leaves what it had.
+//! Record files: what a supplier or consumer notes of each message. They are mapped memory, so that a killed process
+//! leaves its records.
 //!
-//! A file is one page of [`Header`], then records of fixed size in this machine's byte order. Stamps are nanoseconds of CLOCK_MONOTONIC, zero where
-//! none was taken. A supplier's records stand by destination, then by sequence number; a consumer's in order of arrival.
+//! A file is one page of [`Header`], then records of fixed size in this machine's byte order. Stamps are nanoseconds of
+//! CLOCK_MONOTONIC, zero where none was taken. A supplier's records are in order of destination, then of sequence
+//! number; a consumer's in order of arrival.
 
 use std::io;
 use std::marker::PhantomData;
@@ -11,7 +13,7 @@ use deckwatch_os::mapped::MappedFile;
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a file of records says of itself. Written at the beginning, and counters about four times a second.
+/// The head of a record file. Written at the beginning; its counters are written about four times a second.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -61,9 +63,9 @@ pub const HEADER_SIZE: usize = 4096;
 )]
 #[repr(C)]
 pub struct SupplierRecord {
-    /// When the supplier began to send it; zero: its turn never came.
+    /// When the supplier began to send it; zero if it did not.
     pub sent_ns: i64,
-    /// When the send call came back.
+    /// When the send call returned.
     pub returned_ns: i64,
     /// The kernel's stamp before the queueing discipline.
     pub scheduled_ns: i64,
@@ -93,7 +95,8 @@ pub struct ConsumerRecord {
     pub flags: u64,
 }
 
-/// In `flags`: the kernel's stamp belongs to a later octet that was read in the same call, so the message may have arrived before.
+/// In `flags`: the kernel's stamp belongs to a later octet that was read in the same call, so the message may have
+/// arrived before.
 pub const SHARED_STAMP: u64 = 1;
 
 /// A record file under work.
@@ -233,7 +236,7 @@ impl<R: FromBytes + IntoBytes + KnownLayout + Immutable> Records<R> {
 /// A file of records read back.
 #[derive(Clone, Debug)]
 pub struct ReadRecords<R> {
-    /// What the file says of itself.
+    /// The head of the file.
     pub header: Header,
     /// Its records.
     pub records: Vec<R>,

@@ -19,7 +19,8 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Takes a message; calls `see` with the request that it is or completes. After fragments that do not belong together, those that follow are read anew.
+    /// Takes a message. Calls `see` with the request that it is or completes. Fragments that do not belong together are
+    /// dropped.
     pub(crate) fn take(&mut self, message: &[u8], see: &mut dyn FnMut(&Request<'_>)) {
         match self.assembly.accept(message) {
             Ok(Some(whole)) => {

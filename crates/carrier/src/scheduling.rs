@@ -1,4 +1,4 @@
-//! Scheduling as the plan asks for it; what is refused becomes a warning that says what to do.
+//! Applies the scheduling of a plan. What the kernel refuses becomes a warning with its remedy.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::REAL_TIME_UNBLOCKED_MAX;
 
-/// How the threads on the message's road are to be scheduled. What is refused is told in `ready`, and the part runs without.
+/// Scheduling of the threads on the message's road. What is refused is reported in `ready`, and the part runs without
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scheduling {
@@ -42,7 +43,7 @@ pub enum SchedulingClass {
     },
 }
 
-/// Prepares the whole process; to be called before its threads are made, which inherit the processors.
+/// Prepares the process. Call it before threads are made: they inherit the processors.
 pub(crate) fn prepare_process(scheduling: &Scheduling, handle_for: Duration) -> Vec<Warning> {
     let mut refused = Vec::new();
     if !scheduling.cpus.is_empty()
@@ -98,7 +99,7 @@ pub(crate) fn prepare_thread(scheduling: &Scheduling) -> Vec<Warning> {
     }
 }
 
-/// Scheduling as it was got, in words.
+/// The scheduling that was asked for and got, in words.
 pub(crate) fn in_words(scheduling: &Scheduling, refused: &[Warning]) -> String {
     let class = match scheduling.class {
         SchedulingClass::Other => "SCHED_OTHER".to_owned(),

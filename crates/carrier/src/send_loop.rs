@@ -14,7 +14,7 @@ use crate::limits::{QUIET_NS, STAMPS_AFTER_END, STOP_LOOK};
 use crate::record::{Records, SupplierRecord};
 use crate::sender::{Sender, TransmitStamp};
 
-/// What one supplying thread works with. Nothing here takes memory, formats or locks while the schedule runs.
+/// What one sending thread works with. Nothing here allocates, formats or locks while the schedule runs.
 pub struct SendLoop {
     body: Body,
     destinations: Vec<Destination>,
@@ -29,7 +29,7 @@ struct Destination {
 }
 
 impl SendLoop {
-    /// A send_loop without destinations.
+    /// A loop without destinations.
     #[must_use]
     pub const fn new(body: Body, shared: Arc<Shared>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl SendLoop {
         });
     }
 
-    /// Sends the whole schedule, or until told to stop, and gathers the last transmit stamps.
+    /// Sends the whole schedule, or until `stop`, then collects the last transmit stamps.
     pub fn run(&mut self, schedule: &Schedule) {
         for due in schedule.dues() {
             self.rest_until(due.due_ns);
@@ -78,7 +78,7 @@ impl SendLoop {
         }
     }
 
-    /// Sleeps until a message is due. Before that, as far as there is time, takes stamps and sends on what waits for a slow peer.
+    /// Sleeps until a message is due. If there is time before, collects stamps and sends the backlogs of slow peers.
     fn rest_until(&mut self, due_ns: i64) {
         loop {
             let now_ns = clock::monotonic_ns();
@@ -106,7 +106,7 @@ impl SendLoop {
         }
     }
 
-    /// Takes the stamps that have come; true when there may be more.
+    /// Collects stamps. Returns true if there may be more.
     fn collect(&mut self) -> bool {
         let mut more = false;
         for Destination {
@@ -125,7 +125,7 @@ impl SendLoop {
         more
     }
 
-    /// Sends on; true when something still waits.
+    /// Sends backlogs. Returns true if a backlog remains.
     fn flush_backlogs(&mut self) -> bool {
         let mut waits = false;
         for destination in &mut self.destinations {
@@ -137,7 +137,7 @@ impl SendLoop {
         waits
     }
 
-    /// After the last message: the last stamps, and what peers that read slowly still take until told to stop.
+    /// After the last message: collects the last stamps, and sends the backlogs of slow peers until `stop`.
     fn settle(&mut self) {
         let end_ns = clock::monotonic_ns().saturating_add(nanoseconds(STAMPS_AFTER_END));
         self.rest_until(end_ns);

@@ -5,26 +5,28 @@ use std::os::fd::BorrowedFd;
 
 use crate::body::Body;
 
-/// Sends one stream to one destination (with `event`: to the channel). Used by one thread.
+/// Sends one stream to one destination, or to the channel. Used by one thread.
 pub trait Sender: Send {
-    /// Sends one message, whose sequence number stands in `body`. Must come back even when the peer does not read.
+    /// Sends one message; `body` holds its sequence number. Returns within the drain of the deadline, even when the
+    /// peer does not read.
     ///
     /// # Errors
     /// What the local side or the middleware refused: the message is lost, the schedule goes on.
     fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError>;
 
-    /// Takes what became known of earlier messages, without waiting; at most a fraction of a millisecond's work. True when there may be more.
+    /// Passes on the kernel stamps of earlier messages. Does not block and works a fraction of a millisecond at most.
+    /// Returns true if there may be more.
     fn collect(&mut self, stamps: &mut dyn FnMut(TransmitStamp)) -> bool {
         let _ = stamps;
         false
     }
 
-    /// The socket that has to become writable before the rest of an earlier message can go, if one waits.
+    /// The socket that has to become writable before the rest of an earlier message can be sent, if there is a rest.
     fn backlog(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Sends on what waits in the backlog, without waiting.
+    /// Sends what it can of the backlog. Does not block.
     fn flush(&mut self) {}
 
     /// Datagrams that the network or the peer's host has refused so far.
@@ -33,12 +35,12 @@ pub trait Sender: Send {
     }
 }
 
-/// A message was taken.
+/// A message was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// By the kernel, or by the middleware.
     Whole,
-    /// A part of it waits in the carrier for the peer to read.
+    /// A part of it is in the backlog until the peer reads.
     Waiting,
 }
 

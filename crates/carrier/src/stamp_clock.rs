@@ -7,8 +7,8 @@ use deckwatch_os::clock::ClockPair;
 
 /// The present way from one clock to the other. Hot threads read it; one other thread renews it a few times a second.
 ///
-/// A stamp that was taken before the clock was set and converted after it is wrong by the step, so a step makes the run's kernel stamps suspect:
-/// it is counted, never hidden.
+/// A stamp that was taken before the clock was set and converted after it is wrong by the step, so a step makes the
+/// run's kernel stamps suspect: it is counted, never hidden.
 #[derive(Debug)]
 pub struct StampClock {
     offset_ns: AtomicI64,

@@ -1,4 +1,4 @@
-//! What a part says while it runs, as lines of JSON on its standard output, and what it is told, as lines of words on its standard input.
+//! What a part writes while it runs (lines of JSON on standard output) and reads (lines of words on standard input).
 //!
 //! The end of a part's standard input means that the coordinator is gone: the part ends too.
 
@@ -30,13 +30,14 @@ pub enum PartEvent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ready {
-    /// What others reach it by: `address:port` of a raw consumer, the stringified IOR of a servant or channel, the `corbaloc:` of a naming service. Empty where none does.
+    /// What others reach it by: `address:port` of a raw consumer, the stringified IOR of a servant or channel, the
+    /// `corbaloc:` of a naming service. Empty where none does.
     pub endpoint: String,
     /// Where it listens; its port is one for the taps.
     pub listening: Option<SocketAddr>,
     /// Octets of one message's CDR encoding.
     pub size_bytes: Option<u64>,
-    /// Scheduling as it was got, in words.
+    /// The scheduling that it got, in words.
     pub scheduling: String,
     /// What was asked for and refused, and what to do; what cannot be measured here.
     pub warnings: Vec<Warning>,
@@ -76,7 +77,7 @@ pub enum PartCommand {
         /// The start.
         start_ns: i64,
     },
-    /// Finish, and say `done`.
+    /// Finish, and write `done`.
     Stop,
 }
 

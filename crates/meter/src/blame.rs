@@ -1,15 +1,23 @@
 //! Which layer a late message lost its time in.
 //!
-//! **The parts.** The way of a message from due to received is cut at its stamps. Between two of them all belongs to the layer that lies there, with four exceptions:
-//! what the consumer spent on earlier messages after the kernel had this one is the *application's*; what the supplier spent, after this message was due, in
-//! calls for earlier ones is charged to each such call's own largest layer ([`calls`]), so that a chain of held-up calls leads back to the one that began it; and so is what an event
-//! channel, once it had this message, spent in pushes of earlier ones to the same consumer; and what a message waited to leave while its consumer was behind with earlier ones is the
-//! consumer's, since a peer that does not read stops its sender, and nothing is received out of turn. A missing stamp leaves the
-//! layers around it together: their time goes to the first of them, and [`Road::merged`] says so. The parts of a message always add up to its latency.
+//! **The parts.** The way of a message from due to received is cut at its stamps. The time between two stamps belongs
+//! to the layer between them, with four exceptions:
 //!
-//! **The blame.** A message is late because some layer took longer than it usually does: the one with the largest *excess over its median* is blamed. A network that always takes 40 of 50 ms
-//! is not to blame for the one message that a sleeping consumer delayed by 20 more. Only where the usual way (the sum of the medians) is itself longer than the
-//! deadline does the excess say nothing; then the *largest part* is blamed.
+//! * Time that the consumer spent on earlier messages, after the kernel had this one, is the *application's*.
+//! * Time that the supplier spent in calls for earlier messages, after this one was due, is charged to the largest
+//!   layer of each such call ([`calls`]). So a chain of blocked calls leads back to the first one.
+//! * Time that an event channel spent in pushes of earlier messages to the same consumer, after it had this one, is
+//!   charged the same way.
+//! * Time that a message waited to leave while its consumer was behind with earlier ones is the consumer's: a peer that
+//!   does not read stops its sender, and messages are received in order.
+//!
+//! Where a stamp is missing the layers around it are merged: their time goes to the first of them, and [`Road::merged`]
+//! names them. The parts of a message always add up to its latency.
+//!
+//! **The blame.** A message is late because some layer took longer than usual: the layer with the largest *excess over
+//! its median* is blamed. A network that always takes 40 of 50 ms is not to blame for the one message that a sleeping
+//! consumer delayed by 20 more. If the usual way (the sum of the medians) is longer than the deadline, the *largest
+//! part* is blamed.
 //!
 //! **A lost message** is blamed on the layer after its furthest stamp.
 
@@ -31,7 +39,7 @@ use crate::sample::{Layer, NO_STAMP, Sample};
 /// The layers that a carrier's messages pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Road {
-    /// Between the send call and the kernel lies a middleware.
+    /// There is a middleware between the send call and the kernel.
     pub middleware: bool,
     /// Messages pass an event channel, in a process of its own.
     pub channel: bool,
@@ -73,13 +81,14 @@ impl Road {
         }
     }
 
-    /// Whether what waits in this layer may wait for the consumer, which takes messages in turn: a stream whose peer does not read stops its sender. Through a channel it does not.
+    /// Whether a message in this layer may wait for the consumer: a peer that does not read stops the sender of a
+    /// stream, but not that of a channel.
     fn is_paced_by_consumer(self, layer: Layer) -> bool {
         layer == self.send_layer() && !self.channel
     }
 
-    /// Whether each destination has a supplying thread of its own, so that a call for one holds up no other's: a blocking call through a middleware does; a raw
-    /// carrier sends to all in turn, and a channel takes one push for all.
+    /// Whether each destination has a sending thread, so that a call for one does not delay another. True for a
+    /// middleware without channel: a raw carrier sends to all in turn, and a channel takes one push for all.
     #[must_use]
     pub const fn has_thread_for_each(self) -> bool {
         self.middleware && !self.channel
@@ -102,7 +111,8 @@ impl Road {
             .map(|(_, (stamp_ns, layer))| Milestone { stamp_ns, layer })
     }
 
-    /// Layers that no received message of `samples` tells apart, each group as one name, such as "network and wake-up".
+    /// Groups of layers that no received message of `samples` separates, each as one name, such as "network and
+    /// wake-up".
     #[must_use]
     pub fn merged(self, samples: &[Sample]) -> Vec<String> {
         self.groups(samples)

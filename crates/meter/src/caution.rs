@@ -1,4 +1,5 @@
-//! What a run says about itself: each fact that a reader has to know before trusting a number, with its stable word and its sentence.
+//! What a run says about itself: each fact that a reader has to know before trusting a number, with its stable word and
+//! its sentence.
 
 use std::fmt;
 use std::time::Duration;

@@ -20,7 +20,8 @@ pub struct Disturbance {
     pub throttled: Duration,
     /// Time in which at least one runnable thread waited for a processor, where the kernel tells.
     pub processor_pressure: Option<Duration>,
-    /// Datagrams that found a full receive buffer in the network namespaces that were read; none where the run's own were not.
+    /// Datagrams that found a full receive buffer in the network namespaces that were read; none where the run's own
+    /// were not.
     pub udp_receive_overflows: Option<u64>,
     /// Datagrams refused by a full send buffer or queue there.
     pub udp_send_errors: Option<u64>,
@@ -42,7 +43,8 @@ impl Disturbance {
         self.duration.saturating_mul(self.processors)
     }
 
-    /// Adds what another process of the run saw: the counters of its own network namespace and capture are added, of readings of the whole machine the larger is kept.
+    /// Adds what another process of the run saw: the counters of its own network namespace and capture are added, of
+    /// readings of the whole machine the larger is kept.
     pub fn absorb(&mut self, other: &Self) {
         self.duration = self.duration.max(other.duration);
         self.processors = self.processors.max(other.processors);

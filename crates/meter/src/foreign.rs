@@ -5,7 +5,8 @@ use std::process::Command;
 
 use deckwatch_testkit::skip;
 
-/// What a Python program prints about a file, or a counted skip where its module is not installed. `DECKWATCH_PYTHON` names another interpreter.
+/// What a Python program prints about a file, or a counted skip where its module is not installed. `DECKWATCH_PYTHON`
+/// names another interpreter.
 pub(crate) fn python(module: &str, program: &str, file: &Path) -> Option<String> {
     let python = std::env::var_os("DECKWATCH_PYTHON").unwrap_or_else(|| "python3".into());
     let there = Command::new(&python)

@@ -62,7 +62,7 @@ impl LatencyHistogram {
         self.counts.value_at_quantile(share)
     }
 
-    /// What was counted, ascending: the upper end of each range of nanoseconds that is not told apart, and how many were in it.
+    /// What was counted, ascending: the upper end of each bucket in nanoseconds, and its count.
     pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.counts.iter_recorded();
         counts.map(|range| {
@@ -85,7 +85,7 @@ impl Default for LatencyHistogram {
     }
 }
 
-/// What an interval log says about itself.
+/// The head of an interval log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHead {
     /// When the schedule started.
@@ -98,8 +98,9 @@ pub struct LogHead {
     pub about: Vec<String>,
 }
 
-/// Writes the latencies (due to received, nanoseconds) of the judged messages of one destination as an interval log in the V2 format, one histogram for each interval in which a message
-/// was due. Lost messages have no latency; a comment counts them.
+/// Writes the latencies (due to received, nanoseconds) of the judged messages of one destination as an interval log in
+/// the V2 format, one histogram for each interval in which a message was due. Lost messages have no latency; a comment
+/// counts them.
 ///
 /// # Errors
 /// [`HistogramError::File`] where the file cannot be written.

@@ -1,4 +1,5 @@
-//! From samples to a verdict: which messages were late, by which rule, through which layer, and whether that is within the mission's budget.
+//! From samples to a verdict: which messages were late, by which rule, through which layer, and whether that is within
+//! the mission's budget.
 
 mod invalid;
 mod marks;
@@ -32,8 +33,8 @@ pub struct Terms {
     pub arrivals: Arrivals,
     /// The way that the carrier's messages take.
     pub road: Road,
-    /// The mission itself disturbs the supplier's host: a load, a stopped process. Then what the supplier sends late counts; otherwise it
-    /// makes a run INVALID whose verdict hangs on it.
+    /// The mission itself disturbs the supplier's host: a load, a stopped process. Then what the supplier sends late
+    /// counts; otherwise it makes a run INVALID whose verdict hangs on it.
     pub supplier_disturbed: bool,
 }
 
@@ -44,9 +45,10 @@ pub struct Destination<'a> {
     pub index: u16,
     /// Destination host, for the result and for sentences.
     pub host: String,
-    /// One sample for each message of the schedule, with stamps and duplicates filled in; judging sorts them by sequence number and fills in the rest.
+    /// One sample for each message of the schedule, with stamps and duplicates filled in; judging sorts them by
+    /// sequence number and fills in the rest.
     pub samples: &'a mut [Sample],
-    /// Sends that came back with an error, a refusal by the peer included.
+    /// Sends that returned an error, a refusal by the peer included.
     pub send_errors: u64,
     /// Messages dropped by a full receive buffer.
     pub receive_overflows: u64,
@@ -59,13 +61,14 @@ pub struct FlowJudgement {
     pub destinations: Vec<DestinationResult>,
     /// The worst of them.
     pub verdict: Verdict,
-    /// Layers that the stamps do not tell apart, of all destinations.
+    /// Layers that the stamps do not separate, of all destinations.
     pub merged_layers: Vec<String>,
     /// What the reader should know; each names the destination that it is about, or how many they are.
     pub warnings: Vec<Warning>,
 }
 
-/// Judges one flow with all its destinations, since [a call for one may hold up the sends for the others](Road::has_thread_for_each).
+/// Judges one flow with all its destinations, since [a call for one may hold up the sends for the
+/// others](Road::has_thread_for_each).
 #[must_use]
 pub fn judge(
     destinations: &mut [Destination<'_>],
@@ -168,8 +171,9 @@ impl Layers {
     }
 }
 
-/// A receive buffer that overflows drops messages which have no receive stamp unless a tap gave one, as if the network had lost them. The buffer was fullest
-/// where the message before waited longest in it: as many as were dropped, and are not known by a stamp to have reached the host, are taken from the network's account there.
+/// A receive buffer that overflows drops messages which have no receive stamp unless a tap gave one, as if the network
+/// had lost them. The buffer was fullest where the message before waited longest in it: as many as were dropped, and
+/// are not known by a stamp to have reached the host, are taken from the network's account there.
 fn blame_overflows(destination: &mut Destination<'_>, splitter: &Splitter<'_>) {
     let mut candidates = Vec::new();
     let mut before: Option<Sample> = None;

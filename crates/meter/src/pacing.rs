@@ -1,8 +1,9 @@
 //! When each message is due: an absolute, open-loop schedule that supplier and judge compute alike.
 //!
-//! A due time depends on the schedule only, never on the clock or on what became of earlier messages: a supplier that was held up
-//! sends what is overdue at once and skips nothing, and the judge, which recomputes the same due times, sees the whole delay.
-//! All arithmetic is on integers (the exponential gaps too), so that hosts with different mathematics libraries agree to the nanosecond.
+//! A due time depends on the schedule only, never on the clock or on what became of earlier messages: a supplier that
+//! was held up sends what is overdue at once and skips nothing, and the judge, which recomputes the same due times,
+//! sees the whole delay. All arithmetic is on integers (the exponential gaps too), so that hosts with different
+//! mathematics libraries agree to the nanosecond.
 //!
 //! ```
 //! use std::time::Duration;
@@ -202,7 +203,8 @@ impl Schedule {
         }
     }
 
-    /// Messages that the schedule sends, warm-up included: exact for a count and for regular arrivals, the mean for a Poisson process over a duration.
+    /// Messages that the schedule sends, warm-up included: exact for a count and for regular arrivals, the mean for a
+    /// Poisson process over a duration.
     #[must_use]
     pub fn expected_messages(&self) -> f64 {
         let judged = match (self.extent, &self.arrivals) {
@@ -326,9 +328,10 @@ impl Gaps {
     }
 }
 
-/// An exponentially distributed number of the given mean, by comparisons only: von Neumann, "Various techniques used in connection with
-/// random digits", 1951. A run of falling uniforms of odd length (its probability is exp(-x), given the first is x) gives the fraction; each run of even
-/// length before it adds a whole mean. Exact but for the uniforms' 2^-64, and the same on every machine.
+/// An exponentially distributed number of the given mean, by comparisons only: von Neumann, "Various techniques used in
+/// connection with random digits", 1951. A run of falling uniforms of odd length (its probability is exp(-x), given the
+/// first is x) gives the fraction; each run of even length before it adds a whole mean. Exact but for the uniforms'
+/// 2^-64, and the same on every machine.
 fn exponential(random: &mut Pcg64, mean_ns: u64) -> u128 {
     let mut whole = 0_u128;
     loop {

@@ -1,4 +1,5 @@
-//! Where a number comes from: the machine, and what disturbed it during a run. Files of the kernel are read, nothing else is touched.
+//! Where a number comes from: the machine, and what disturbed it during a run. Files of the kernel are read, nothing
+//! else is touched.
 
 mod facts;
 mod readings;
@@ -26,7 +27,8 @@ pub struct Run {
     pub clock: ClockNote,
 }
 
-/// The provenance of a run that started at `started_at` and was disturbed as given: this process's command line and profile, this machine's facts, and what the caller knows.
+/// The provenance of a run that started at `started_at` and was disturbed as given: this process's command line and
+/// profile, this machine's facts, and what the caller knows.
 #[must_use]
 pub fn provenance(run: Run, started_at: SystemTime, disturbance: &Disturbance) -> Provenance {
     Provenance {

@@ -1,7 +1,8 @@
 //! The result document: what a run was, on what, and what it found. `result.json` in the run's folder.
 //!
-//! Every time is in nanoseconds of CLOCK_MONOTONIC of the run's kernel; every latency is one way. Samples stand beside it, in `samples.parquet`
-//! ([`crate::samples`]); histograms in `histograms/*.hlog`. A reader needs no other file to know what a number means.
+//! Every time is in nanoseconds of CLOCK_MONOTONIC of the run's kernel; every latency is one way. Samples stand beside
+//! it, in `samples.parquet` ([`crate::samples`]); histograms in `histograms/*.hlog`. A reader needs no other file to
+//! know what a number means.
 
 mod file;
 
@@ -36,7 +37,7 @@ pub struct ResultDocument {
     pub flows: Vec<FlowResult>,
     /// The worst of all flows.
     pub verdict: Verdict,
-    /// What the run says about itself.
+    /// Warnings of the run about itself.
     pub warnings: Vec<Warning>,
     /// Processes that ended before they should have.
     pub deaths: Vec<Death>,
@@ -59,11 +60,13 @@ pub struct Provenance {
     pub mission_path: String,
     /// The mission file's text.
     pub mission_text: String,
-    /// SHA-like digest is not needed: the text is kept. Facts of the machine by name, for example `kernel`, `cpu_model`, `governor`, `clocksource`, `rt_runtime_us`.
+    /// SHA-like digest is not needed: the text is kept. Facts of the machine by name, for example `kernel`,
+    /// `cpu_model`, `governor`, `clocksource`, `rt_runtime_us`.
     pub machine: BTreeMap<String, String>,
-    /// Readings before, during and after: `steal_ticks`, `psi_cpu_some_us`, `udp_rcvbuf_errors`, ... as differences over the run.
+    /// Readings before, during and after: `steal_ticks`, `psi_cpu_some_us`, `udp_rcvbuf_errors`, ... as differences
+    /// over the run.
     pub disturbance: BTreeMap<String, f64>,
-    /// The clock of all stamps, and how kernel stamps were brought to it.
+    /// The clock of all stamps, and how kernel stamps were converted to it.
     pub clock: ClockNote,
 }
 
@@ -102,7 +105,8 @@ pub struct FlowResult {
     pub name: String,
     /// Name of the carrier, for example `udp` or `event`.
     pub carrier: String,
-    /// Place of the carrier among those of the program that wrote the document, by which reports colour it; absent in older documents.
+    /// Place of the carrier among those of the program that wrote the document, by which reports colour it; absent in
+    /// older documents.
     #[serde(default)]
     pub carrier_index: Option<u16>,
     /// The layers that the carrier's messages pass; absent in older documents.
@@ -139,7 +143,7 @@ impl FlowResult {
         deciding(&self.destinations)
     }
 
-    /// The layers that the carrier's messages pass. A document that does not say has named them where it gives their times.
+    /// The layers that the carrier's messages pass. For older documents: the layers for which they give times.
     #[must_use]
     pub fn road(&self) -> Road {
         let names = |layer: Layer| {
@@ -183,7 +187,8 @@ pub struct DestinationResult {
     pub counts: Counts,
     /// Share of late messages with one-sided 95% bounds, both widened by batch means where lates cluster.
     pub late_rate: LateRate,
-    /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`, `p99.9`, ...), with `min` and `max`.
+    /// Latency from due to received, nanoseconds: percentiles that the sample supports, by name (`p50`, `p90`, `p99`,
+    /// `p99.9`, ...), with `min` and `max`.
     pub latency_ns: BTreeMap<String, u64>,
     /// Of the percentiles among these, where they lie: one-sided 95% bounds, widened where long latencies cluster.
     #[serde(default)]
@@ -217,7 +222,7 @@ pub struct Counts {
     pub out_of_order: u64,
     /// Second and later copies.
     pub duplicates: u64,
-    /// Sends that came back with an error, a refusal by the peer included.
+    /// Sends that returned an error, a refusal by the peer included.
     pub send_errors: u64,
     /// Dropped by a full receive buffer of this flow.
     pub receive_overflows: u64,
@@ -230,7 +235,7 @@ pub struct Counts {
 pub struct Interval {
     /// One-sided 95% lower bound, nanoseconds.
     pub lower: u64,
-    /// One-sided 95% upper bound, nanoseconds; none where the messages are too few, or too many were lost, to give one.
+    /// One-sided 95% upper bound, nanoseconds; none if the messages are too few, or too many were lost.
     pub upper: Option<u64>,
 }
 

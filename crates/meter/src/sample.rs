@@ -16,7 +16,7 @@ pub struct Sample {
     pub due_ns: i64,
     /// When the supplier began to send it.
     pub sent_ns: i64,
-    /// When the send call came back (for a two-way call: with the reply).
+    /// When the send call returned (a two-way call: with the reply).
     pub returned_ns: i64,
     /// `event` only: the kernel's receive stamp at the channel's host.
     pub channel_receive_ns: i64,

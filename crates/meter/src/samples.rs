@@ -1,7 +1,8 @@
 //! `samples.parquet`: one row for each message at each destination, for pandas, Polars, DuckDB and our own reports.
 //!
-//! Stamps are nanoseconds of CLOCK_MONOTONIC and null where none was taken; `latency_ns` is from due to received, null for a lost message. `blame` is the
-//! word of [`Layer::name`](crate::sample::Layer::name). Times are stored as differences (DELTA_BINARY_PACKED), names by dictionary: about 30 octets a message.
+//! Stamps are nanoseconds of CLOCK_MONOTONIC and null where none was taken; `latency_ns` is from due to received, null
+//! for a lost message. `blame` is the word of [`Layer::name`](crate::sample::Layer::name). Times are stored as
+//! differences (DELTA_BINARY_PACKED), names by dictionary: about 30 octets a message.
 //!
 //! ```sql
 //! -- DuckDB

@@ -1,4 +1,5 @@
-//! What a sample can and cannot say: exact bounds of a share, wider where lates cluster; percentiles that are supported, with their intervals.
+//! What a sample can and cannot say: exact bounds of a share, wider where lates cluster; percentiles that are
+//! supported, with their intervals.
 
 mod clusters;
 mod percentile;
@@ -20,15 +21,15 @@ pub struct LateShare {
     pub count: u64,
     /// Late among them.
     pub late: u64,
-    /// Independent messages that would say as much; `count` unless lates cluster.
+    /// Effective sample size: `count` unless lates cluster.
     pub effective_count: f64,
 }
 
 impl LateShare {
     /// The share of late messages among `count`, of which those at the ascending positions `late` were late.
     ///
-    /// The bounds are Clopper and Pearson's; where lates cluster they are taken of the [effective](clustering) number of messages,
-    /// and never narrower than the exact ones of all messages.
+    /// The bounds are Clopper and Pearson's; where lates cluster they are taken of the [effective](clustering) number
+    /// of messages, and never narrower than the exact ones of all messages.
     #[must_use]
     pub fn new(count: u64, late: &[u64]) -> Self {
         let late_count = late.len() as u64;
@@ -101,7 +102,8 @@ impl LateShare {
         }
     }
 
-    /// Messages still to be sent before the budget is proved, if none of them is late, and if as large a share of them as now.
+    /// Messages still to be sent before the budget is proved, if none of them is late, and if as large a share of them
+    /// as now.
     #[must_use]
     pub fn messages_needed(&self, budget: LateBudget) -> MessagesNeeded {
         let worth = if self.count == 0 {

@@ -33,7 +33,8 @@ pub fn share(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// In the unit that suits it, below a minute with three significant digits and no needless zeros; above it in the two largest units.
+/// In the unit that suits it, below a minute with three significant digits and no needless zeros; above it in the two
+/// largest units.
 #[must_use]
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();

@@ -1,4 +1,4 @@
-//! Axes: where a value lies on the paper, and which values get a tick.
+//! Axes: the position of a value in the drawing, and which values get a tick.
 
 /// One axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(crate) struct Tick {
 }
 
 impl Axis {
-    /// A linear axis from `low` to `high`, which lie at the pixels `px`.
+    /// A linear axis from `low` to `high`, drawn at the pixels `px`.
     pub(crate) fn linear(low: f64, high: f64, px: (f64, f64)) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self {
@@ -67,7 +67,7 @@ impl Axis {
         self.logarithmic
     }
 
-    /// Where `value` lies; what is outside lies on the edge.
+    /// The position of `value`. A value outside the axis is put on its edge.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -77,7 +77,7 @@ impl Axis {
         self.low_px + share.clamp(0.0, 1.0) * (self.high_px - self.low_px)
     }
 
-    /// Ticks whose labels stand at least `apart_px` apart.
+    /// Ticks whose labels are at least `apart_px` apart.
     pub(crate) fn ticks(&self, apart_px: f64) -> Vec<Tick> {
         if self.logarithmic {
             self.logarithmic_ticks(apart_px)

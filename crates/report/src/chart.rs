@@ -1,4 +1,4 @@
-//! The figures. Each function takes numbers and gives a drawing back.
+//! The figures. Each function takes numbers and returns a drawing.
 
 pub(crate) mod distribution;
 pub(crate) mod gaps;
@@ -12,7 +12,7 @@ use crate::axis::Axis;
 use crate::svg::{Anchor, Svg};
 use crate::unit;
 
-/// What an axis carries, which says how its numbers are written.
+/// What an axis shows, which decides how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// Nanoseconds.
@@ -152,7 +152,8 @@ impl Placed {
         }
     }
 
-    /// Finds a place near the end of a curve, within the frame: beside it, below or above; one that covers nothing, else one that covers no label.
+    /// Finds a place near the end of a curve, within the frame: beside it, below or above; one that covers nothing,
+    /// else one that covers no label.
     pub(crate) fn beside(
         &mut self,
         frame: &Frame,

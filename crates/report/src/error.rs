@@ -11,7 +11,7 @@ pub enum ReportError {
         "no result folder was named; name at least one, for example `deckwatch report results/nav`"
     )]
     NoFolder,
-    /// More folders than can be told apart.
+    /// More folders than there are colours.
     #[error(
         "{count} result folders were named, but at most {max} can be laid side by side; name fewer"
     )]

@@ -1,10 +1,12 @@
 //! Result files in, one self-contained HTML file out.
 //!
-//! [`build`] reads the folders that runs wrote and gives back one page: verdicts, distributions, gaps between arrivals, layers, provenance.
-//! The page opens offline, without any other file, in light and dark, on paper, and with scripts switched off; a script only adds reading
-//! values off the figures, enlarging them and choosing the theme. Several folders are laid side by side on equal axes.
+//! [`build`] reads the folders that runs wrote and returns one page: verdicts, distributions, gaps between arrivals,
+//! layers, provenance. The page opens offline, without any other file, in light and dark, on paper, and with scripts
+//! switched off; a script only adds reading values off the figures, enlarging them and choosing the theme. Several
+//! folders are laid side by side on equal axes.
 //!
-//! Nothing here measures or judges: verdicts, bounds and percentiles are those of the result document, and the samples are only drawn.
+//! Nothing here measures or judges: verdicts, bounds and percentiles are those of the result document, and the samples
+//! are only drawn.
 
 #![forbid(unsafe_code)]
 
@@ -58,8 +60,9 @@ pub fn build(folders: &[PathBuf]) -> Result<String, ReportError> {
 ///
 /// # Errors
 ///
-/// [`ReportError::NoFolder`] and [`ReportError::TooManyFolders`] by the number of runs, [`ReportError::DoesNotFit`] where not even the least
-/// detail fits [`limits::REPORT_BYTES_MAX`], [`ReportError::Template`] by a defect of this crate.
+/// [`ReportError::NoFolder`] and [`ReportError::TooManyFolders`] by the number of runs, [`ReportError::DoesNotFit`]
+/// where not even the least detail fits [`limits::REPORT_BYTES_MAX`], [`ReportError::Template`] by a defect of this
+/// crate.
 pub fn page(runs: &[Run]) -> Result<String, ReportError> {
     accept_count(runs.len())?;
     let mut bytes = 0;
@@ -107,8 +110,8 @@ pub fn write_page(path: &Path, html: &str) -> Result<(), ReportError> {
     })
 }
 
-/// Writes a text beside the file and moves it into place: nobody sees half of it, and what was there stays where there is no room. A
-/// device, a pipe or a link takes what is written, and is not replaced.
+/// Writes a text beside the file and moves it into place: nobody sees half of it, and what was there stays where there
+/// is no room. A device, a pipe or a link takes what is written, and is not replaced.
 ///
 /// # Errors
 ///
@@ -124,7 +127,7 @@ pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
         .and_then(|()| mode.map_or(Ok(()), |mode| std::fs::set_permissions(&beside, mode)))
         .and_then(|()| std::fs::rename(&beside, file));
     replaced.inspect_err(|_| {
-        let _never_made = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&beside);
     })
 }
 

@@ -6,16 +6,19 @@ pub const REPORT_BYTES_MAX: usize = 5_000_000;
 /// Late messages kept for each destination, the worst: as many bars as a figure 700 pixels wide can show apart.
 pub const LATE_MESSAGES_MAX: usize = 200;
 
-/// Runs laid side by side: more colours than eight cannot be told apart.
+/// Runs laid side by side: more than eight colours cannot be distinguished.
 pub const RUNS_MAX: usize = 8;
 
-/// Octets of `result.json` that are read: a document of 1000 destinations is about 2 MB, so a larger one is another file.
+/// Octets of `result.json` that are read: a document of 1000 destinations is about 2 MB, so a larger one is another
+/// file.
 pub const RESULT_BYTES_MAX: u64 = 256 << 20;
 
-/// Samples of one run that a report is made from. They are in memory together, at about 120 octets: 2.4 GB, for 35 destinations at 16 Hz ten hours.
+/// Samples of one run that a report is made from. They are in memory together, at about 120 octets: 2.4 GB, for 35
+/// destinations at 16 Hz ten hours.
 pub const SAMPLES_MAX: u64 = 20_000_000;
 
-/// Figures of an experiment that are drawn: thirty or forty are those of all basic types over two quantities; more is no page.
+/// Figures of an experiment that are drawn: thirty or forty are those of all basic types over two quantities; more is
+/// no page.
 pub const EXPERIMENT_FIGURES_MAX: usize = 100;
 
 /// Measurements of an experiment that are listed, at about 600 octets each: three megabytes.

@@ -1,7 +1,7 @@
 //! Colours, by meaning: each carrier, each run and each layer keeps its own through the whole report.
 //!
-//! The hues of carriers and runs are told apart with any of the common colour blindnesses, and lines are labelled beside; the layers have
-//! the colours of Okabe and Ito, made for that.
+//! The hues of carriers and runs differ under any of the common colour blindnesses, and lines are labelled beside; the
+//! layers have the colours of Okabe and Ito, made for that.
 
 use deckwatch_meter::result::{FlowResult, ResultDocument};
 use deckwatch_meter::sample::Layer;
@@ -76,8 +76,8 @@ pub(crate) fn style() -> String {
 /// Colours for runs or carriers.
 pub(crate) const RUN_COLOURS: usize = 8;
 
-/// The class of a carrier: by its place among the carriers of the program that measured it. Older documents do not say that place;
-/// there it is the place of the carrier in the document.
+/// The class of a carrier: by its place among the carriers of the program that measured it. In older documents it is
+/// the place of the carrier within the document.
 pub(crate) fn of_carrier(document: &ResultDocument, flow: &FlowResult) -> usize {
     let place_in_document = || {
         let mut seen: Vec<&str> = Vec::new();

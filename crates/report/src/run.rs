@@ -36,8 +36,9 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`ReportError::Unreadable`], [`ReportError::TooLarge`], [`ReportError::DamagedDocument`], [`ReportError::UnknownVersion`],
-    /// [`ReportError::DamagedSamples`] or [`ReportError::TooManySamples`], each with the file it is about.
+    /// [`ReportError::Unreadable`], [`ReportError::TooLarge`], [`ReportError::DamagedDocument`],
+    /// [`ReportError::UnknownVersion`], [`ReportError::DamagedSamples`] or [`ReportError::TooManySamples`], each with
+    /// the file it is about.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let document = document(&folder.join(RESULT_FILE))?;
         let path = folder.join(SAMPLES_FILE);
@@ -120,7 +121,7 @@ fn series(road: Road, samples: Vec<Vec<Sample>>) -> Vec<Series> {
         .collect()
 }
 
-/// The last part of the folder's name, which tells runs apart; the whole of it where it has none, as in `.`.
+/// The last part of the folder's name, which distinguishes runs; the whole path if it has none, as in `.`.
 fn name_of(folder: &Path) -> String {
     let whole = folder
         .canonicalize()

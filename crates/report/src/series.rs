@@ -46,10 +46,11 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// From all samples of one destination, in any order. Layers are told by `splitter`, under the `names` by which the flow reports them.
+    /// From all samples of one destination, in any order. `splitter` finds the layers; `names` are those by which the
+    /// flow reports them.
     pub(crate) fn of(samples: &mut [Sample], splitter: &Splitter<'_>, names: &[String]) -> Self {
         samples.sort_unstable_by_key(|sample| (sample.received_ns, sample.sequence));
-        // What has no stamp stands first.
+        // Missing stamps sort first.
         let arrived = &samples[samples.partition_point(|sample| sample.received_ns == NO_STAMP)..];
         let judged = || arrived.iter().filter(|sample| !sample.flags.warm_up);
         let mut latencies_ns: Vec<u64> = judged().map(latency_ns).collect();

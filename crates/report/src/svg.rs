@@ -1,8 +1,9 @@
-//! A drawing in SVG. Colours and line widths are the page's style sheet's business; here are only shapes and their classes.
+//! A drawing in SVG. Colours and line widths are the page's style sheet's business; here are only shapes and their
+//! classes.
 
 use std::fmt::Write;
 
-/// Where a text lies about its point.
+/// Where a text is relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -27,7 +28,7 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// An empty drawing of `width` by `height` pixels; `label` says in words what it shows.
+    /// An empty drawing of `width` by `height` pixels; `label` describes it in words.
     pub(crate) fn new(width: f64, height: f64, class: &str, label: &str) -> Self {
         let mut svg = Self { out: String::new() };
         let (w, h) = (px(width), px(height));

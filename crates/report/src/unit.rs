@@ -91,7 +91,8 @@ pub(crate) fn figures(value: f64) -> String {
     }
 }
 
-/// Text cut to `chars`, with an ellipsis where something was cut. What would change the direction or the place of other text is replaced.
+/// Text cut to `chars`, with an ellipsis where something was cut. What would change the direction or the place of other
+/// text is replaced.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     let mut out: String = text.chars().take(chars).map(visible).collect();
     if text.chars().nth(chars).is_some() {

@@ -234,7 +234,8 @@ fn shown<'a>(run: &'a Run, detail: &Detail) -> Vec<(&'a FlowResult, &'a [Series]
         .collect()
 }
 
-/// What each run is called beside the others: its mission if that tells them apart, else its folder, else both with a number.
+/// What each run is called beside the others: its mission if that tells them apart, else its folder, else both with a
+/// number.
 fn run_labels(runs: &[Run]) -> Vec<String> {
     let missions: Vec<String> = runs.iter().map(|run| name(&run.document.mission)).collect();
     let folders: Vec<String> = runs.iter().map(|run| name(&run.folder)).collect();

@@ -1,4 +1,4 @@
-//! What a mission will take and what it can prove, told before anything is started.
+//! What a mission will take and what it can prove, before anything is started.
 
 use std::time::Duration;
 
@@ -59,7 +59,8 @@ pub struct StreamForecast {
     pub budget: LateBudget,
     /// Fewest messages that prove the budget: if none of them is late.
     pub needed: Option<u64>,
-    /// How many of the judged messages may be late, evenly spread, for the budget to be proved still; none where even 0 would not prove it.
+    /// How many of the judged messages may be late, evenly spread, for the budget to be proved still; none where even 0
+    /// would not prove it.
     pub late_max: Option<u64>,
 }
 

@@ -190,7 +190,7 @@ impl Mission {
     /// Reads a mission file and the IDL files that it names.
     ///
     /// # Errors
-    /// [`LoadError`]; all faults of the file that can be told at once are in it.
+    /// [`LoadError`]; it holds all faults of the file that one reading finds.
     pub fn load(path: &Path, variant: Option<&str>) -> Result<Self, LoadError> {
         Self::resolve(
             path,
@@ -203,7 +203,7 @@ impl Mission {
     /// Reads the text of a mission file; what is in IDL files is not looked at.
     ///
     /// # Errors
-    /// [`LoadError`]; all faults of the text that can be told at once are in it.
+    /// [`LoadError`]; it holds all faults of the text that one reading finds.
     pub fn parse(path: &Path, text: &str, variant: Option<&str>) -> Result<Self, LoadError> {
         Self::resolve(path, text.into(), variant, &mut checks::TypesUnseen)
     }
@@ -295,7 +295,8 @@ impl Mission {
     }
 }
 
-/// Lays the chosen variant over the file and takes the variants away; their names, or what to say where there is no such one.
+/// Lays the chosen variant over the file and removes the variants. Returns their names, or the fault if there is no
+/// such variant.
 fn choose_variant(
     table: &mut Spanned<DeTable<'_>>,
     wanted: Option<&str>,

@@ -1,4 +1,4 @@
-//! The other side of a run: one process that is told its plan on standard input and plays its part.
+//! One process of a run: reads its plan on standard input and plays its part.
 
 use std::io::{BufRead, Read as _, Write};
 
@@ -8,7 +8,7 @@ use deckwatch_carrier::plan::PartPlan;
 use deckwatch_testbed::load::{self, LoadPlan};
 use serde::{Deserialize, Serialize};
 
-/// What a process of a run is told first, as one line of JSON.
+/// The plan of a process: the first line on its standard input, JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ProcessPlan {

@@ -1,8 +1,10 @@
-//! Runs a mission: makes the testbed, starts every process in its place, watches the schedule, and judges what was measured.
+//! Runs a mission: makes the testbed, starts every process in its place, watches the schedule, and judges what was
+//! measured.
 //!
-//! The order: testbed, loads, naming services, event channels, consumers, packet taps, suppliers; when every one has said that it is ready, the
-//! schedule starts. After the last message comes the drain; then all stop, records and captures are joined, judged and written.
-//! Whatever ends the run, its processes end and its testbed is removed; what a killed coordinator leaves, the next one cleans.
+//! The order: testbed, loads, naming services, event channels, consumers, packet taps, suppliers; when all are ready,
+//! the schedule starts. After the last message and the drain all stop; records and captures are joined, judged and
+//! written. However the run ends, its processes end and its testbed is removed. The next run removes what a killed
+//! coordinator leaves.
 
 mod child;
 mod conclude;
@@ -38,7 +40,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// Version of this program, with its commit where that is known.
     pub version: String,
-    /// Where the result goes: a folder that is empty or not there; one in `results/` named after mission and time if none is given.
+    /// Where the result goes: a folder that is empty or not there; one in `results/` named after mission and time if
+    /// none is given.
     pub output: Option<PathBuf>,
     /// Whether hosts and network are emulated where that is permitted.
     pub emulation: bool,
@@ -118,7 +121,8 @@ pub enum RunError {
     Result(String),
 }
 
-/// Runs a mission to its end, or to an early one, and writes its result. What was measured and cannot be written, because a disk is full, is still returned.
+/// Runs a mission to its end, or to an early one, and writes its result. What was measured and cannot be written,
+/// because a disk is full, is still returned.
 ///
 /// To be called from a thread that lives as long as the run: its processes die with the thread that started them.
 ///
@@ -132,7 +136,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let streams = streams(mission)?;
     let started_at = SystemTime::now();
-    // Dropped last, so that nothing of this run lies in it any more.
+    // Dropped last: nothing of this run is in it then.
     let result_folder = ResultFolder::make(settings.output.as_deref(), &mission.name, started_at)?;
     observer.phase(Phase::Testbed, "Making hosts and network");
     let testbed = make_testbed(mission, settings, observer)?;
@@ -144,7 +148,7 @@ pub fn run(
         work: work.path(),
         names: vec![None; mission.hosts.len()],
     };
-    // Dropped before testbed and work folder: processes end before what they stand on goes.
+    // Dropped before testbed and work folder, which the processes use.
     let crew = Crew::new(settings.program.clone());
     let mut run = Run {
         mission,
@@ -161,7 +165,7 @@ pub fn run(
     let measured = run.measure();
     let mut disturbance = readings.until(&Readings::take());
     if matches!(testbed.environment(), Environment::Namespaces) {
-        // This process stands in none of the hosts' network namespaces: what its own counted is not of this run.
+        // This process is in none of the hosts' network namespaces: its own counters do not belong to this run.
         disturbance.udp_receive_overflows = None;
         disturbance.udp_send_errors = None;
     }

@@ -47,8 +47,8 @@ pub enum StreamError {
     TooMany(usize),
 }
 
-/// The streams of a mission, flow by flow, carriers in their order. Streams of one flow are set apart by its period divided by their number,
-/// so that no two send at once.
+/// The streams of a mission, flow by flow, carriers in their order. Streams of one flow are set apart by its period
+/// divided by their number, so that no two send at once.
 ///
 /// # Errors
 /// [`StreamError`].
@@ -112,8 +112,8 @@ pub fn length(schedule: &Schedule) -> Duration {
     schedule.offset + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 2)
 }
 
-/// The longest that a schedule may reasonably last: its [`length`], and for a Poisson process six standard deviations more, which one
-/// schedule in a thousand million exceeds.
+/// The longest that a schedule may reasonably last: its [`length`], and for a Poisson process six standard deviations
+/// more, which one schedule in a thousand million exceeds.
 #[must_use]
 pub fn length_max(schedule: &Schedule) -> Duration {
     let spread_s = match schedule.arrivals {

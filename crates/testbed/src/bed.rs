@@ -19,8 +19,8 @@ use crate::tool::Tool;
 
 /// Hosts and the network between them, removed when dropped (unless [kept](Self::create_kept)).
 ///
-/// Removal also ends the processes that still run on the hosts. A process that was killed leaves its testbed behind; the next one's
-/// [`Self::clean_leftovers`] removes it.
+/// Removal also ends the processes that still run on the hosts. A process that was killed leaves its testbed behind;
+/// the next one's [`Self::clean_leftovers`] removes it.
 #[derive(Debug)]
 pub struct Testbed {
     network: NetworkSpec,
@@ -28,7 +28,7 @@ pub struct Testbed {
     stand: Stand,
 }
 
-/// What the hosts stand on.
+/// How the hosts are made.
 #[derive(Debug)]
 enum Stand {
     Namespaces(Switch),
@@ -57,12 +57,13 @@ pub enum Environment {
 }
 
 impl Testbed {
-    /// Makes the hosts and the network. Without the privileges for namespaces (see [`Self::obstacle`]) and for the network `loopback` the hosts
-    /// stand on loopback, and [`Self::environment`] says why.
+    /// Makes the hosts and the network. Without the privileges for namespaces (see [`Self::obstacle`]) and for the
+    /// network `loopback` the hosts share the loopback interface, and [`Self::environment`] gives the reason.
     ///
     /// # Errors
-    /// [`TestbedError::HostCount`], [`TestbedError::HostName`], [`TestbedError::HostTwice`], [`TestbedError::NoSuchProcessor`] for hosts that cannot
-    /// be; [`TestbedError::ToolFailed`] and [`TestbedError::System`] when the machine refuses. Nothing is left behind.
+    /// [`TestbedError::HostCount`], [`TestbedError::HostName`], [`TestbedError::HostTwice`],
+    /// [`TestbedError::NoSuchProcessor`] for hosts that cannot be; [`TestbedError::ToolFailed`] and
+    /// [`TestbedError::System`] when the machine refuses. Nothing is left behind.
     pub fn create(network: &NetworkSpec, hosts: &[HostSpec]) -> Result<Self, TestbedError> {
         check(hosts)?;
         let reason = if network.rate_bits_per_s.is_none() {
@@ -77,7 +78,7 @@ impl Testbed {
         }
     }
 
-    /// Makes a testbed that no process owns: it stands until [`Standing::take_down`].
+    /// Makes a testbed that no process owns: it exists until [`Standing::take_down`].
     ///
     /// # Errors
     /// As [`Self::create`]; [`TestbedError::OnLoopback`] where that would fall back to loopback.
@@ -112,7 +113,7 @@ impl Testbed {
         })
     }
 
-    /// Why hosts cannot stand in namespaces here, in a whole sentence; None where they can.
+    /// Why hosts cannot be namespaces here, in a whole sentence. Returns none if they can.
     #[must_use]
     pub fn obstacle() -> Option<String> {
         let needed = [Capability::SysAdmin, Capability::NetAdmin];
@@ -132,7 +133,8 @@ impl Testbed {
         ))
     }
 
-    /// Removes the testbeds of processes that have ended, and returns what was removed. Those of living processes, and kept ones, stay.
+    /// Removes the testbeds of processes that have ended, and returns what was removed. Those of living processes, and
+    /// kept ones, stay.
     ///
     /// # Errors
     /// As [`Standing::take_down`].
@@ -140,7 +142,7 @@ impl Testbed {
         leftovers::clean()
     }
 
-    /// All testbeds that stand on this machine.
+    /// All testbeds on this machine.
     #[must_use]
     pub fn standing() -> Vec<Standing> {
         leftovers::standing()
@@ -272,7 +274,7 @@ struct Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        // There is nobody to tell; what is left belongs to this process and is cleaned by the next run.
+        // A drop cannot return an error. What remains belongs to this process; the next run removes it.
         let _ = leftovers::remove_namespaces(&self.names);
     }
 }
@@ -341,8 +343,8 @@ fn make_host(
     Ok(())
 }
 
-/// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some time after it says that the
-/// interface is up; frames sent before are dropped without a word.
+/// Waits until frames pass from the switch to the host and back. The kernel starts a new interface's queue some time
+/// after it says that the interface is up; frames sent before are dropped without a word.
 fn wait_for_link(switch: &Switch, host: &Host) -> Result<(), TestbedError> {
     let refused = || TestbedError::system(format!("Waiting for the link of host `{}`", host.name));
     let bind = || UdpSocket::bind((host.address, 0));

@@ -126,8 +126,8 @@ impl Host {
         }
     }
 
-    /// How a process of this host is to be placed: in its namespace, on its processors, in a process group of its own, killed when the thread
-    /// that started it ends.
+    /// How a process of this host is to be placed: in its namespace, on its processors, in a process group of its own,
+    /// killed when the thread that started it ends.
     #[must_use]
     pub fn placement(&self) -> Placement {
         Placement {

@@ -1,4 +1,4 @@
-//! What stands on this machine, whose it is, and how it is taken down.
+//! Testbeds on this machine: which there are, who owns them, and how to remove them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -52,7 +52,8 @@ impl Standing {
         }
     }
 
-    /// The address of one of its hosts, asked of the host itself; None where there is no such host, or its namespace may not be entered.
+    /// The address of one of its hosts, asked of the host itself; None where there is no such host, or its namespace
+    /// may not be entered.
     #[must_use]
     pub fn address_of(&self, host: &str) -> Option<Ipv4Addr> {
         let namespace = Namespace::named(&self.namespace_of(host)?).ok()?;
@@ -70,7 +71,8 @@ impl Standing {
     /// The port of its switch through which frames reach one of its hosts, where faults are asked for.
     ///
     /// # Errors
-    /// [`TestbedError::NoSuchHost`]; [`TestbedError::System`] when its namespaces may not be entered; as [`Port::hold`].
+    /// [`TestbedError::NoSuchHost`]; [`TestbedError::System`] when its namespaces may not be entered; as
+    /// [`Port::hold`].
     pub fn port(&self, host: &str) -> Result<Port, TestbedError> {
         let address = self
             .address_of(host)
@@ -96,7 +98,7 @@ pub struct StandingDescription {
     pub name: String,
     /// Which of its owner's testbeds.
     pub number: u32,
-    /// Whether it stands until it is taken down, owned by no process.
+    /// Whether it is kept until it is taken down: no process owns it.
     pub kept: bool,
     /// The owner's process id; 0 for a kept one.
     pub owner_pid: u32,
@@ -117,7 +119,7 @@ pub struct HostDescription {
     pub namespace: String,
 }
 
-/// All testbeds that stand on this machine, this process's own included, in order of their owners.
+/// All testbeds on this machine, this process's own included, in order of their owners.
 #[must_use]
 pub fn standing() -> Vec<Standing> {
     // No folder: no namespace was ever named here.
@@ -169,7 +171,8 @@ pub fn take_down_kept(number: Option<u32>) -> Result<Vec<Standing>, TestbedError
 /// The namespace of a host of any testbed that stands; of the one called `testbed` where several have such a host.
 ///
 /// # Errors
-/// [`TestbedError::NoSuchHost`], [`TestbedError::AmbiguousHost`]; [`TestbedError::System`] when the namespace may not be opened.
+/// [`TestbedError::NoSuchHost`], [`TestbedError::AmbiguousHost`]; [`TestbedError::System`] when the namespace may not
+/// be opened.
 pub fn find_host(host: &str, testbed: Option<&str>) -> Result<Namespace, TestbedError> {
     open(&find(host, testbed)?.owner.host_name(host))
 }

@@ -15,9 +15,9 @@ pub const LOAD_PROCESSES_MAX: u32 = 1000;
 /// How long a load may be asked to live, seconds: a day outlasts any mission and ends what was forgotten.
 pub const LOAD_LIFETIME_S_MAX: u64 = 86_400;
 
-/// Octets of what a tool said that an error repeats.
+/// Octets of a tool's output that an error repeats.
 pub const TOOL_SPEECH_LEN_MAX: usize = 600;
 
-/// Datagrams, a hundredth of a second each, sent to find out whether a new link carries anything: the kernel's own delay is at most a second, a
-/// busy machine adds to it.
+/// Datagrams, a hundredth of a second each, sent to find out whether a new link carries anything: the kernel's own
+/// delay is at most a second, a busy machine adds to it.
 pub const LINK_TRIES_MAX: u32 = 1000;

@@ -1,4 +1,5 @@
-//! The paper's load on a processor: `while (1) { for (i = 0; i < 500000; i++); usleep(1); }`, in as many processes as asked for.
+//! The paper's load on a processor: `while (1) { for (i = 0; i < 500000; i++); usleep(1); }`, in as many processes as
+//! asked for.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read};
@@ -18,9 +19,10 @@ pub struct LoadPlan {
     pub processes: u32,
     /// What each counts to in one burst.
     pub burst_iterations: u64,
-    /// How long each asks to sleep after a burst, nanoseconds; the kernel's timer slack (50 us by default) comes on top, as it did in the paper.
+    /// How long each asks to sleep after a burst, nanoseconds; the kernel's timer slack (50 us by default) comes on
+    /// top, as it did in the paper.
     pub sleep_ns: u64,
-    /// When each ends even if nobody stops it, seconds.
+    /// After how many seconds each ends if it is not stopped.
     pub lifetime_s: u64,
 }
 
@@ -79,7 +81,8 @@ pub struct LoadReport {
     pub elapsed_ns: u64,
 }
 
-/// Loads the processor it runs on as one process of `plan`, until `orders` says `stop`, ends, or the plan's lifetime is over.
+/// Loads the processor it runs on as one process of `plan`, until `orders` has `stop` or ends, or the plan's lifetime
+/// is over.
 ///
 /// The process's standard input is a good source of orders: it ends with the process that started the load.
 #[must_use]
@@ -108,7 +111,7 @@ pub fn run(plan: &LoadPlan, orders: impl Read + Send + 'static) -> LoadReport {
     report
 }
 
-/// Counts, in a loop that the optimiser must not see through, and says how long it took.
+/// Counts in a loop that the optimiser cannot remove. Returns how long it took.
 fn count_to(iterations: u64) -> u64 {
     let begin = Instant::now();
     let mut i = 0;

@@ -11,7 +11,8 @@ pub struct NetworkSpec {
     pub rate_bits_per_s: Option<u64>,
     /// Largest IP packet, octets.
     pub mtu_bytes: u32,
-    /// Octets that a port may send at once. Makes up for a late timer of the shaper: too small loses rate, too large lets bursts pass unshaped.
+    /// Octets that a port may send at once. Makes up for a late timer of the shaper: too small loses rate, too large
+    /// lets bursts pass unshaped.
     pub burst_bytes: u32,
     /// Frames that wait at a port, in each of three priorities, before more are dropped.
     pub queue_frames: u32,
@@ -40,7 +41,8 @@ impl NetworkSpec {
         }
     }
 
-    /// The greatest rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet; None on loopback.
+    /// The greatest rate of UDP payload, bits a second, in datagrams of `payload_bytes` that fit one packet; None on
+    /// loopback.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -108,7 +110,8 @@ const AAL5_LLC_SNAP: u64 = 16;
 const CELL_PAYLOAD: u64 = 48;
 const CELL: u64 = 53;
 const IPV4_UDP_HEADERS: u64 = 28;
-/// Octets that the shaper adds to each frame while a port is held: many times the largest frame, so that after one there is never enough for another.
+/// Octets that the shaper adds to each frame while a port is held: many times the largest frame, so that after one
+/// there is never enough for another.
 const STANDSTILL_OVERHEAD: u64 = 65_000;
 
 #[cfg(test)]

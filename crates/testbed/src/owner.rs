@@ -1,7 +1,8 @@
-//! Who a namespace belongs to, told by its name alone, so that what a killed run left behind can be found and nothing else.
+//! The owner of a namespace, read from its name alone, so that exactly what a killed run left behind is found.
 //!
-//! `dw<pid>-<start>-<number>-<host>`: the owner's process id, when it started (clock ticks since boot in base 36: process ids come again),
-//! which of its testbeds, and the host; the switch has no host part. Process 0, which no process is, owns what is kept until it is taken down.
+//! `dw<pid>-<start>-<number>-<host>`: the owner's process id, when it started (clock ticks since boot in base 36:
+//! process ids come again), which of its testbeds, and the host; the switch has no host part. Process 0, which no
+//! process is, owns what is kept until it is taken down.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

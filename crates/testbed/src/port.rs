@@ -10,8 +10,9 @@ use crate::network::NetworkSpec;
 use crate::recipe;
 use crate::tool::Tool;
 
-/// The port of an emulated network's switch through which frames reach one host. Found with [`crate::Testbed::port`], and by any process that may enter
-/// namespaces with [`crate::Standing::port`]. What a port was made to do it does until told otherwise, whoever told it.
+/// The port of an emulated network's switch through which frames reach one host. Found with [`crate::Testbed::port`],
+/// and by any process that may enter namespaces with [`crate::Standing::port`]. A port keeps its state until a command
+/// changes it, from any process.
 #[derive(Debug)]
 pub struct Port {
     switch: Namespace,
@@ -22,7 +23,8 @@ pub struct Port {
     waker: UdpSocket,
 }
 
-/// Words for `tc` after `tbf`: as the network has it, and at a standstill. A port carries them as its alias, for whoever finds it.
+/// Words for `tc` after `tbf`: as the network has it, and at a standstill. A port carries them as its alias, for
+/// whoever finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shapers {
     flowing: String,
@@ -44,7 +46,7 @@ impl Port {
         }
     }
 
-    /// The port of that number of a switch that somebody else has made.
+    /// The port of that number, of a switch that another process has made.
     pub(crate) fn find(switch: Namespace, number: usize) -> Result<Self, TestbedError> {
         let name = recipe::port_name(number);
         let answer = Tool::Ip.run(Some(&switch), &["-j", "link", "show", "dev", &name], "")?;
@@ -57,11 +59,12 @@ impl Port {
         Ok(Self::new(switch, number, shapers, waker))
     }
 
-    /// Holds back every frame to the host until [`Self::release`]. When this returns the hold is in effect: frames that reach the port from now on
-    /// wait there, up to the network's `queue_frames` in each priority, and none is lost before.
+    /// Holds back every frame to the host until [`Self::release`]. When this returns the hold is in effect: frames that
+    /// reach the port from now on wait there, up to the network's `queue_frames` in each priority, and none is lost
+    /// before.
     ///
-    /// How: the port's shaper is changed to one that has credit for one frame and then earns none for minutes; a frame to an address behind
-    /// the port that no host has takes that credit. Changing a shaper keeps what waits above it.
+    /// How: the port's shaper is changed to one that has credit for one frame and then earns none for minutes; a frame
+    /// to an address behind the port that no host has takes that credit. Changing a shaper keeps what waits above it.
     ///
     /// # Errors
     /// [`TestbedError::ToolFailed`], [`TestbedError::ToolAbsent`], [`TestbedError::System`].
@@ -79,7 +82,8 @@ impl Port {
         self.change_shaper(&self.shapers.flowing)
     }
 
-    /// From now on loses, of the frames to the host, the first and every `every_nth` after it. Frames of all kinds count, acknowledgements too.
+    /// From now on loses, of the frames to the host, the first and every `every_nth` after it. Frames of all kinds
+    /// count, acknowledgements too.
     ///
     /// # Errors
     /// As [`Self::hold`].

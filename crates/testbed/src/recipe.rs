@@ -1,9 +1,11 @@
-//! The scripts that make a testbed: text in the languages of `ip`, `bridge`, `tc` and `nft`, one process each for the switch and for each host.
+//! The scripts that make a testbed: text in the languages of `ip`, `bridge`, `tc` and `nft`, one process each for the
+//! switch and for each host.
 //!
-//! The switch is a bridge; a host hangs on it by a pair of virtual interfaces, `p<n>` at the switch and `eth0` at the host. What a port sends to
-//! its host is shaped; above the shaper stand three strict priorities, by DSCP, which a filter of the bridge turns into the kernel's packet
-//! priority (crossing a namespace clears the sender's). What a host sends is shaped alike, so that a burst to many hosts leaves at the rate of one
-//! interface. Every address is known before the first packet: no ARP, no flooding, no learning, no IPv6 of its own accord.
+//! The switch is a bridge; a host hangs on it by a pair of virtual interfaces, `p<n>` at the switch and `eth0` at the
+//! host. What a port sends to its host is shaped; above the shaper are three strict priorities, by DSCP, which a filter
+//! of the bridge turns into the kernel's packet priority (crossing a namespace clears the sender's). What a host sends
+//! is shaped alike, so that a burst to many hosts leaves at the rate of one interface. Every address is known before
+//! the first packet: no ARP, no flooding, no learning, no IPv6 of its own accord.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -21,7 +23,8 @@ pub(crate) const fn port_of_address(address: Ipv4Addr) -> usize {
     address.octets()[3] as usize
 }
 
-/// An address behind host `port`'s port that no host has: frames to it pass the port and are dropped unseen by the host.
+/// An address behind host `port`'s port that no host has: frames to it pass the port and are dropped unseen by the
+/// host.
 pub(crate) const fn decoy_address(port: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 128, low_octet(port))
 }
@@ -39,7 +42,8 @@ pub(crate) fn namespaces(names: &[&str]) -> String {
         .collect()
 }
 
-/// For `ip -force -batch` outside: the namespaces' end, and with them that of all interfaces, shapers and filters inside.
+/// For `ip -force -batch` outside: the namespaces' end, and with them that of all interfaces, shapers and filters
+/// inside.
 pub(crate) fn removal<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("netns del {name}\n")).collect()
 }
@@ -108,7 +112,8 @@ pub(crate) fn shaper(network: &NetworkSpec, interface: &str) -> String {
     )
 }
 
-/// For `nft -f` in the switch: priorities by DSCP, and for each port a chain, empty until something shall be lost there.
+/// For `nft -f` in the switch: priorities by DSCP, and for each port a chain, empty until something shall be lost
+/// there.
 pub(crate) fn switch_filter(count: usize) -> String {
     let mut script = format!("table bridge {TABLE} {{\n");
     for port in 1..=count {
@@ -134,7 +139,8 @@ pub(crate) fn switch_filter(count: usize) -> String {
     script
 }
 
-/// For `nft -f` in the switch: of the frames to the host at `port` the first and every `every_nth` after it is lost, and counted; None for no more.
+/// For `nft -f` in the switch: of the frames to the host at `port` the first and every `every_nth` after it is lost,
+/// and counted; none ends the losses.
 pub(crate) fn losses(port: usize, every_nth: Option<u32>) -> String {
     let name = port_name(port);
     let mut script = format!("flush chain bridge {TABLE} {name}\n");
@@ -168,7 +174,8 @@ pub(crate) fn host_links(port: usize, count: usize) -> String {
     script
 }
 
-/// The words for `ethtool` that keep frames as they are on the wire: whole batches in one buffer would pass the shaper at once.
+/// The words for `ethtool` that keep frames as they are on the wire: whole batches in one buffer would pass the shaper
+/// at once.
 pub(crate) const fn offloads_off(interface: &str) -> [&str; 8] {
     ["-K", interface, "tso", "off", "gso", "off", "gro", "off"]
 }
@@ -180,11 +187,12 @@ pub(crate) const TABLE: &str = "deckwatch";
 /// Address of the switch itself, from which frames to decoys are sent.
 pub(crate) const SWITCH_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 
-/// Frames that wait in a host's own interface, in each priority: Linux's default, and more than fill a socket's send buffer, so that a sender
-/// that is too fast waits, as with real interfaces, instead of losing.
+/// Frames that wait in a host's own interface, in each priority: Linux's default, and more than fill a socket's send
+/// buffer, so that a sender that is too fast waits, as with real interfaces, instead of losing.
 const HOST_QUEUE_FRAMES: u32 = 1000;
 const BRIDGE: &str = "br0";
-/// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch itself.
+/// Blocks of locally administered addresses (IEEE 802 section 8): hosts, ports of the switch, decoys, the switch
+/// itself.
 const HOST_MAC: u8 = 0;
 const PORT_MAC: u8 = 1;
 const DECOY_MAC: u8 = 2;

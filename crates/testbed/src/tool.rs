@@ -62,7 +62,8 @@ impl Tool {
             .find(|candidate| is_program(candidate))
     }
 
-    /// Runs it, inside a namespace where one is given, with `script` on its standard input, and returns what it printed.
+    /// Runs it, inside a namespace where one is given, with `script` on its standard input, and returns what it
+    /// printed.
     pub(crate) fn run(
         self,
         inside: Option<&Namespace>,
@@ -93,7 +94,7 @@ impl Tool {
                     .take()
                     .map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
                 match written {
-                    // It ended before it had read all: what it says about that is the better error.
+                    // The tool ended before it read everything; its own message is the better error.
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
                     _ => child.wait_with_output(),
                 }

@@ -1,11 +1,12 @@
-//! The carriers `corba` and `corba-oneway`: calls on a servant of the consumer, with a value of the flow's type as argument.
+//! The carriers `corba` and `corba-oneway`: calls on a servant of the consumer, with a value of the flow's type as
+//! argument.
 //!
 //! ```idl
 //! module Deckwatch { interface Sink { void deliver(in T data); oneway void deliver_oneway(in T data); }; };
 //! ```
 //!
-//! T is the flow's IDL type, `sequence<octet>` for plain octets. It is marshalled at each call and demarshalled at each servant, as generated stubs
-//! do: that is a part of what a middleware costs. The kernel's stamps come from the taps.
+//! T is the flow's IDL type, `sequence<octet>` for plain octets. It is marshalled at each call and demarshalled at each
+//! servant, as generated stubs do: that is a part of what a middleware costs. The kernel's stamps come from the taps.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The carrier `event`: both sides push through an event channel on the supplier's host, which is found through Naming. The `any` of an event
-//! has the flow's type.
+//! The carrier `event`: both sides push through an event channel on the supplier's host, which is found through Naming.
+//! The `any` of an event has the flow's type.
 
 use std::fmt::Display;
 use std::net::SocketAddr;

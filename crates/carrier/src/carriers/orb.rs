@@ -1,4 +1,5 @@
-//! What carriers and services over our ORB share: making an ORB, reaching its servants, and waiting while its threads receive.
+//! What carriers and services over our ORB share: making an ORB, reaching its servants, and waiting while its threads
+//! receive.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -31,7 +32,8 @@ pub(crate) fn calling_orb(call_time_max: Duration) -> Result<Orb, PartError> {
     Ok(orb)
 }
 
-/// An ORB that serves at `address` (port 0 for any), its threads scheduled as asked for. Returns the address with its port.
+/// An ORB that serves at `address` (port 0 for any), its threads scheduled as asked for. Returns the address with its
+/// port.
 ///
 /// # Errors
 /// [`PartError`] when it cannot listen.
@@ -134,8 +136,8 @@ impl Deliveries {
         self.state.lock("carrier.delivery").handler = Some(handler);
     }
 
-    /// Reads a message by `read`, which returns its sequence number, and hands it over. A message without number is counted as malformed.
-    /// Returns false for it.
+    /// Reads a message by `read`, which returns its sequence number, and hands it over. A message without number is
+    /// counted as malformed. Returns false for it.
     pub(crate) fn deliver(&self, read: impl FnOnce(&mut Body) -> Option<u64>) -> bool {
         let mut state = self.state.lock("carrier.delivery");
         // A message may arrive before the part's thread has begun.

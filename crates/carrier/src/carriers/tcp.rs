@@ -1,4 +1,5 @@
-//! The carrier `tcp`: a connection a destination, without delay; each message behind its length in four octets, big-endian.
+//! The carrier `tcp`: a connection a destination, without delay; each message behind its length in four octets,
+//! big-endian.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Write as _};
@@ -80,7 +81,8 @@ impl Carrier for Tcp {
         let make = || {
             let listener = TcpListener::bind((at.address, 0))?;
             listener.set_nonblocking(true)?;
-            // So that the first message is stamped already. Without stamps messages still arrive, and the join counts the missing ones.
+            // So that the first message is stamped already. Without stamps messages still arrive, and the join counts
+            // the missing ones.
             stamp::stamp_received(&listener)?;
             let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
             let address = listener.local_addr()?;
@@ -273,7 +275,8 @@ impl TcpReceiver {
         }
     }
 
-    /// Delivers the whole messages among the first `filled` octets; how many octets they were, or none where a frame is no message.
+    /// Delivers the whole messages among the first `filled` octets; how many octets they were, or none where a frame is
+    /// no message.
     fn deliver(
         &self,
         filled: usize,

@@ -117,7 +117,7 @@ struct UdpSender {
 }
 
 impl UdpSender {
-    /// Whether a failed datagram was counted by the kernel depends on its version: count anew.
+    /// Restarts the kernel's count: whether it counts a failed datagram depends on its version.
     fn count_anew(&mut self) {
         if stamp::stamp_sent_datagrams(&self.socket).is_ok() {
             self.count = 0;
@@ -150,7 +150,7 @@ impl Sender for UdpSender {
     fn send(&mut self, sequence: u64, body: &Body) -> Result<Sent, SendError> {
         let mut result = self.socket.send(body.octets());
         if matches!(&result, Err(error) if error.kind() == ErrorKind::ConnectionRefused) {
-            // That is about an earlier datagram; this one has not been tried.
+            // The error is about an earlier datagram; this one has not been sent.
             result = self.socket.send(body.octets());
         }
         match result {
@@ -200,7 +200,7 @@ impl Receiver for UdpReceiver {
     fn receive_all(&mut self, mut handler: Box<dyn Handler>, shared: &Arc<Shared>) {
         while !shared.stopped() {
             let Ok(received) = stamp::receive(&self.socket, &mut self.buffer) else {
-                // The time to look whether to stop, or a signal; what was dropped behind the last datagram is told by no other.
+                // A timeout or a signal. Datagrams dropped after the last one received are seen only here.
                 if let Ok(dropped) = socket::dropped(&self.socket) {
                     shared.overflows.store(dropped.into(), Ordering::Relaxed);
                 }

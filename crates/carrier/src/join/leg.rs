@@ -1,4 +1,4 @@
-//! Legs: each is one way of the stream's messages past one tap, with the stamp of each message there.
+//! Legs: the stream's messages to one address past one tap in one direction, with the stamp of each message.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -128,7 +128,7 @@ impl<'p> Legs<'p> {
         }
     }
 
-    /// The captures have been read; how many messages in them could not be.
+    /// Called when the captures are read. Returns how many messages in them could not be read.
     pub(super) fn finish(&mut self) -> u64 {
         for leg in &mut self.legs {
             leg.finish();
@@ -137,7 +137,7 @@ impl<'p> Legs<'p> {
         streams.map(|(stream, _)| stream.unread()).sum()
     }
 
-    /// The stamps of messages to `to` as they leave `host` or arrive there; none where no capture shows them.
+    /// The stamps of messages to `to` as they leave `host` or arrive there. Returns none if no capture shows them.
     pub(super) fn stamps(
         &self,
         host: &str,

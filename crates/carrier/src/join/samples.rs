@@ -101,8 +101,9 @@ impl Sources<'_> {
         }
     }
 
-    /// Of two stamps of one packet the one nearer the wire: the later of those on leaving (the driver's, not the tap's before it), the earlier of those on
-    /// arriving (a segment forwarded between namespaces loses its first stamp, and its socket's is made only behind the IP layer).
+    /// Takes the stamp nearer the wire. On leaving that is the later one: the driver's, not the tap's before it. On
+    /// arriving it is the earlier one: a segment forwarded between namespaces loses its first stamp, and gets its
+    /// socket's only after the IP layer.
     fn stamp_by_kernel(
         &self,
         sample: &mut Sample,

@@ -162,7 +162,8 @@ fn over_raw_carriers_socket_and_tap_tell_the_same() {
             "{:?}",
             joined.warnings
         );
-        // A processor that was taken away at the wrong moment is a disturbance; a method that is wrong disagrees always.
+        // A processor that was taken away at the wrong moment is a disturbance; a method that is wrong disagrees
+        // always.
         assert!(
             agreement.beyond_bound * 4 < agreement.compared,
             "{carrier}: {agreement:?}"

@@ -65,10 +65,10 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         scope.spawn(move || {
-            // The one who hears it lives until this thread has ended.
-            let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
+            // Cannot fail: the receiver outlives this thread.
+            let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             receiver.receive_all(Box::new(recorder), shared);
-            let _told = tell.send(Told::Finished);
+            let _ = tell.send(Told::Finished);
         });
         attend(plan, stage, ready, shared, &clock, &mut page);
         shared.stop.store(true, Ordering::Relaxed);
@@ -82,7 +82,7 @@ pub(super) fn play(plan: &ConsumerPlan, stage: &mut Stage<impl Write>) -> Result
     Ok(())
 }
 
-/// Speaks for the receiving thread until `stop`, or until that thread has ended by itself.
+/// Reports for the receiving thread until `stop`, or until that thread has ended by itself.
 fn attend(
     plan: &ConsumerPlan,
     stage: &mut Stage<impl Write>,

@@ -147,7 +147,8 @@ pub(crate) fn of_nav(stream: StreamPlan) -> StreamPlan {
     StreamPlan { body, ..stream }
 }
 
-/// The naming service and the event channel of a stream over `event`, ready; where the channel is found, and where it listens.
+/// The naming service and the event channel of a stream over `event`, ready; where the channel is found, and where it
+/// listens.
 pub(crate) fn channel(
     stream: &StreamPlan,
     queue_len: Option<u32>,

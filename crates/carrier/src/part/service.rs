@@ -67,7 +67,7 @@ pub(super) fn play_channel(
         options.queue_len = usize::try_from(queue_len).unwrap_or(usize::MAX);
     }
     let scheduling = plan.scheduling.clone();
-    // What is refused is refused to the part's own thread too, which tells it.
+    // The part's own thread is refused the same, and reports it.
     let prepare = move || drop(scheduling::prepare_thread(&scheduling));
     let channel =
         EventChannel::start_prepared(&orb, options, prepare).map_err(|error| unserved(&error))?;
@@ -75,7 +75,7 @@ pub(super) fn play_channel(
     root.the_poa_manager()
         .activate()
         .map_err(|error| unserved(&error))?;
-    // A run before may have left the name bound.
+    // An earlier run may have left the name bound.
     bind_with_contexts(
         &naming_service(&orb, &plan.channel.names)?.into(),
         &plan.channel.name,
@@ -133,7 +133,8 @@ fn lost(plan: &ChannelPlan, counts: ChannelCounts) -> Vec<Warning> {
     .collect()
 }
 
-/// Speaks for a service until `stop`. Its own threads are scheduled like the calling one, which tells what is refused.
+/// Reports for a service until `stop`. The service's threads are scheduled like a thread made here, which shows what is
+/// refused.
 fn attend(
     stage: &mut Stage<impl Write>,
     scheduling: &Scheduling,

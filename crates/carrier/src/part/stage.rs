@@ -1,4 +1,4 @@
-//! What a part speaks through: the lines in both directions, and what its threads tell the one that speaks.
+//! A part's standard input and output, and the queue by which its threads report to the thread that writes.
 
 use std::io::{BufRead, Read as _, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,20 +9,20 @@ use deckwatch_meter::result::Warning;
 use crate::limits::LINE_SIZE_MAX;
 use crate::talk::{PartCommand, PartEvent};
 
-/// What the speaking thread is told.
+/// What the writing thread reads from its queue.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// By the coordinator. Its end counts as `stop`.
+    /// From the coordinator. The end of the input counts as `stop`.
     Command(PartCommand),
-    /// A thread is ready to start; what it was refused.
+    /// A thread is ready to start; with what it was refused.
     Prepared(Vec<Warning>),
     /// A thread has finished.
     Finished,
-    /// Nothing for the time waited.
+    /// Nothing arrived in time.
     Nothing,
 }
 
-/// Both directions of a part's talk.
+/// Both directions of a part's lines.
 pub(crate) struct Stage<W> {
     output: W,
     told: Receiver<Told>,
@@ -30,7 +30,7 @@ pub(crate) struct Stage<W> {
 }
 
 impl<W: Write> Stage<W> {
-    /// Listens to `input` from a thread of its own, which lives as long as there is input.
+    /// Reads `input` in a thread of its own, which lives as long as there is input.
     pub(crate) fn new(input: impl BufRead + Send + 'static, output: W) -> Self {
         let (tell, told) = channel();
         let commands = tell.clone();
@@ -43,19 +43,19 @@ impl<W: Write> Stage<W> {
         self.tell.clone()
     }
 
-    /// Says one line. A coordinator that does not hear it is gone, and its silence stops the part.
+    /// Writes one line. If that fails the coordinator is gone, and the part stops.
     pub(crate) fn say(&mut self, event: &PartEvent) {
         let said = serde_json::to_string(event)
             .map_err(std::io::Error::from)
             .and_then(|line| writeln!(self.output, "{line}"))
             .and_then(|()| self.output.flush());
         if said.is_err() {
-            // The receiver lives in `self`, so this cannot fail.
-            let _told = self.tell.send(Told::Command(PartCommand::Stop));
+            // Cannot fail: the receiver is in `self`.
+            let _ = self.tell.send(Told::Command(PartCommand::Stop));
         }
     }
 
-    /// Waits for what is told next.
+    /// Returns the next entry of the queue, or `Nothing` after `patience`.
     pub(crate) fn hear(&self, patience: Duration) -> Told {
         match self.told.recv_timeout(patience) {
             Ok(told) => told,
@@ -70,7 +70,7 @@ fn listen(mut input: impl BufRead, tell: &Sender<Told>) {
         line.clear();
         let command = match (&mut input).take(LINE_SIZE_MAX as u64).read_line(&mut line) {
             Ok(0) | Err(_) => PartCommand::Stop,
-            // What is not understood is not obeyed: it comes from a later version of the coordinator.
+            // An unknown command is ignored: it comes from a later version of the coordinator.
             Ok(_) => match line.parse() {
                 Ok(command) => command,
                 Err(_) => continue,

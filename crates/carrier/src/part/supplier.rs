@@ -68,12 +68,12 @@ pub(super) fn play(plan: &SupplierPlan, stage: &mut Stage<impl Write>) -> Result
             starts.push(start);
             let tell = stage.teller();
             scope.spawn(move || {
-                // The one who hears it lives until this thread has ended.
-                let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
+                // Cannot fail: the receiver outlives this thread.
+                let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
                 if let Ok(schedule) = started.recv() {
                     send_loop.run(&schedule);
                 }
-                let _told = tell.send(Told::Finished);
+                let _ = tell.send(Told::Finished);
             });
         }
         attend(plan, stage, ready, starts, &shared, &clock, &mut page);
@@ -102,7 +102,7 @@ fn unapplied_priority(plan: &SupplierPlan) -> Option<Warning> {
     })
 }
 
-/// Speaks for the sending threads until all have finished, or `stop`.
+/// Reports for the sending threads until all have finished, or until `stop`.
 fn attend(
     plan: &SupplierPlan,
     stage: &mut Stage<impl Write>,
@@ -132,8 +132,8 @@ fn attend(
                     ..plan.stream.schedule.clone()
                 };
                 for start in starts.drain(..) {
-                    // A thread that has ended has said so.
-                    let _started = start.send(schedule.clone());
+                    // Fails for a thread that has ended; it has reported that.
+                    let _ = start.send(schedule.clone());
                 }
             }
             Told::Command(PartCommand::Stop) => return,
@@ -167,7 +167,8 @@ fn slots(plan: &SupplierPlan) -> Result<Vec<&DestinationPlan>, PartError> {
     Ok(plan.destinations.iter().take(count).collect())
 }
 
-/// Raw carriers have one thread for all destinations, since their sends do not block; a call through a middleware may block, so each has a thread.
+/// Raw carriers have one thread for all destinations, since their sends do not block; a call through a middleware may
+/// block, so each has a thread.
 fn loops(
     plan: &SupplierPlan,
     slots: &[&DestinationPlan],

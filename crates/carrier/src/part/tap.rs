@@ -36,8 +36,8 @@ pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), 
     let captured = std::thread::scope(|scope| {
         let (tell, shared) = (stage.teller(), &shared);
         let thread = scope.spawn(move || {
-            // The one who hears it lives until this thread has ended.
-            let _told = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
+            // Cannot fail: the receiver outlives this thread.
+            let _ = tell.send(Told::Prepared(scheduling::prepare_thread(&plan.scheduling)));
             capturing.run(shared);
             capturing.note
         });
@@ -53,7 +53,7 @@ pub(super) fn play(plan: &TapPlan, stage: &mut Stage<impl Write>) -> Result<(), 
     Ok(())
 }
 
-/// Speaks for the capturing thread until `stop`.
+/// Reports for the capturing thread until `stop`.
 fn attend(plan: &TapPlan, stage: &mut Stage<impl Write>, mut ready: Ready, shared: &Shared) {
     loop {
         match stage.hear(PROGRESS_INTERVAL) {
@@ -120,7 +120,7 @@ fn dropped(note: &CaptureNote) -> Vec<Warning> {
     .collect()
 }
 
-/// The capturing thread's things.
+/// What the capturing thread works with.
 struct Capturing<'p> {
     plan: &'p TapPlan,
     taps: Vec<Tap>,
@@ -155,8 +155,8 @@ impl<'p> Capturing<'p> {
                 path: plan.capture.display().to_string(),
                 error,
             })?;
-        // Where it does not, packets carry no stamp, and the join finds them missing.
-        let _stamps = stamp::await_stamps(STAMPS_BEGIN_MAX);
+        // Without stamps the packets are still captured, and the join counts the missing stamps.
+        let _ = stamp::await_stamps(STAMPS_BEGIN_MAX);
         Ok(Self {
             plan,
             taps,
@@ -166,7 +166,8 @@ impl<'p> Capturing<'p> {
         })
     }
 
-    /// Looks now and then. A tap that waited for packets would be woken inside the very receive that it stamps, and so would lengthen what is measured.
+    /// Polls. A tap that blocked for packets would be woken within the receive that it stamps, and would lengthen what
+    /// is measured.
     fn run(&mut self, shared: &Shared) {
         while !shared.stopped() {
             self.take_all(shared);
@@ -179,10 +180,10 @@ impl<'p> Capturing<'p> {
         self.finish_note();
     }
 
-    /// Writes what waits in the taps, and adds up what they had to drop.
+    /// Writes the queued packets of all taps, and adds up their drops.
     fn take_all(&mut self, shared: &Shared) {
         for (tap, interface) in self.taps.iter_mut().zip(0..) {
-            // An interface that goes down says so once, and is then silent.
+            // An interface that goes down returns one error, then nothing.
             while let Ok(Some(packet)) = tap.take(&mut self.packet) {
                 let stamp_ns = packet.realtime_ns.unwrap_or(UNSTAMPED);
                 self.writer
@@ -201,7 +202,7 @@ impl<'p> Capturing<'p> {
         self.note.clock.push(ClockPair::read().into());
         self.note.packets = self.writer.written();
         self.note.dropped_by_size = self.writer.dropped();
-        // Without it the counters are lost, not the capture; the last event has them too.
-        let _written = self.note.write(&self.plan.capture);
+        // If this fails the capture stays; the last event has the counters too.
+        let _ = self.note.write(&self.plan.capture);
     }
 }

@@ -123,7 +123,8 @@ fn a_peer_that_does_not_read_costs_its_own_messages_only() {
     let mut sending = Playing::start(supplier(&stream, &endpoints, &scratch));
     sending.ready();
     sending.tell(soon());
-    // The deaf peer's backlog keeps the supplier until it is told to stop: wait until the other destination has all that was taken for it.
+    // The deaf peer's backlog keeps the supplier until it is told to stop: wait until the other destination has all
+    // that was taken for it.
     let taken = loop {
         let sent = ReadRecords::supplier(&scratch.path("supplier")).expect("whole");
         let got = ReadRecords::consumer(&scratch.path("consumer-0")).expect("whole");

@@ -11,7 +11,8 @@ fn frames(bodies: &[&[u8]]) -> Vec<u8> {
     octets
 }
 
-/// Takes packets of (place in the stream, octets); gives the messages' bodies with the place of the packet that completed each, and the unread count.
+/// Takes packets of (place in the stream, octets); gives the messages' bodies with the place of the packet that
+/// completed each, and the unread count.
 fn read(
     cut: Cut,
     first: u32,

@@ -3,7 +3,8 @@
 use super::{Parts, Timeline};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The times in which a message of the same stream could not have been received, whenever it had been sent: messages are received in turn.
+/// The times in which a message of the same stream could not have been received, whenever it had been sent: messages
+/// are received in turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
     handling: Timeline,
@@ -31,7 +32,8 @@ impl Behind {
         &self.handling
     }
 
-    /// How much of an interval at whose end a message left, that may have waited for room at the consumer, the consumer was behind: until it last took a message, which makes room.
+    /// How much of an interval at whose end a message left, that may have waited for room at the consumer, the consumer
+    /// was behind: until it last took a message, which makes room.
     pub(super) fn before_leaving(&self, from_ns: i64, left_ns: i64) -> Parts {
         let taken = self.received_ns.partition_point(|&ns| ns <= left_ns);
         let made_room_ns = taken
@@ -40,7 +42,8 @@ impl Behind {
         self.within(from_ns, made_room_ns)
     }
 
-    /// How much of an interval the consumer was behind: by its handling, the application's; else because it was not woken.
+    /// How much of an interval the consumer was behind: by its handling, the application's; else because it was not
+    /// woken.
     pub(super) fn within(&self, from_ns: i64, to_ns: i64) -> Parts {
         let handling_ns = self.handling.within(from_ns, to_ns).sum();
         let occupied_ns = self.occupied.within(from_ns, to_ns).sum();
@@ -66,7 +69,8 @@ fn handling<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> 
     received.filter_map(span).collect()
 }
 
-/// From the kernel's receive stamp until received. What arrived after the last one received still lies there; what arrived before it and never came was dropped.
+/// From the kernel's receive stamp until received. What arrived after the last received message is still there; what
+/// arrived before it and was not received was dropped.
 fn occupied<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Vec<Span> {
     let last_ns = last_received(samples.clone());
     let unread = samples.clone().filter_map(|sample| {

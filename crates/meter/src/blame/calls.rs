@@ -7,7 +7,8 @@ use super::split::{Walk, in_flight};
 use super::{Milestone, Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of one thread hold each other up.
+/// The calls of a flow's supplier, each charged to the layer that took most of it. Only calls of one thread hold each
+/// other up.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     /// By destination; the only one, under 0, where one thread supplies all.
@@ -27,7 +28,8 @@ impl Calls {
 
 /// The calls by which a flow's messages were sent, from the samples of all its destinations.
 ///
-/// A call that never came back is charged to the layer after its message's furthest stamp, for ever; provided that it is its thread's last one and that others did come back.
+/// A call that did not return is charged to the layer after its message's furthest stamp, without end, if it is the
+/// thread's last call and others returned.
 #[must_use]
 pub fn calls<'a>(road: Road, samples: impl Iterator<Item = &'a Sample>) -> Calls {
     let thread_for_each = road.has_thread_for_each();
@@ -86,7 +88,8 @@ fn calls_of_thread(road: Road, sent: &[&Sample], behind: &BTreeMap<u16, Behind>)
     Timeline::new(spans.collect())
 }
 
-/// What each layer took of a call. The way back has no stamps: it goes to the layer, of the network and what lies above it, that took more of the way there.
+/// What each layer took of a call. The return path is not stamped; its time is charged to whichever of network and
+/// upper layers took longer outbound.
 fn call_parts(road: Road, sample: &Sample, behind: Option<&Behind>) -> Parts {
     let mut parts = Parts::default();
     let mut walk = Walk::new(sample.sent_ns, sample.returned_ns);

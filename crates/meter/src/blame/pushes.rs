@@ -4,8 +4,9 @@ use super::split::{Walk, in_flight};
 use super::{Parts, Road, Timeline, largest_layer};
 use crate::sample::{Layer, NO_STAMP, Sample};
 
-/// The pushes by which a channel passed on the messages to one destination, each charged to the layer that took most of it. A channel pushes to a consumer one message after the other, and
-/// each push comes back when the consumer is done with it; one that never did lasts until the next, or for ever.
+/// The pushes by which a channel passed on the messages to one destination, each charged to the layer that took most of
+/// it. A channel pushes to a consumer one message after the other, and each push returns when the consumer is done with
+/// it; one that did not return lasts until the next, or without end.
 pub(super) fn pushes(road: Road, samples: &[Sample]) -> Timeline {
     if !road.channel {
         return Timeline::default();

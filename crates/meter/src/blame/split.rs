@@ -53,7 +53,8 @@ pub fn largest_layer(parts: &Parts) -> Layer {
         .unwrap_or(Layer::Sender)
 }
 
-/// The layer to blame for a message of these parts: the largest excess over the typical parts where those add up to no more than the deadline, else the largest part.
+/// The layer to blame for a message of these parts: the largest excess over the typical parts where those add up to no
+/// more than the deadline, else the largest part.
 #[must_use]
 pub fn excess_layer(parts: &Parts, typical: &Parts, deadline_ns: i64) -> Layer {
     if typical.sum() <= deadline_ns {
@@ -104,7 +105,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// What each layer took of a received message, together its latency; nothing for one that was lost or came before it was due.
+    /// What each layer took of a received message, together its latency; nothing for one that was lost or came before
+    /// it was due.
     #[must_use]
     pub fn split(&self, sample: &Sample) -> Parts {
         let mut parts = Parts::default();
@@ -142,8 +144,10 @@ impl<'a> Splitter<'a> {
         parts
     }
 
-    /// The layer after the furthest stamp of a message that never came. One that was never sent within a deadline of its due time because a call had not come back is charged like that
-    /// call, one that a channel had so long and did not pass on like the push that it waited behind, and one that never left because its consumer was behind to what held up the consumer.
+    /// The layer after the furthest stamp of a lost message. One that was never sent within a deadline of its due time
+    /// because a call had not come back is charged like that call, one that a channel had so long and did not pass on
+    /// like the push that it waited behind, and one that never left because its consumer was behind to what held up the
+    /// consumer.
     #[must_use]
     pub fn lost_in(&self, sample: &Sample, deadline_ns: i64) -> Layer {
         let layer = after_furthest_stamp(self.road, sample);
@@ -195,7 +199,7 @@ pub(super) fn after_furthest_stamp(road: Road, sample: &Sample) -> Layer {
         .map_or(Layer::WakeUp, |milestone| milestone.layer)
 }
 
-/// The layer in which a call or push was that never came back; its message may have come.
+/// The layer in which an unreturned call or push is; its message may have arrived.
 pub(super) fn in_flight(road: Road, sample: &Sample) -> Layer {
     if sample.received_ns == NO_STAMP {
         after_furthest_stamp(road, sample)

@@ -5,7 +5,8 @@ use crate::sample::SampleFlags;
 
 pub(crate) const MS: i64 = 1_000_000;
 
-/// A message due at `sequence` times 50 ms that spends 1 ms in each layer of a road without a channel, and is handled for 1 ms; its call comes back at its transmission.
+/// A message due at `sequence` times 50 ms that spends 1 ms in each layer of a road without a channel, and is handled
+/// for 1 ms; its call comes back at its transmission.
 pub(crate) fn prompt(sequence: u64) -> Sample {
     let due_ns = i64::try_from(sequence).expect("small") * 50 * MS;
     Sample {
@@ -97,7 +98,8 @@ fn through_channel(sequence: u64) -> Sample {
     }
 }
 
-/// The second of two messages, passed on by the channel at 202 once the push of the first, held up in `layer` by 194 ms, came back at 201.
+/// The second of two messages, passed on by the channel at 202 once the push of the first, held up in `layer` by 194
+/// ms, came back at 201.
 fn behind_a_push_held_up_in(layer: Layer) -> [Sample; 2] {
     let mut first = through_channel(0);
     hold_up(&mut first, layer, 194 * MS);

@@ -3,7 +3,8 @@
 use super::Parts;
 use crate::sample::Layer;
 
-/// Spans of time that do not overlap, each charged to a layer; how much of any interval they fill is found by two binary searches.
+/// Spans of time that do not overlap, each charged to a layer; how much of any interval they fill is found by two
+/// binary searches.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     spans: Vec<Span>,

@@ -3,11 +3,13 @@
 use super::{Terms, nanoseconds};
 use crate::sample::{NO_STAMP, Sample, SampleFlags};
 
-/// Sorts samples by sequence number and fills in their flags, all but `warm_up` and `duplicates`, which are given. The warm-up is not judged: its messages get no flag, and
-/// no blame; but they are the arrivals before the first that is judged.
+/// Sorts samples by sequence number and fills in their flags, all but `warm_up` and `duplicates`, which are given. The
+/// warm-up is not judged: its messages get no flag, and no blame; but they are the arrivals before the first that is
+/// judged.
 ///
-/// *Late*: received more than the deadline after due, or lost. *Late by inter-arrival* (periodic flows only): the gap to the arrival before is greater than
-/// period plus deadline (Talbert and Weaver, 2002, section V). *Out of order*: a message with a higher sequence number came before.
+/// *Late*: received more than the deadline after due, or lost. *Late by inter-arrival* (periodic flows only): the gap
+/// to the arrival before is greater than period plus deadline (Talbert and Weaver, 2002, section V). *Out of order*: a
+/// message with a higher sequence number came before.
 pub fn mark(samples: &mut [Sample], terms: &Terms) {
     samples.sort_by_key(|sample| sample.sequence);
     let deadline_ns = nanoseconds(terms.deadline);

@@ -1,7 +1,8 @@
 //! PASS, FAIL, UNPROVEN or INVALID.
 //!
-//! A disturbance that the mission did not declare can make messages late, never early: a PASS stands in spite of it. Any other verdict becomes INVALID where it would have been
-//! another one without the messages that the disturbance can have made late.
+//! A disturbance that the mission does not declare can make messages late, never early: it leaves a PASS as it is. Any
+//! other verdict becomes INVALID if it would be a different one without the messages that the disturbance can have made
+//! late.
 
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ pub fn verdict(evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// The verdict of the destination that decides, the worst; of several it is named, with how many others are as bad. The most messages needed. Of none: INVALID.
+/// The verdict of the destination that decides, the worst; of several it is named, with how many others are as bad. The
+/// most messages needed. Of none: INVALID.
 #[must_use]
 pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     let Some(worst) = deciding(destinations) else {
@@ -85,7 +87,8 @@ pub fn worst(destinations: &[DestinationResult]) -> Verdict {
     }
 }
 
-/// The worst of the flows' verdicts, for a whole run: one reason for each flow that is as bad. The most messages needed. Of none: INVALID.
+/// The worst of the flows' verdicts, for a whole run: one reason for each flow that is as bad. The most messages
+/// needed. Of none: INVALID.
 #[must_use]
 pub fn worst_of_flows(flows: &[FlowResult]) -> Verdict {
     let Some(kind) = flows.iter().map(|flow| flow.verdict.kind).max() else {
@@ -171,8 +174,9 @@ fn invalid_reasons(evidence: &Evidence<'_>) -> Vec<InvalidReason> {
     reasons
 }
 
-/// The most late messages that came which the withheld processor time can account for. To delay a message beyond its deadline takes at least its slack (deadline less median latency); a
-/// hold-up of that length delays one, and each further period of it one more.
+/// The most late messages that came which the withheld processor time can account for. To delay a message beyond its
+/// deadline takes at least its slack (deadline less median latency); a hold-up of that length delays one, and each
+/// further period of it one more.
 fn excusable_by_withheld(evidence: &Evidence<'_>) -> u64 {
     let Evidence {
         terms,

@@ -13,7 +13,7 @@ pub(super) struct Noted {
     counts: Counts,
     /// Judged messages that the supplier sent later than a part of the deadline.
     sent_late: u64,
-    /// Layers that its stamps do not tell apart.
+    /// Layers that its stamps do not separate.
     merged: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::limits::FACT_FILE_OCTETS_MAX;
 
-/// The facts of this machine that its kernel tells; what it does not tell is left out.
+/// The facts of this machine that its kernel shows; others are left out.
 #[must_use]
 pub fn machine() -> BTreeMap<String, String> {
     machine_at(Path::new("/"))

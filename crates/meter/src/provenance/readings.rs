@@ -41,7 +41,8 @@ impl Readings {
         }
     }
 
-    /// What happened from this reading to a later one. What a capture dropped and the clocks' error are the caller's to add.
+    /// What happened from this reading to a later one. What a capture dropped and the clocks' error are the caller's to
+    /// add.
     #[must_use]
     pub fn until(&self, later: &Self) -> Disturbance {
         let pressure = later.processor_pressure.zip(self.processor_pressure);
@@ -107,7 +108,8 @@ fn udp(snmp: &str, name: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// Time for which this process's control group was stopped by its quota; of the second or the first version of control groups.
+/// Time for which this process's control group was stopped by its quota; of the second or the first version of control
+/// groups.
 fn throttled(root: &Path) -> Option<Duration> {
     let groups = read(&root.join("proc/self/cgroup"))?;
     groups.lines().find_map(|line| {

@@ -60,7 +60,8 @@ impl ResultDocument {
     /// Reads a document of this version or an earlier one.
     ///
     /// # Errors
-    /// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later version.
+    /// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later
+    /// version.
     pub fn load(path: &Path) -> Result<Self, ResultError> {
         load_versioned(path, SCHEMA_VERSION)
     }
@@ -68,7 +69,8 @@ impl ResultDocument {
     /// Writes the document: first beside its place, then moved there, so that no reader ever finds half of one.
     ///
     /// # Errors
-    /// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot (a number that is not finite is written as null and does not read back).
+    /// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot (a
+    /// number that is not finite is written as null and does not read back).
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
         save_whole(self, path)
     }
@@ -77,7 +79,8 @@ impl ResultDocument {
 /// Reads a document whose version is at most `newest`.
 ///
 /// # Errors
-/// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later version.
+/// [`ResultError`]: the file cannot be read, is larger than [`RESULT_OCTETS_MAX`], is damaged, or is of a later
+/// version.
 pub fn load_versioned<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T, ResultError> {
     let file_error = |source| ResultError::File {
         path: path.to_owned(),
@@ -110,7 +113,8 @@ pub fn load_versioned<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<T
     serde_json::from_str(&text).map_err(damaged)
 }
 
-/// Writes a document first beside its place, then moves it there: what stood there before stays where the new one does not fit on the disk.
+/// Writes a document first beside its place, then moves it there: what stood there before stays where the new one does
+/// not fit on the disk.
 ///
 /// # Errors
 /// [`ResultError::File`] where it cannot be written, [`ResultError::Damaged`] where it holds what JSON cannot.
@@ -132,7 +136,7 @@ pub fn save_whole<T: Serialize>(document: &T, path: &Path) -> Result<(), ResultE
     written
         .and_then(|()| std::fs::rename(&partial, path))
         .map_err(|source| {
-            let _never_made = std::fs::remove_file(&partial);
+            let _ = std::fs::remove_file(&partial);
             file_error(source)
         })
 }

@@ -40,8 +40,9 @@ impl SampleReader {
     /// Opens a file and checks its columns. Further columns are passed over.
     ///
     /// # Errors
-    /// [`SamplesError::File`] where it cannot be opened, [`SamplesError::Format`] where it is no Parquet file, [`SamplesError::Column`] where a column is missing or
-    /// of another type, [`SamplesError::RowGroupTooLarge`] where it claims more rows than [`ROW_GROUP_ROWS_MAX`] in one group.
+    /// [`SamplesError::File`] where it cannot be opened, [`SamplesError::Format`] where it is no Parquet file,
+    /// [`SamplesError::Column`] where a column is missing or of another type, [`SamplesError::RowGroupTooLarge`] where
+    /// it claims more rows than [`ROW_GROUP_ROWS_MAX`] in one group.
     pub fn open(path: &Path) -> Result<Self, SamplesError> {
         let file = File::open(path).map_err(|source| SamplesError::File {
             path: path.to_owned(),
@@ -141,7 +142,8 @@ impl Column {
     }
 }
 
-/// Runs a step of reading. The format's library asserts what a damaged page may not keep; to us that is one more way to be damaged.
+/// Runs a step of reading. The format's library asserts what a damaged page may not keep; to us that is one more way to
+/// be damaged.
 fn guarded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     // What the step works on is given up when it fails, so nothing half done is seen afterwards.
     catch_unwind(AssertUnwindSafe(step))

@@ -212,7 +212,8 @@ fn damage_anywhere_is_an_error_or_other_samples_but_no_panic() {
     assert!(refused > 0);
 }
 
-/// Reads the file with a foreign reader; prints rows, lost, sum of latencies, nulls of a stamp, a host, a carrier and the count of one blame.
+/// Reads the file with a foreign reader; prints rows, lost, sum of latencies, nulls of a stamp, a host, a carrier and
+/// the count of one blame.
 const FOREIGN: [(&str, &str); 3] = [
     (
         "pyarrow.parquet",

@@ -20,7 +20,8 @@ use crate::limits::ROW_GROUP_ROWS;
 use crate::result::{FlowResult, SCHEMA_VERSION};
 use crate::sample::{NO_STAMP, Sample};
 
-/// Writes a sample file. It has its name only once it is whole: until [`finish`](Self::finish) it is called `….partial`.
+/// Writes a sample file. It has its name only once it is whole: until [`finish`](Self::finish) it is called
+/// `….partial`.
 pub struct SampleWriter {
     path: PathBuf,
     partial: PathBuf,
@@ -80,7 +81,7 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and renames it to its name.
     ///
     /// # Errors
     /// [`SamplesError::Format`] where the file cannot be written, [`SamplesError::File`] where it cannot be renamed.

@@ -1,17 +1,22 @@
-//! Late messages come in clusters: one held-up processor makes many of them. This finds how many independent messages a sample is worth.
+//! Late messages come in clusters: one held-up processor makes many of them. This finds how many independent messages a
+//! sample is worth.
 //!
-//! **Method.** The messages, in order of due time, are cut into 20, 40, 80, ... batches of at least two. Were lates independent, the dispersion of the
-//! batches' counts, `D = sum (c_j - p s_j)^2 / (s_j p (1 - p))` with `s_j` messages in batch `j`, would be about chi-squared with one degree fewer than there are batches.
-//! Where D is beyond the 95% point of that, and the number of pairs of lates that share a batch beyond that of the Poisson distribution (which is the
-//! right one while lates are few; both shared among the batch sizes, after Bonferroni), lates cluster, and `D / (batches - 1)` estimates how many times
-//! the variance of the share exceeds the binomial: its design effect. The effective number of messages is their number over the largest design effect, times
-//! the squared ratio of Student's t at `count - 1` and at `batches - 1` degrees of freedom, since the design effect itself was estimated. The exact bounds are then taken of
-//! that number: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from survey data",
-//! Survey Methodology 24, 1998, with batches in the place of survey clusters (batch means: B. Schmeiser, "Batch size effects in the analysis
-//! of simulation output", Operations Research 30, 1982; the 20 comes from there).
+//! **Method.** The messages, in order of due time, are cut into 20, 40, 80, ... batches of at least two. Were lates
+//! independent, the dispersion of the batches' counts, `D = sum (c_j - p s_j)^2 / (s_j p (1 - p))` with `s_j` messages
+//! in batch `j`, would be about chi-squared with one degree fewer than there are batches. Where D is beyond the 95%
+//! point of that, and the number of pairs of lates that share a batch beyond that of the Poisson distribution (which is
+//! the right one while lates are few; both shared among the batch sizes, after Bonferroni), lates cluster, and `D /
+//! (batches - 1)` estimates how many times the variance of the share exceeds the binomial: its design effect. The
+//! effective number of messages is their number over the largest design effect, times the squared ratio of Student's t
+//! at `count - 1` and at `batches - 1` degrees of freedom, since the design effect itself was estimated. The exact
+//! bounds are then taken of that number: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with
+//! small expected number of positive counts estimated from survey data", Survey Methodology 24, 1998, with batches in
+//! the place of survey clusters (batch means: B. Schmeiser, "Batch size effects in the analysis of simulation output",
+//! Operations Research 30, 1982; the 20 comes from there).
 //!
-//! **Limits.** It only widens. Clusters longer than a twentieth of the run, and clusters of which none was seen, cannot be found; below 40 messages or two lates nothing is
-//! judged to be a cluster. A test measures the coverage on a seeded Markov process.
+//! **Limits.** It only widens. Clusters longer than a twentieth of the run, and clusters of which none was seen, cannot
+//! be found; below 40 messages or two lates nothing is judged to be a cluster. A test measures the coverage on a seeded
+//! Markov process.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, DiscreteCDF, Poisson, StudentsT};
 
@@ -22,13 +27,14 @@ use crate::limits::{BATCHES_MIN, CONFIDENCE};
 pub struct Clustering {
     /// How many times the variance of the share exceeds that of independent lates; above 1.
     pub design_effect: f64,
-    /// Independent messages that would say as much.
+    /// Effective sample size.
     pub effective_count: f64,
     /// Batches from which it was found.
     pub batches: u64,
 }
 
-/// Whether the messages at the ascending positions `late` of `count` cluster, and how much; `None` where they do not, or too few are there to tell.
+/// Whether the messages at the ascending positions `late` of `count` cluster, and how much; `None` where they do not,
+/// or too few are there to tell.
 #[must_use]
 pub fn clustering(count: u64, late: &[u64]) -> Option<Clustering> {
     let share = late.len() as f64 / count.max(1) as f64;
@@ -68,7 +74,8 @@ pub fn clustering(count: u64, late: &[u64]) -> Option<Clustering> {
         .min_by(|a, b| a.effective_count.total_cmp(&b.effective_count))
 }
 
-/// Dispersion of the counts of lates over `batches` batches whose sizes differ by at most one; only batches with a late one are visited.
+/// Dispersion of the counts of lates over `batches` batches whose sizes differ by at most one; only batches with a late
+/// one are visited.
 fn dispersion(count: u64, late: &[u64], share: f64, batches: u64) -> f64 {
     let first_of = |batch: u128| batch * u128::from(count) / u128::from(batches);
     let empty = count as f64 * share / (1.0 - share);
@@ -82,7 +89,8 @@ fn dispersion(count: u64, late: &[u64], share: f64, batches: u64) -> f64 {
         })
 }
 
-/// How probable as many pairs of lates in one batch as were seen, or more, would be if lates were independent: about Poisson while they are few.
+/// How probable as many pairs of lates in one batch as were seen, or more, would be if lates were independent: about
+/// Poisson while they are few.
 fn chance_of_pairs(count: u64, late: &[u64], batches: u64) -> f64 {
     let pairs_of = |number: f64| number * (number - 1.0) / 2.0;
     let seen: f64 = late
@@ -143,7 +151,8 @@ mod tests {
             .collect()
     }
 
-    /// Shares of runs whose upper bound covers the true share: of the exact bound, of the widened one; and of runs that were widened.
+    /// Shares of runs whose upper bound covers the true share: of the exact bound, of the widened one; and of runs that
+    /// were widened.
     fn coverage(share: f64, length: f64, count: u64) -> (f64, f64, f64) {
         let runs = 1_000;
         let mut random = Pcg64::new(2_026, 11);

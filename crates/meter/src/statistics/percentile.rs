@@ -27,11 +27,13 @@ pub struct Percentile {
     pub upper: Option<i64>,
 }
 
-/// The percentiles of `values` (in order of time) and of `lost` more that never came and count as beyond every value (RFC 6703 section 3.1).
-/// Only those with at least [`SAMPLES_BEYOND_MIN`] samples beyond them, and that are themselves of a message that came.
+/// The percentiles of `values` (in order of time) and of `lost` more that never came and count as beyond every value
+/// (RFC 6703 section 3.1). Only those with at least [`SAMPLES_BEYOND_MIN`] samples beyond them, and that are themselves
+/// of a message that came.
 ///
-/// The interval is R. S. Woodruff's ("Confidence intervals for medians and other position measures", JASA 47, 1952): the exact bounds of the share
-/// of samples beyond the percentile, widened where those samples [cluster](clustering), read back through the sample.
+/// The interval is R. S. Woodruff's ("Confidence intervals for medians and other position measures", JASA 47, 1952):
+/// the exact bounds of the share of samples beyond the percentile, widened where those samples [cluster](clustering),
+/// read back through the sample.
 #[must_use]
 pub fn percentiles(values: &[i64], lost: u64) -> Vec<Percentile> {
     let mut sorted = values.to_vec();

@@ -1,5 +1,6 @@
-//! Exact bounds of a share: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
-//! Biometrika 26, 1934, by the incomplete beta function (NIST DLMF 8.17), which also takes an effective, not whole, number of trials.
+//! Exact bounds of a share: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in
+//! the case of the binomial", Biometrika 26, 1934, by the incomplete beta function (NIST DLMF 8.17), which also takes
+//! an effective, not whole, number of trials.
 
 use statrs::function::gamma::ln_gamma;
 
@@ -7,7 +8,8 @@ use crate::limits::{BETA_TERMS_MAX, CONFIDENCE};
 
 /// One-sided 95% lower and upper bounds of a share of which `events` of `trials` were seen. Of no trials: 0 and 1.
 ///
-/// The lower bound is the share at which as many events or more would be seen with a probability of 5%, the upper that at which as many or fewer would.
+/// The lower bound is the share at which as many events or more would be seen with a probability of 5%, the upper that
+/// at which as many or fewer would.
 #[must_use]
 pub fn exact_bounds(events: f64, trials: f64) -> (f64, f64) {
     if trials <= 0.0 {
@@ -38,7 +40,8 @@ pub fn upper_bound_within(events: f64, trials: f64, share: f64) -> bool {
     regularised_beta(events + 1.0, rest, share) >= CONFIDENCE
 }
 
-/// The argument at which the regularised incomplete beta function takes the value `probability`, by bisection to the last bit.
+/// The argument at which the regularised incomplete beta function takes the value `probability`, by bisection to the
+/// last bit.
 fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     loop {
@@ -55,11 +58,11 @@ fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     }
 }
 
-/// The regularised incomplete beta function I_x(a, b) for positive a and b: the continued fraction of DLMF 8.17.22, on the side of the mean where it converges
-/// fast, evaluated as W. J. Lentz did (Applied Optics 15, 1976).
+/// The regularised incomplete beta function I_x(a, b) for positive a and b: the continued fraction of DLMF 8.17.22, on
+/// the side of the mean where it converges fast, evaluated as W. J. Lentz did (Applied Optics 15, 1976).
 ///
-/// Its terms grow with the root of the larger parameter, so that a fixed small number of them is wrong for large samples.
-/// What remains is the error of the difference of three `ln_gamma`: 1e-6 of the probability at 10^8 trials.
+/// Its terms grow with the root of the larger parameter, so that a fixed small number of them is wrong for large
+/// samples. What remains is the error of the difference of three `ln_gamma`: 1e-6 of the probability at 10^8 trials.
 fn regularised_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

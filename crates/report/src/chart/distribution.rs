@@ -1,5 +1,6 @@
-//! How latency is distributed: which share of the messages takes longer than a given time, both axes logarithmic, with the deadline and the
-//! budget; under it a strip for each carrier or run that shows where the messages lie. A curve that enters the shaded corner breaks the budget.
+//! How latency is distributed: which share of the messages takes longer than a given time, both axes logarithmic, with
+//! the deadline and the budget; under it a strip for each carrier or run that shows where the messages lie. A curve
+//! that enters the shaded corner breaks the budget.
 
 use deckwatch_meter::result::LateRate;
 
@@ -311,7 +312,8 @@ fn curve(series: &Series, points: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// The curve on paper; where messages were lost it goes on to the right edge, for a lost message takes longer than any time.
+/// The curve on paper; where messages were lost it goes on to the right edge, for a lost message takes longer than any
+/// time.
 fn placed_points(frame: &Frame, series: &Series, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = points
         .iter()

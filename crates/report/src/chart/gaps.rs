@@ -1,4 +1,5 @@
-//! The gap between arrivals over the messages, as in the paper's figures 11 to 18, with the line above which a gap is late.
+//! The gap between arrivals over the messages, as in the paper's figures 11 to 18, with the line above which a gap is
+//! late.
 
 use super::{Frame, Quantity};
 use crate::axis::Axis;

@@ -115,7 +115,7 @@ fn cell(section: &Section<'_>, carrier: &str, run: usize) -> Option<CompareCell>
     })
 }
 
-/// What is not the same in all runs. What is said of a flow is compared only where all runs have that flow over that carrier.
+/// What is not the same in all runs. A flow is compared only if all runs have it over that carrier.
 fn differences(runs: &[Run], detail: &Detail) -> Vec<Difference> {
     let everywhere = differing(&runs.iter().map(provenance::comparable).collect::<Vec<_>>());
     let mut flows = differing(&runs.iter().map(provenance::flows).collect::<Vec<_>>());

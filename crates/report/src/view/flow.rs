@@ -222,7 +222,8 @@ fn group<'a>(line: &Line<'a>, several: bool) -> Group<'a> {
     }
 }
 
-/// The figures shown at once (of several runs the worst destination of each, with a gap where a run lacks a carrier), those folded away, and how many are left out.
+/// The figures shown at once (of several runs the worst destination of each, with a gap where a run lacks a carrier),
+/// those folded away, and how many are left out.
 fn gap_figures(
     section: &Section<'_>,
     lines: &[Line<'_>],
@@ -273,7 +274,7 @@ fn gap_figures(
     (shown, more, left_out)
 }
 
-/// Columns in which runs stand beside each other.
+/// Columns in which runs are shown side by side.
 fn runs_of(lines: &[Line<'_>]) -> usize {
     lines.iter().map(|line| line.run + 1).max().unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Where the numbers come from: everything a run says about itself.
+//! Where the numbers come from: everything that a run records about itself.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! The table of verdicts: one row for each flow over each carrier at its worst destination, the other destinations folded away below.
+//! The table of verdicts: one row for each flow over each carrier at its worst destination, the other destinations
+//! folded away below.
 
 use std::collections::BTreeMap;
 

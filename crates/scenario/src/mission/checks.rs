@@ -1,4 +1,5 @@
-//! What the shape of a mission file cannot say: names that must exist, keys that need or exclude each other, values that make no sense together.
+//! What the shape of a mission file cannot say: names that must exist, keys that need or exclude each other, values
+//! that make no sense together.
 
 mod flow;
 
@@ -16,7 +17,8 @@ use super::{Host, Load, Mission};
 
 /// Where a flow's IDL type is looked up.
 pub(super) trait Types {
-    /// The largest number that the member `sequence` of `type_name` in `idl_file` holds; or which of the three is at fault.
+    /// The largest number that the member `sequence` of `type_name` in `idl_file` holds; or which of the three is at
+    /// fault.
     fn check(&mut self, idl_file: &Path, type_name: &str, sequence: &str)
     -> Result<u64, TypeFault>;
 }
@@ -88,7 +90,7 @@ struct Checks<'m> {
 }
 
 impl<'m> Checks<'m> {
-    /// Names are used in file names and on the command line, and must be told apart.
+    /// Names are used in file names and on the command line, and must be unique.
     fn name(
         &mut self,
         name: &'m Spanned<String>,

@@ -1,4 +1,4 @@
-//! Words of a mission file that stand in tables of other crates, as the schema lists them: carriers and networks.
+//! The schema of words that are tables of other crates: carriers and networks.
 
 use std::borrow::Cow;
 

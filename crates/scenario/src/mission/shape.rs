@@ -1,7 +1,9 @@
-//! Holds a parsed TOML table against the mission's JSON Schema: every departure is located, and all are found in one reading.
+//! Holds a parsed TOML table against the mission's JSON Schema: every departure is located, and all are found in one
+//! reading.
 //!
-//! Understands what the generated schema uses: `$ref`, `type`, `properties`, `required`, `additionalProperties`, `items`, `oneOf` of constants,
-//! the bounds of numbers, lengths, and the two formats of [`super::text`]. A test walks the schema and refuses any other word.
+//! Understands what the generated schema uses: `$ref`, `type`, `properties`, `required`, `additionalProperties`,
+//! `items`, `oneOf` of constants, the bounds of numbers, lengths, and the two formats of [`super::text`]. A test walks
+//! the schema and refuses any other word.
 
 use std::ops::Range;
 
@@ -44,7 +46,7 @@ impl<'s> Walk<'s, '_> {
                 .flat_map(Map::keys)
                 .map(String::as_str)
         };
-        // A misspelt key is told once, not as unknown and as missing too.
+        // A misspelt key is reported once: as unknown, not as missing too.
         let mut meant = Vec::new();
         for (key, value) in table {
             let name: &str = key.get_ref();
@@ -135,7 +137,8 @@ impl<'s> Walk<'s, '_> {
     }
 }
 
-/// What is wrong with a value, as the rest of a sentence that begins with its name; what to write, if more is known than an example.
+/// What is wrong with a value, as the rest of a sentence that begins with its name; what to write, if more is known
+/// than an example.
 struct Departure {
     fact: String,
     help: Option<String>,
@@ -385,7 +388,7 @@ const LIKENESS_MIN: f64 = 0.8;
 mod tests {
     use super::*;
 
-    /// Words of JSON Schema that the walk above reads, and those that say nothing about a value.
+    /// Words of JSON Schema that the walk above reads, and those that do not constrain a value.
     const UNDERSTOOD: [&str; 17] = [
         "$ref",
         "type",

@@ -1,4 +1,4 @@
-//! One process of a run: started on its host, told its plan, listened to.
+//! One process of a run: started on its host with its plan, its output read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -38,13 +38,13 @@ pub(super) enum Role {
 /// A line from a process, with the process's index.
 pub(super) type Told = (usize, Line);
 
-/// What was heard.
+/// What was read.
 pub(super) enum Line {
     Event(PartEvent),
     Load(LoadReport),
-    /// Nothing that a part says.
+    /// Not an event of a part.
     Garbled(String),
-    /// It will say nothing more.
+    /// The end of its output.
     End,
 }
 
@@ -57,11 +57,11 @@ pub(super) struct Child {
     pub(super) done: Option<Done>,
     pub(super) load: Option<LoadReport>,
     pub(super) progress: Progress,
-    /// When it last told how far it is, nanoseconds of CLOCK_MONOTONIC.
+    /// When it last reported progress, nanoseconds of CLOCK_MONOTONIC.
     pub(super) progress_ns: i64,
     /// How it ended, once it has.
     pub(super) ended: Option<Ended>,
-    /// The reason that it gave itself for not going on.
+    /// Its own reason for ending.
     error: Option<String>,
     process: Process,
     input: Option<ChildStdin>,
@@ -71,14 +71,14 @@ pub(super) struct Child {
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// After `done`, or after it was told to stop.
+    /// After `done`, or after `stop`.
     InOrder,
     /// Otherwise; how, as the rest of a sentence.
     Died(String),
 }
 
 impl Child {
-    /// Starts `program part` on a host and hands it its plan; what it says goes to `tell` with its index.
+    /// Starts `program part` on a host and writes its plan. Its lines go to `tell` with its index.
     pub(super) fn start(
         program: &Path,
         role: Role,
@@ -110,7 +110,7 @@ impl Child {
         let last_words = complaints.map(keep).transpose().map_err(cannot)?;
         let mut line = serde_json::to_string(plan).map_err(|error| cannot(error.into()))?;
         line.push('\n');
-        // One that is dead already is told by the end of its output.
+        // Fails for a process that has died; the end of its output shows that.
         let _ = input.as_mut().map(|input| input.write_all(line.as_bytes()));
         Ok(Self {
             role,
@@ -138,15 +138,15 @@ impl Child {
         self.process.id()
     }
 
-    /// Tells it something; to one that has ended, nothing.
+    /// Writes a command to it, unless it has ended.
     pub(super) fn tell(&mut self, command: PartCommand) {
         if let Some(input) = &mut self.input {
-            // A broken pipe means that it has ended, which its output tells too.
+            // A broken pipe means that it has ended; the end of its output shows that.
             let _ = writeln!(input, "{command}").and_then(|()| input.flush());
         }
     }
 
-    /// Takes note of what it said.
+    /// Notes a line of it.
     pub(super) fn hear(&mut self, line: Line) {
         match line {
             Line::Event(PartEvent::Ready(ready)) => self.ready = Some(ready),
@@ -247,7 +247,7 @@ fn listen(mut output: impl BufRead, is_load: bool, index: usize, tell: &Sender<T
             Ok(_) => understand(line.trim_end(), is_load),
         };
         let ended = matches!(heard, Line::End);
-        // Nobody listens any more: the run has been given up.
+        // The receiver is gone: the run has ended.
         if tell.send((index, heard)).is_err() || ended {
             return;
         }
@@ -275,7 +275,7 @@ fn keep_last(mut complaints: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// How often a process that has nothing more to say is asked whether it has ended.
+/// Time between two checks whether a process that closed its output has ended.
 const WAIT_STEP: Duration = Duration::from_millis(2);
 /// Characters shown of a line that is not understood.
 const GARBLED_SHOWN: usize = 200;

@@ -64,7 +64,7 @@ impl Run<'_> {
             .map_err(|error| RunError::Result(error.to_string()))
     }
 
-    /// What the processes warned of, each warning once.
+    /// Gathers the warnings of the processes, each once.
     fn gather_warnings(&mut self, measured: &Measured) {
         // The same may have been refused to every process.
         let mut told: Vec<(Warning, Vec<&str>)> = Vec::new();
@@ -175,7 +175,7 @@ impl Run<'_> {
         }
     }
 
-    /// Where the stream's records and captures lie; of an interrupted run only what was due before.
+    /// Where the stream's records and captures are. Of an interrupted run only messages due before are joined.
     fn join_plan(&self, stream: &Stream, measured: &Measured) -> JoinPlan {
         let flow = self.planner.flow(stream);
         let index = usize::from(stream.plan.flow);
@@ -269,7 +269,7 @@ fn to_be_judged(joined: &mut JoinedDestination) -> Destination<'_> {
     }
 }
 
-/// Leaves of a schedule what is due until `cut_ns`.
+/// Cuts a schedule after `cut_ns`.
 fn cut(schedule: &mut Schedule, cut_ns: i64) {
     let due = schedule
         .dues()

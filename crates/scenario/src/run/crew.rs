@@ -31,7 +31,7 @@ impl Crew {
         }
     }
 
-    /// Starts one more; its index.
+    /// Starts a process. Returns its index.
     pub(super) fn start(
         &mut self,
         role: Role,
@@ -46,7 +46,7 @@ impl Crew {
         Ok(index)
     }
 
-    /// Waits for something to be said, and takes note of it: whose it was.
+    /// Waits for a line of any process and notes it. Returns the index of the process.
     pub(super) fn turn(&mut self, patience: Duration) -> Option<usize> {
         let (index, line) = match self.told.recv_timeout(patience) {
             Ok(told) => told,
@@ -80,7 +80,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until each of these is ready or has ended, or until patience is over.
+    /// Waits until each of these is ready or has ended, at most for `patience`.
     pub(super) fn wait(
         &mut self,
         wanted: &[usize],
@@ -103,21 +103,21 @@ impl Crew {
         Ok(())
     }
 
-    /// Indices of those whose role is so.
+    /// Indices of the processes with such a role.
     pub(super) fn with(&self, is: impl Fn(Role) -> bool) -> Vec<usize> {
         (0..self.children.len())
             .filter(|&index| is(self.children[index].role))
             .collect()
     }
 
-    /// Tells these something.
+    /// Writes a command to these processes.
     pub(super) fn tell(&mut self, whom: &[usize], command: PartCommand) {
         for &index in whom {
             self.children[index].tell(command);
         }
     }
 
-    /// Tells these to stop, waits until they have ended, and kills what has not by then.
+    /// Stops these processes: writes `stop`, waits, and kills those that have not ended by then.
     pub(super) fn stop(&mut self, whom: &[usize], patience: Duration) {
         self.tell(whom, PartCommand::Stop);
         let until = Instant::now() + patience;

@@ -9,7 +9,7 @@ use super::Settings;
 use super::child::{Child, Role};
 use crate::mission::{DurationText, Mission};
 
-/// What the run stood on.
+/// Hosts and network of the run.
 pub(super) fn environment(
     mission: &Mission,
     settings: &Settings,
@@ -74,7 +74,7 @@ pub(super) fn is_loaded(mission: &Mission, host: usize) -> bool {
     let here = &mission.hosts[host].processors;
     mission.loads.iter().any(|load| {
         let there = &mission.hosts[load.host].processors;
-        // No list stands for all processors.
+        // An empty list means all processors.
         here.is_empty()
             || there.is_empty()
             || here.iter().any(|processor| there.contains(processor))

@@ -11,18 +11,18 @@ use deckwatch_testbed::Owner;
 use super::RunError;
 use crate::limits::SAME_SECOND_MAX;
 
-/// A result folder, which is this run's alone while it goes on. Where nothing was written it goes again, if it was made here.
+/// A result folder, locked while the run lasts. Removed at the end if nothing was written and it was made here.
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
     is_new: bool,
-    /// Locked: let go with the process, however that ends.
+    /// Locked. The kernel releases the lock when the process ends.
     _claim: Option<File>,
 }
 
 impl ResultFolder {
-    /// Makes one that was not there: `wanted`, which may be there if it is empty and nobody else's, or one in `results/` named after the mission
-    /// (or whatever else is run) and the time.
+    /// Makes a new folder: `wanted`, which may exist if it is empty and no other run has it, or one in `results/` named
+    /// after the mission (or whatever else is run) and the time.
     ///
     /// # Errors
     /// [`RunError::Folder`], [`RunError::FolderTaken`], [`RunError::FolderInUse`].
@@ -63,7 +63,7 @@ impl ResultFolder {
             };
             let path = results.join(format!("{name}{suffix}"));
             match std::fs::create_dir(&path) {
-                // Nobody else could make it too.
+                // No other run can have made it too.
                 Ok(()) => {
                     return Ok(Self {
                         path,
@@ -90,7 +90,7 @@ impl ResultFolder {
 impl Drop for ResultFolder {
     fn drop(&mut self) {
         if self.is_new {
-            // Fails, as it should, where there is something in it.
+            // Fails, as intended, if the folder is not empty.
             let _ = std::fs::remove_dir(&self.path);
         }
     }
@@ -150,7 +150,8 @@ impl WorkFolder {
     }
 }
 
-/// Removes the working folders that runs that were killed have left in memory, and returns which. Another user's cannot be removed; they are that user's to clean.
+/// Removes the working folders that runs that were killed have left in memory, and returns which. Another user's cannot
+/// be removed; they are that user's to clean.
 pub fn clean_work_folders() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(MEMORY) else {
         return Vec::new();

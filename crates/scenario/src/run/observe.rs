@@ -1,18 +1,18 @@
-//! What a run tells while it goes on, and how it is asked to end.
+//! Progress reports of a run, and how to end it early.
 
 use std::time::Duration;
 
 use deckwatch_carrier::carriers::CarrierRef;
 
-/// Somebody who watches a run.
+/// Watches a run.
 pub trait Observer {
-    /// Something begins; in words, for people.
+    /// A phase begins; with its words for the user.
     fn phase(&mut self, phase: Phase, words: &str);
     /// A process was started: what it is, and its process id.
     fn started(&mut self, process: &str, id: u32);
     /// How far the run is, some times a second.
     fn progress(&mut self, progress: &RunProgress);
-    /// What should be known at once, a whole sentence.
+    /// Something to be shown at once, a whole sentence.
     fn notice(&mut self, text: &str);
 }
 

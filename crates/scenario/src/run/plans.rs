@@ -1,4 +1,4 @@
-//! What each process of a run is told.
+//! The plan of each process of a run.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,8 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// The naming service is called before the schedule starts, not during it: it has the host's processors, and no class of its own.
+    /// The naming service is called before the schedule starts, not during it: it has the host's processors, and no
+    /// class of its own.
     fn service_scheduling(&self, host: usize) -> Scheduling {
         Scheduling {
             cpus: self.mission.hosts[host].processors.clone(),
@@ -75,7 +76,7 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// None before the naming service is known.
+    /// Returns none before the naming service is known.
     pub(super) fn channel(&self, stream: &Stream) -> Option<ChannelPlan> {
         let flow = self.flow(stream);
         Some(ChannelPlan {

@@ -1,4 +1,5 @@
-//! The start of a run: loads, naming services, event channels, consumers, packet taps, suppliers, each waited for before the next.
+//! The start of a run: loads, naming services, event channels, consumers, packet taps, suppliers, each waited for
+//! before the next.
 
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ impl Run<'_> {
             .wait_ready(&channels, patience(channels.len()), self.interrupt)
     }
 
-    /// One for each stream and destination; their indices, stream by stream.
+    /// Starts one for each stream and destination. Returns their indices, by stream.
     fn start_consumers(&mut self) -> Result<Vec<Vec<usize>>, RunError> {
         self.observer.phase(Phase::Consumers, "Starting consumers");
         let mut all = Vec::new();
@@ -130,7 +131,8 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// One on each host, or one for all where they share the loopback interface. Without them layers are merged, which is no reason not to measure.
+    /// Starts one on each host, or one for all if they share the loopback interface. Without taps layers are merged;
+    /// the run goes on.
     fn start_taps(&mut self) -> Result<(), RunError> {
         let listening = |child: &Child| {
             child

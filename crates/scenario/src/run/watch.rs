@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::stream::{Stream, length, length_max};
 
-/// What was measured, apart from what lies in the record files.
+/// What was measured, apart from the record files.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// Start of the schedule, nanoseconds of CLOCK_MONOTONIC.
@@ -50,7 +50,8 @@ impl Run<'_> {
             .map(|stream| drain(stream.plan.deadline))
             .max()
             .unwrap_or(Duration::ZERO);
-        // A supplier that a blocked call holds up is waited for as long as its messages could still be received in time to be judged.
+        // A supplier that a blocked call holds up is waited for as long as its messages could still be received in time
+        // to be judged.
         let latest = self
             .streams
             .iter()
@@ -75,14 +76,14 @@ impl Run<'_> {
         self.drain(drain, &mut measured);
         self.report(start_ns, longest);
         self.stop_all();
-        // Those that died before the start, and those that would not stop.
+        // Processes that died before the start, or did not stop.
         for index in 0..self.crew.children.len() {
             self.note_death(index, &mut measured);
         }
         measured
     }
 
-    /// Every part is told when the schedule starts: far enough ahead for all to hear it first.
+    /// Writes the start of the schedule to every part: far enough ahead for all to read it before.
     fn go(&mut self) -> i64 {
         let parts = self.crew.with(|role| !matches!(role, Role::Load { .. }));
         let lead = START_LEAD + START_LEAD_EACH * parts.len() as u32;
@@ -111,7 +112,7 @@ impl Run<'_> {
         }
     }
 
-    /// Hears what is said next, and notes who has died.
+    /// Reads the next line of any process, and notes a death.
     fn turn(&mut self, measured: &mut Measured) {
         if let Some(index) = self.crew.turn(TURN_PATIENCE) {
             self.note_death(index, measured);
@@ -142,7 +143,7 @@ impl Run<'_> {
         });
     }
 
-    /// Whether any stream has a supplier that is not done, somebody to receive from it, and a channel between them where there is one.
+    /// Whether any stream has a supplier that is not done, a living consumer, and a living channel if it needs one.
     fn anything_goes_on(&self) -> bool {
         (0..self.streams.len()).any(|index| {
             let of_stream = |wanted: fn(Role) -> Option<usize>| {
@@ -208,7 +209,7 @@ impl Run<'_> {
     }
 }
 
-/// Messages a second from the stream's first due time to when its supplier last told how far it is.
+/// Messages a second from the stream's first due time to the last progress report of its supplier.
 fn rate_hz(supplier: &Child, start_ns: i64, stream: &Stream) -> f64 {
     let first_due_ns =
         start_ns + i64::try_from(stream.plan.schedule.offset.as_nanos()).unwrap_or(0);

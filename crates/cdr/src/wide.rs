@@ -37,9 +37,10 @@ impl Write for char {
         let mut block = [0; SIZE * BLOCK];
         slice.chunks(BLOCK).try_for_each(|some| {
             let octets = &mut block[..SIZE * some.len()];
-            match write_units(some, octets.as_chunks_mut().0) {
-                true => w.write_octets(octets),
-                false => some.iter().try_for_each(|character| character.write(w)),
+            if write_units(some, octets.as_chunks_mut().0) {
+                w.write_octets(octets)
+            } else {
+                some.iter().try_for_each(|character| character.write(w))
             }
         })
     }

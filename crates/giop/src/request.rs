@@ -93,9 +93,10 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn plain_response(octets: &[u8]) -> Option<Response> {
         let (header, rest) = octets.split_first_chunk::<8>()?;
-        match *header == PLAIN {
-            true => Response::of_octet(*rest.get(8)?),
-            false => None,
+        if *header == PLAIN {
+            Response::of_octet(*rest.get(8)?)
+        } else {
+            None
         }
     }
 

@@ -13,5 +13,4 @@ mod idl;
 mod names;
 mod output;
 mod run;
-mod truth;
 mod unprivileged;

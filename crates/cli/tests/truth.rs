@@ -1,6 +1,10 @@
 //! The instrument held against the truth: a known number of messages is delayed at the sender, in the network, at the
 //! receiver and in the channel, by stopped processes, a held port and a busy servant; the verdict counts exactly
 //! those and blames the right layer.
+//!
+//! A program of its own: other tests beside it would make messages late.
+
+mod watched;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -12,7 +16,7 @@ use deckwatch_os::clock::{monotonic_ns, sleep_until};
 use deckwatch_testbed::Testbed;
 use rustix::process::Signal;
 
-use crate::watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
+use watched::{Failure, Finished, WatchedRun, signal, up_to_three_times_if_disturbed};
 
 const CARRIERS: [&str; 5] = ["udp", "tcp", "corba", "corba-oneway", "event"];
 
@@ -397,7 +401,7 @@ fn check_calm() -> Result<(), Failure> {
     failure(wrong, &finished)
 }
 
-/// These tests would disturb each other.
+/// Held by a test while it measures: these tests disturb each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {

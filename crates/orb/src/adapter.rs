@@ -5,6 +5,7 @@
 
 mod activator;
 mod active_map;
+mod components;
 mod error;
 mod etherealization;
 mod frames;
@@ -52,11 +53,12 @@ pub use servant_manager::{
 pub(crate) use state::{Phase, PoaState};
 pub(crate) use wait_permits::{Patience, WaitPermits, permit};
 
+use crate::call_side::CallSide;
 use crate::counters::Counter;
 use crate::interceptor::Registry;
 use crate::limits::{OBJECT_ID_SIZE_MAX, PLAIN_KEYS_MAX};
-use crate::orb::OrbCore;
 use crate::rt::Priority;
+use crate::rtorb::Threadpools;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -67,7 +69,8 @@ const PATH_SEPARATOR: u8 = 0;
 pub(crate) struct Adapter {
     /// Differs in each run of the ORB, so that transient references of earlier runs are found stale.
     pub(crate) incarnation: u64,
-    orb: Weak<OrbCore>,
+    orb: Weak<CallSide>,
+    pools: Weak<Threadpools>,
     pub(crate) interceptors: Arc<Registry>,
     /// An adapter permits bidirectional connections.
     bidirectional: AtomicBool,
@@ -153,10 +156,16 @@ impl Found<'_> {
 }
 
 impl Adapter {
-    pub(crate) fn new(incarnation: u64, orb: Weak<OrbCore>, interceptors: Arc<Registry>) -> Self {
+    pub(crate) fn new(
+        incarnation: u64,
+        orb: Weak<CallSide>,
+        pools: Weak<Threadpools>,
+        interceptors: Arc<Registry>,
+    ) -> Self {
         Self {
             incarnation,
             orb,
+            pools,
             interceptors,
             bidirectional: AtomicBool::new(false),
             objects: SlotTable::new(),
@@ -181,7 +190,8 @@ impl Adapter {
     /// Notes that an adapter permits bidirectional connections: offers of clients are accepted from now on, and servers get offers.
     fn allow_bidirectional(&self) {
         self.bidirectional.store(true, Ordering::Relaxed);
-        if let Some(orb) = self.orb.upgrade() {
+        let orb = self.orb.upgrade().and_then(|orb| orb.whole());
+        if let Some(orb) = orb {
             orb.offer_bidirectional();
         }
     }

@@ -15,7 +15,8 @@ use crate::limits::{
 };
 use crate::orb::{Orb, OrbCore};
 use crate::policy::{Overrides, Policy};
-use crate::rt::{LanePlace, MappingChoice, PriorityMapping, Protocols, Scheduling};
+use crate::rt::{MappingChoice, PriorityMapping, Protocols, Scheduling};
+use crate::rtorb::{CannotMakePool, LanePlace};
 use crate::trace::{Sink, Trace, open_sink};
 use crate::transport::{ENDPOINT_FORM, Endpoint, SocketTransport, Transport, TransportError};
 use crate::wire::Sizes;
@@ -110,6 +111,16 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+impl From<CannotMakePool> for BuildError {
+    fn from(why: CannotMakePool) -> Self {
+        match why {
+            CannotMakePool::Listen(endpoint, error) => Self::CannotListen { endpoint, error },
+            CannotMakePool::StartThread => Self::CannotStartThread,
+            CannotMakePool::SpinInRealTime => Self::SpinsInRealTime,
+        }
+    }
+}
 
 impl Default for OrbBuilder {
     fn default() -> Self {
@@ -473,7 +484,7 @@ impl OrbBuilder {
         let orb = Orb::of(Arc::clone(&core));
         initialise(&orb, &initializers, given, server_id).map_err(BuildError::Initializer)?;
         if serves {
-            core.default_pool()?;
+            core.pools.default_pool()?;
         }
         Ok(orb)
     }

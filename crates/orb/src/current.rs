@@ -1,22 +1,22 @@
-//! Which ORB a thread is working for: where a reference read from a message finds its connections.
+//! The ORB that a thread works for: a reference read from a message belongs to it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
-use crate::orb::OrbCore;
+use crate::call_side::CallSide;
 
 thread_local! {
-    static CURRENT: RefCell<Weak<OrbCore>> = const { RefCell::new(Weak::new()) };
+    static CURRENT: RefCell<Weak<CallSide>> = const { RefCell::new(Weak::new()) };
 }
 
 thread_local! {
-    /// The address of the current ORB; none before the first. That it is current keeps it from being another's.
-    static ENTERED: Cell<*const OrbCore> = const { Cell::new(std::ptr::null()) };
+    /// The address of the current ORB; null before the first. [`CURRENT`] keeps the address from being reused.
+    static ENTERED: Cell<*const CallSide> = const { Cell::new(std::ptr::null()) };
 }
 
-/// From here on this thread works for `orb`. Costs a comparison where it does so already.
+/// From here on this thread works for `orb`. Costs one comparison if it does so already.
 #[inline]
-pub(crate) fn enter(orb: &Weak<OrbCore>) {
+pub(crate) fn enter(orb: &Weak<CallSide>) {
     if ENTERED.get() != orb.as_ptr() {
         change_to(orb.clone());
     }
@@ -24,7 +24,7 @@ pub(crate) fn enter(orb: &Weak<OrbCore>) {
 
 /// As [`enter`], by a strong handle.
 #[inline]
-pub(crate) fn enter_core(orb: &Arc<OrbCore>) {
+pub(crate) fn enter_strong(orb: &Arc<CallSide>) {
     if ENTERED.get() != Arc::as_ptr(orb) {
         change_to(Arc::downgrade(orb));
     }
@@ -32,12 +32,12 @@ pub(crate) fn enter_core(orb: &Arc<OrbCore>) {
 
 #[cold]
 #[inline(never)]
-fn change_to(orb: Weak<OrbCore>) {
+fn change_to(orb: Weak<CallSide>) {
     ENTERED.set(orb.as_ptr());
     CURRENT.set(orb);
 }
 
-/// The ORB this thread last worked for, if it still is.
-pub(crate) fn orb() -> Option<Arc<OrbCore>> {
+/// Returns the ORB that this thread last worked for, if that still exists.
+pub(crate) fn orb() -> Option<Arc<CallSide>> {
     CURRENT.with_borrow(Weak::upgrade)
 }

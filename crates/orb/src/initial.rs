@@ -22,7 +22,7 @@ impl Orb {
     /// BAD_PARAM with the standard minor codes 7 to 10 for what is no reference; for `corbaname:`, what the naming
     /// service raised; BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn string_to_object(&self, text: &str) -> Result<Option<ObjectRef>, SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         self.read_reference(text, INITIAL_REFERENCES_DEEP_MAX)
     }
 
@@ -57,7 +57,7 @@ impl Orb {
             return self.resolve_initial(name, deep);
         }
         let ior = url
-            .to_ior(&self.0.client.transport.host_name())?
+            .to_ior(&self.0.calls.client.transport.host_name())?
             .ok_or(nothing)?;
         self.reference(ior).ok_or(nothing)
     }
@@ -89,7 +89,7 @@ impl Orb {
     /// # Errors
     /// BAD_PARAM where there is none of this name; what [`Orb::string_to_object`] raises for the text behind it.
     pub fn resolve_initial_references(&self, name: &str) -> Result<ObjectRef, SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         self.resolve_initial(name, INITIAL_REFERENCES_DEEP_MAX)
     }
 
@@ -104,7 +104,7 @@ impl Orb {
             .cloned();
         let default = || self.0.default_initial(name).map(Initial::Text);
         match found.or_else(default).ok_or(unknown)? {
-            Initial::Reference(reference) => Ok(reference.given_by(&self.0)),
+            Initial::Reference(reference) => Ok(reference.given_by(&self.0.calls)),
             Initial::Text(text) => {
                 let circle = raise::bad_param(minor::BAD_SCHEMA_SPECIFIC, Completion::No);
                 let deep = deep.checked_sub(1).ok_or(circle)?;
@@ -122,7 +122,7 @@ impl Orb {
             .initial
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let kept = Initial::Reference(reference.kept_by(&self.0));
+        let kept = Initial::Reference(reference.kept_by(&self.0.calls));
         initial.insert(name.to_owned(), kept);
     }
 

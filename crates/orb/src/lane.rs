@@ -29,6 +29,7 @@ use deckwatch_sync::SlotKey;
 use crate::SystemException;
 use crate::adapter::wait_permits::{Patience, WaitPermits};
 use crate::budget::Budget;
+use crate::call_side::CallSide;
 use crate::connection::bidirectional::{Bidirectional, Owner};
 use crate::connection::{Connection, Io, RequestQueue, key_of, room_of};
 use crate::counters::Counter;
@@ -36,13 +37,12 @@ use crate::limits::{
     ACCEPT_REST, ACCEPTS_PER_TURN_MAX, ADOPTION_SWEEP, ARRIVAL_SWEEP, BUFFERS_PER_THREAD,
     EARLY_REQUESTS_MAX, EXHAUSTED_IDLE,
 };
-use crate::orb::OrbCore;
-use crate::rt::current::AtPriority;
+use crate::rt::current::{AtPriority, ThreadPriorities};
 use crate::rt::{NetworkPriorityMapping, Protocols};
-use crate::server::{PoolPlace, Server, ServerShape};
+use crate::server::{PoolPlace, Server, ServerOrb, ServerShape};
 use crate::slab::Slab;
 use crate::trace::Side;
-use crate::transport::{Endpoint, Event, Stream, TransportError};
+use crate::transport::{Endpoint, Event, Listener, Stream, TransportError};
 use crate::wire::Sizes;
 use accept::{Acceptor, listener_of};
 use connections::Connections;
@@ -95,7 +95,8 @@ impl LaneShape {
 pub(crate) type ThreadStart = Arc<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Lane {
-    orb: Weak<OrbCore>,
+    orb: Weak<CallSide>,
+    priorities: Arc<ThreadPriorities>,
     /// Answers its requests.
     pub(crate) server: Arc<Server>,
     shape: LaneShape,
@@ -128,16 +129,15 @@ pub(crate) enum Turned {
 impl Lane {
     /// Listens, and watches its listeners. [`Lane::start`] starts its threads.
     pub(crate) fn new(
-        orb: &OrbCore,
+        orb: &ServerOrb,
         shape: LaneShape,
         id: LaneId,
         endpoints: &[Endpoint],
+        listen: impl Fn(&Endpoint) -> Result<Box<dyn Listener>, TransportError>,
+        thread_start: Option<ThreadStart>,
     ) -> Result<Self, (Endpoint, TransportError)> {
-        let transport = Arc::clone(&orb.client.transport);
-        let listen = |at: &Endpoint| {
-            orb.listen(at, id.priority)
-                .map_err(|error| (at.clone(), error))
-        };
+        let transport = Arc::clone(&orb.transport);
+        let listen = |at: &Endpoint| listen(at).map_err(|error| (at.clone(), error));
         let listeners = endpoints
             .iter()
             .map(listen)
@@ -161,8 +161,8 @@ impl Lane {
             poller,
             slab,
             transport,
-            Arc::clone(&orb.client.counters),
-            Arc::clone(&orb.client.trace),
+            Arc::clone(&orb.counters),
+            Arc::clone(&orb.trace),
             shape.sizes,
             budgets.map(|max| Arc::new(Budget::new(max))),
         );
@@ -183,13 +183,14 @@ impl Lane {
             },
         );
         let lane = Self {
-            orb: orb.this.clone(),
+            orb: orb.calls.clone(),
+            priorities: Arc::clone(&orb.priorities),
             server,
             id,
             io,
             acceptor: Acceptor::new(listeners, endpoints),
             connections: Connections::new(shape.connections_max),
-            threads: Threads::new(threads_max, orb.settings.thread_start.clone()),
+            threads: Threads::new(threads_max, thread_start),
             waiting,
             housekeeping: Housekeeping::default(),
             closing: AtomicBool::new(false),
@@ -304,7 +305,7 @@ impl Lane {
     /// Takes a thread of another lane to the priority of this one. If the host does not permit it any more, the thread serves
     /// as it is.
     fn lend_priority(&self) -> Option<AtPriority> {
-        self.orb.upgrade()?.lend_priority(self.id.priority)
+        self.priorities.lend(self.id.priority)
     }
 
     /// Keeps a thread in the poller if the last one has left it to serve.

@@ -40,6 +40,7 @@ mod adapter;
 mod arguments;
 mod budget;
 mod builder;
+mod call_side;
 mod client;
 mod connection;
 mod contexts;
@@ -52,6 +53,7 @@ mod initial;
 pub mod interceptor;
 mod lane;
 mod life;
+mod life_state;
 pub mod limits;
 mod messaging;
 mod orb;
@@ -59,6 +61,7 @@ mod policy;
 mod raise;
 mod reference;
 mod rt;
+mod rtorb;
 mod servant;
 mod server;
 mod slab;
@@ -86,17 +89,18 @@ pub type Result<T> = std::result::Result<T, SystemException>;
 
 pub use messaging::{AsynchronousReply, Deliver, ExceptionHolder, PendingReply};
 pub use orb::Orb;
-pub use policy::{
-    Policy, PolicyCurrent, PolicyErrorCode, PolicyManager, PolicyType, RebindMode, SetOverrideType,
-    SyncScope,
-};
+pub use policy::{Policy, PolicyErrorCode, PolicyType, RebindMode, SetOverrideType, SyncScope};
 pub use reference::ObjectRef;
 pub use rt::{
-    Continuous, Direct, Linear, LinearNetwork, MutexNotFound, NativePriority, NetworkPriority,
-    NetworkPriorityMapping, NetworkPriorityMappingManager, Priority, PriorityBand, PriorityBands,
-    PriorityMapping, PriorityMappingManager, PriorityModel, PriorityModelPolicy, Protocol,
-    ProtocolProperties, Protocols, RequestBuffering, RtCurrent, RtMutex, RtOrb, Scheduling,
-    SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolError, ThreadpoolId,
-    ThreadpoolLane, UnixDomainProtocolProperties, protocol_type,
+    Continuous, Direct, Linear, LinearNetwork, NativePriority, NetworkPriority,
+    NetworkPriorityMapping, Priority, PriorityBand, PriorityBands, PriorityMapping, PriorityModel,
+    PriorityModelPolicy, Protocol, ProtocolProperties, Protocols, Scheduling,
+    SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,
+    UnixDomainProtocolProperties, protocol_type,
+};
+pub use rtorb::{
+    MutexNotFound, NetworkPriorityMappingManager, PolicyCurrent, PolicyManager,
+    PriorityMappingManager, RequestBuffering, RtCurrent, RtMutex, RtOrb, ThreadpoolError,
+    ThreadpoolLane,
 };
 pub use servant::{Servant, ServerRequest};

@@ -1,29 +1,15 @@
 //! The ORB's own operations on its life: serving, working by hand, and the end (CORBA 3.3 part 1, clause 8.2.4).
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lane::Lane;
+use crate::life_state::Life;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::orb::{Orb, OrbCore};
 use crate::raise;
 use crate::transport::Transport;
 use crate::{Completion, SystemException, minor};
-
-/// How far an ORB has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// It serves and calls.
-    #[default]
-    Lives,
-    /// Requests in progress finish.
-    Drains,
-    /// It has shut down.
-    Ended,
-    /// It has been destroyed.
-    Destroyed,
-}
 
 impl Orb {
     /// Serves until the ORB has been shut down: its threads do, and this one, where it is the first, the requests of adapters
@@ -32,10 +18,10 @@ impl Orb {
     /// # Errors
     /// BAD_INV_ORDER with minor code 4 where it had been shut down before.
     pub fn run(&self) -> Result<(), SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         let main = &self.0.adapter.main;
         main.claim();
-        main.perform_while(|| matches!(self.0.life(), Life::Lives | Life::Drains));
+        main.perform_while(|| matches!(self.0.calls.life.get(), Life::Lives | Life::Drains));
         Ok(())
     }
 
@@ -46,12 +32,12 @@ impl Orb {
     /// # Errors
     /// BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn work_pending(&self) -> Result<bool, SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         let main = &self.0.adapter.main;
         main.claim();
         let has_replies = || {
-            let replies = self.0.client.replies_made();
-            replies.is_some_and(|replies| replies.is_pending(&self.0.client))
+            let replies = self.0.calls.client.replies_made();
+            replies.is_some_and(|replies| replies.is_pending(&self.0.calls.client))
         };
         let has_requests = || self.0.pools.find_lane(|lane| lane.is_pending()).is_some();
         Ok(main.is_pending() || has_replies() || has_requests())
@@ -76,7 +62,7 @@ impl Orb {
     /// BAD_INV_ORDER with minor code 3 where a servant of this ORB would wait for its own end, with minor code 4 where the ORB
     /// has been shut down before.
     pub fn shutdown(&self, wait_for_completion: bool) -> Result<(), SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         if wait_for_completion {
             self.0.check_not_serving()?;
             self.0.shutdown();
@@ -95,8 +81,8 @@ impl Orb {
     /// # Errors
     /// BAD_INV_ORDER with minor code 3 from a servant of this ORB, OBJECT_NOT_EXIST where it had been destroyed before.
     pub fn destroy(&self) -> Result<(), SystemException> {
-        if self.0.life() == Life::Destroyed {
-            return self.0.require_life();
+        if self.0.calls.life.get() == Life::Destroyed {
+            return self.0.calls.require_life();
         }
         self.0.check_not_serving()?;
         self.0.shutdown();
@@ -106,25 +92,6 @@ impl Orb {
 }
 
 impl OrbCore {
-    pub(crate) fn life(&self) -> Life {
-        *self.life.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the ORB may still be used; one load where it may.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER with minor code 4 after a shutdown, OBJECT_NOT_EXIST after the end.
-    #[inline]
-    pub(crate) fn require_life(&self) -> Result<(), SystemException> {
-        if !self.has_ended.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(match self.life() {
-            Life::Destroyed => raise::object_not_exist(0, Completion::No),
-            _ => raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No),
-        })
-    }
-
     fn lanes(&self) -> Vec<Arc<Lane>> {
         let pools = self.pools.all_made();
         let lanes = pools.iter().flat_map(|pool| pool.lanes.iter());
@@ -133,7 +100,7 @@ impl OrbCore {
 
     /// Has every lane come to its end.
     pub(crate) fn shut_lanes(&self) {
-        shut(&self.lanes(), self.client.transport.as_ref());
+        shut(&self.lanes(), self.calls.client.transport.as_ref());
     }
 
     fn check_not_serving(&self) -> Result<(), SystemException> {
@@ -143,27 +110,16 @@ impl OrbCore {
         Ok(())
     }
 
-    /// Drains, or waits until whoever does has done so.
+    /// Drains the ORB, or waits until another thread has done so.
     fn shutdown(&self) {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        if *life != Life::Lives {
-            let waited = self.ended.wait_while(life, |life| *life == Life::Drains);
-            return drop(waited.unwrap_or_else(PoisonError::into_inner));
+        if self.calls.life.begin_drain() {
+            self.release();
+            self.advance(Life::Ended);
         }
-        *life = Life::Drains;
-        drop(life);
-        self.release();
-        self.advance(Life::Ended);
     }
 
     fn advance(&self, to: Life) {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        *life = to;
-        // SYNC: pairs with the acquire in `require_life`.
-        let has_ended = matches!(to, Life::Ended | Life::Destroyed);
-        self.has_ended.store(has_ended, Ordering::Release);
-        self.ended.notify_all();
-        drop(life);
+        self.calls.life.advance(to);
         self.adapter.main.tell();
     }
 }
@@ -183,7 +139,7 @@ impl Drop for OrbCore {
         // The last handle went with a servant, whose request the drain waits for.
         let drain = std::thread::Builder::new().name("orb-shutdown".to_owned());
         let lanes = self.lanes();
-        let transport = Arc::clone(&self.client.transport);
+        let transport = Arc::clone(&self.calls.client.transport);
         let _draining = drain.spawn(move || shut(&lanes, transport.as_ref()));
     }
 }

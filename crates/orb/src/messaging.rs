@@ -11,9 +11,9 @@ use std::sync::Arc;
 use deckwatch_cdr::{DecodeError, EncodeError, Reader, Writer};
 use deckwatch_giop::ReplyStatus;
 
+use crate::call_side::CallSide;
 use crate::client::{End, Handler, Reply};
 use crate::counters::Counter;
-use crate::orb::OrbCore;
 use crate::wire::By;
 use crate::{ObjectRef, SystemException};
 
@@ -22,7 +22,7 @@ pub use pending_reply::PendingReply;
 
 /// The reply of an asynchronous call, on its way to a handler.
 pub struct AsynchronousReply {
-    orb: Arc<OrbCore>,
+    orb: Arc<CallSide>,
     end: Result<Reply, SystemException>,
 }
 

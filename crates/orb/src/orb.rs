@@ -1,31 +1,33 @@
 //! The ORB itself: what joins adapter, lane and callers, and its end.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use deckwatch_giop::{Ior, ListenPoint};
 
 use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
 use crate::builder::{BuildError, OrbBuilder};
+use crate::call_side::{CallSide, WholeOrb};
 use crate::client::Client;
 use crate::connection::bidirectional::Offer;
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::interceptor::Registry;
-use crate::lane::{Lane, LaneShape, ThreadStart, Turned};
-use crate::life::Life;
+use crate::lane::{Lane, Turned};
 use crate::limits::DRAIN_TIMEOUT;
-use crate::policy::{AtOrb, PolicyCurrent, PolicyManager};
+use crate::policy::AtOrb;
 use crate::raise;
-use crate::rt::{LanePlace, NamedMutexes, PoolLane, Protocols, Threadpools};
-use crate::rt::{Mappings, NetworkPriorityMappingManager, PriorityMappingManager, RtCurrent};
-use crate::server::Server;
+use crate::rt::Mappings;
+use crate::rt::current::ThreadPriorities;
+use crate::rtorb::{LaneSettings, NamedMutexes, PoolLane, RtOrb, Threadpools};
+use crate::rtorb::{NetworkPriorityMappingManager, PolicyCurrent, PolicyManager};
+use crate::rtorb::{PriorityMappingManager, RtCurrent};
+use crate::server::{Server, ServerOrb};
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
-use crate::wire::{self, Reach};
 use crate::{Completion, ObjectRef, SystemException};
 
 /// An Object Request Broker; a handle that is cheap to clone.
@@ -33,35 +35,15 @@ use crate::{Completion, ObjectRef, SystemException};
 pub struct Orb(pub(crate) Arc<OrbCore>);
 
 pub(crate) struct OrbCore {
-    pub(crate) this: Weak<Self>,
-    pub(crate) client: Client,
+    pub(crate) calls: Arc<CallSide>,
     pub(crate) initial: RwLock<HashMap<String, Initial>>,
-    pub(crate) policies: AtOrb,
-    pub(crate) mappings: Mappings,
-    pub(crate) mutexes: NamedMutexes,
     pub(crate) adapter: Arc<Adapter>,
-    pub(crate) pools: Threadpools,
+    pub(crate) pools: Arc<Threadpools>,
+    mutexes: Arc<NamedMutexes>,
     root: OnceLock<Poa>,
-    pub(crate) settings: Settings,
-    pub(crate) life: Mutex<Life>,
-    /// Told of every step of it.
-    pub(crate) ended: Condvar,
-    /// It has shut down: looked at by every call.
-    pub(crate) has_ended: AtomicBool,
-}
-
-/// What the builder said that is needed later.
-pub(crate) struct Settings {
-    pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) published: Vec<Endpoint>,
-    pub(crate) lane_places: Vec<LanePlace>,
-    pub(crate) server_protocols: Option<Protocols>,
     id: String,
     default_initial: Option<String>,
-    pub(crate) shape: LaneShape,
-    pub(crate) dynamic_thread_idle: Duration,
-    pub(crate) priority_fallback: bool,
-    pub(crate) thread_start: Option<ThreadStart>,
+    /// Calls of own objects are served by their callers.
     collocation: bool,
 }
 
@@ -83,59 +65,80 @@ impl OrbCore {
             .into_iter()
             .map(|(name, text)| (name, Initial::Text(text)))
             .collect();
-        Arc::new_cyclic(|this: &Weak<Self>| Self {
-            this: this.clone(),
-            client: Client::new(
-                builder.transport,
+        let mapping = builder.mapping.make(builder.scheduling);
+        let priorities = Arc::new(ThreadPriorities::new(
+            Mappings::new(builder.scheduling, mapping),
+            builder.priority_fallback,
+            Arc::clone(&counters),
+        ));
+        let client = Client::new(
+            Arc::clone(&builder.transport),
+            Arc::clone(&counters),
+            Arc::clone(&trace),
+            builder.shape.sizes,
+            builder.shape.buffer_size,
+            builder.client_idle_timeout,
+            builder.shape.clock_bound,
+            Arc::clone(&interceptors),
+        )
+        .with_spin(builder.call_spin);
+        let calls = Arc::new(CallSide::new(
+            client,
+            AtOrb::new(builder.policies),
+            Arc::clone(&priorities),
+            builder.shape.threads == 0,
+        ));
+        let lane_settings = LaneSettings {
+            endpoints: builder.endpoints,
+            published: builder.published,
+            lane_places: builder.lane_places,
+            server_protocols: builder.server_protocols,
+            shape: builder.shape,
+            dynamic_thread_idle: builder.dynamic_thread_idle,
+        };
+        // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
+        let incarnation = RandomState::new().hash_one(std::process::id());
+        let pools = Arc::new_cyclic(|pools| {
+            let server_orb = ServerOrb {
+                calls: Arc::downgrade(&calls),
+                adapter: Arc::new(Adapter::new(
+                    incarnation,
+                    Arc::downgrade(&calls),
+                    Weak::clone(pools),
+                    interceptors,
+                )),
                 counters,
                 trace,
-                builder.shape.sizes,
-                builder.shape.buffer_size,
-                builder.client_idle_timeout,
-                builder.shape.clock_bound,
-                Arc::clone(&interceptors),
+                transport: builder.transport,
+                priorities,
+            };
+            Threadpools::new(
+                Arc::clone(&calls),
+                server_orb,
+                builder.thread_start,
+                lane_settings,
             )
-            .with_spin(builder.call_spin),
+        });
+        let core = Arc::new(Self {
+            calls,
             initial: RwLock::new(initial),
-            policies: AtOrb::new(builder.policies),
-            mappings: Mappings::new(builder.scheduling, builder.mapping.make(builder.scheduling)),
-            mutexes: NamedMutexes::default(),
-            // Keyed by fresh random keys: two lives of an ORB share it once in 2^64.
-            adapter: Arc::new(Adapter::new(
-                RandomState::new().hash_one(std::process::id()),
-                this.clone(),
-                interceptors,
-            )),
-            pools: Threadpools::default(),
+            adapter: Arc::clone(pools.adapter()),
+            pools,
+            mutexes: Arc::default(),
             root: OnceLock::new(),
-            settings: Settings {
-                endpoints: builder.endpoints,
-                published: builder.published,
-                lane_places: builder.lane_places,
-                server_protocols: builder.server_protocols,
-                id: builder.id,
-                default_initial: builder.default_initial,
-                shape: builder.shape,
-                dynamic_thread_idle: builder.dynamic_thread_idle,
-                priority_fallback: builder.priority_fallback,
-                thread_start: builder.thread_start,
-                collocation: builder.collocation,
-            },
-            life: Mutex::default(),
-            ended: Condvar::new(),
-            has_ended: AtomicBool::new(false),
-        })
+            id: builder.id,
+            default_initial: builder.default_initial,
+            collocation: builder.collocation,
+        });
+        let whole: Weak<Self> = Arc::downgrade(&core);
+        core.calls.belong_to(whole);
+        core
     }
 
     /// What `-ORBDefaultInitRef` makes of the name of an initial reference.
     pub(crate) fn default_initial(&self, name: &str) -> Option<String> {
-        let url = self.settings.default_initial.as_deref()?;
+        let url = self.default_initial.as_deref()?;
         Some(format!("{url}/{name}"))
-    }
-
-    /// Whether it has no threads of its own.
-    pub(crate) fn is_turned_by_hand(&self) -> bool {
-        self.settings.shape.threads == 0
     }
 
     /// Where others reach us, most preferred first; nothing before it listens.
@@ -144,9 +147,60 @@ impl OrbCore {
         pool.map_or(&[], |pool| &pool.lanes[0].published)
     }
 
-    /// Offers servers to call back over the connections that are opened to them; not an ORB that is turned by hand, which has no threads
-    /// to read these, nor one that is not reached over TCP.
-    pub(crate) fn offer_bidirectional(&self) {
+    /// The lane that the calling thread serves a request of.
+    pub(crate) fn lane_served_here(&self) -> Option<Arc<Lane>> {
+        self.pools.find_lane(|lane| lane.server.is_served_here())
+    }
+
+    /// Does what asynchronous calls ask for, in an ORB that is turned by hand.
+    fn turn_replies(&self) -> bool {
+        let replies = self.calls.client.replies_made();
+        replies.is_some_and(|replies| self.calls.is_turned_by_hand() && replies.turn(&self.calls))
+    }
+
+    /// Lets go of all that it serves and calls with, once no request is in progress any more.
+    pub(crate) fn release(&self) {
+        self.adapter.release_held();
+        self.shut_lanes();
+        if let Some(replies) = self.calls.client.replies_made() {
+            replies.close(&self.calls);
+        }
+        self.calls.client.close();
+        let deadline = self.calls.client.transport.now().after(DRAIN_TIMEOUT);
+        self.adapter
+            .clear(|| self.calls.client.transport.now() < deadline);
+        self.initial
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        if let Some(all) = self.calls.client.interceptors.all() {
+            all.destroy();
+        }
+        self.calls.client.trace.flush();
+    }
+}
+
+impl WholeOrb for OrbCore {
+    fn publishes(&self, endpoint: &Endpoint) -> bool {
+        self.published().contains(endpoint)
+            || self.pools.all().iter().any(|pool| {
+                let is_at = |at: &PoolLane| {
+                    at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint)
+                };
+                pool.lanes.iter().any(is_at)
+            })
+    }
+
+    /// Calls of objects of other pools go over the network: the threads of those pools have their priorities.
+    fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<Server>> {
+        let pool = self.pools.default_made().filter(|_| self.collocation)?;
+        let at = &pool.lanes[0];
+        let is_it = at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint);
+        is_it.then(|| Arc::downgrade(&at.lane.server))
+    }
+
+    /// Not for an ORB that is turned by hand, which has no threads to read these connections, nor for one that is not reached over TCP.
+    fn offer_bidirectional(&self) {
         let Some(pool) = self.pools.default_made() else {
             return;
         };
@@ -161,84 +215,12 @@ impl OrbCore {
         let (Ok(octets), false) = (ListenPoint::write_all(&points), points.is_empty()) else {
             return;
         };
-        if self.settings.shape.threads != 0 {
+        if !self.calls.is_turned_by_hand() {
             let lane = Arc::downgrade(&pool.lanes[0].lane);
             let points = octets;
-            let _made_before = self.client.offer.set(Offer { lane, points });
+            // Another adapter may have made the offer before.
+            let _ = self.calls.client.offer.set(Offer { lane, points });
         }
-    }
-
-    /// Whether a lane of ours is reached there.
-    pub(crate) fn publishes(&self, endpoint: &Endpoint) -> bool {
-        self.published().contains(endpoint)
-            || self.pools.all().iter().any(|pool| {
-                let is_at = |at: &PoolLane| {
-                    at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint)
-                };
-                pool.lanes.iter().any(is_at)
-            })
-    }
-
-    /// The lane that the calling thread serves a request of.
-    pub(crate) fn lane_served_here(&self) -> Option<Arc<Lane>> {
-        self.pools.find_lane(|lane| lane.server.is_served_here())
-    }
-
-    /// The lane that serves calls which this ORB makes to one of its own endpoints, where they need not go over the network: to objects of
-    /// other pools they do, whose threads have their priorities.
-    pub(crate) fn collocated_server(&self, endpoint: &Endpoint) -> Option<&Arc<Server>> {
-        let at = &self
-            .pools
-            .default_made()
-            .filter(|_| self.settings.collocation)?
-            .lanes[0];
-        let is_it = at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint);
-        is_it.then_some(&at.lane.server)
-    }
-
-    pub(crate) fn make_reference(
-        &self,
-        key: &[u8],
-        repository_id: &str,
-        reach: &Reach<'_>,
-    ) -> Result<ObjectRef, SystemException> {
-        let orb = self
-            .this
-            .upgrade()
-            .ok_or(raise::bad_inv_order(0, Completion::No))?;
-        let ior = wire::make_ior(repository_id, reach, key)?;
-        Ok(ObjectRef::new(ior, Some(orb)))
-    }
-
-    /// Does what asynchronous calls ask for, in an ORB that is turned by hand.
-    fn turn_replies(&self) -> bool {
-        let replies = self.client.replies_made();
-        let orb = self.this.upgrade();
-        match (replies, orb) {
-            (Some(replies), Some(orb)) if self.is_turned_by_hand() => replies.turn(&orb),
-            _ => false,
-        }
-    }
-
-    /// Lets go of all that it serves and calls with, once no request is in progress any more.
-    pub(crate) fn release(&self) {
-        self.adapter.release_held();
-        self.shut_lanes();
-        if let Some(replies) = self.client.replies_made() {
-            replies.close(self);
-        }
-        self.client.close();
-        let deadline = self.client.transport.now().after(DRAIN_TIMEOUT);
-        self.adapter
-            .clear(|| self.client.transport.now() < deadline);
-        self.initial
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
-        if let Some(all) = self.client.interceptors.all() {
-            all.destroy();
-        }
-        self.client.trace.flush();
     }
 }
 
@@ -260,14 +242,21 @@ impl Orb {
         Self(core)
     }
 
+    /// Returns a handle of the ORB that `calls` belongs to; `None` if the last one has gone.
+    pub(crate) fn of_calls(calls: &CallSide) -> Option<Self> {
+        let whole: Arc<dyn Any + Send + Sync> = calls.whole()?;
+        whole.downcast().ok().map(Self)
+    }
+
     /// The root adapter; listens and starts threads where that has not been done.
     ///
     /// # Errors
     /// INITIALIZE where it cannot listen, BAD_INV_ORDER with minor code 4 after a shutdown.
     pub fn root_poa(&self) -> Result<Poa, SystemException> {
         let core = &self.0;
-        core.require_life()?;
-        core.default_pool()
+        core.calls.require_life()?;
+        core.pools
+            .default_pool()
             .map_err(|_| raise::initialize(0, Completion::No))?;
         let root = core.root.get_or_init(|| {
             let made = core.adapter.make_poa(
@@ -284,7 +273,7 @@ impl Orb {
     /// What a servant asks for the object it serves (`POACurrent`).
     #[must_use]
     pub fn poa_current(&self) -> PoaCurrent {
-        PoaCurrent(Arc::clone(&self.0))
+        PoaCurrent(Arc::clone(&self.0.adapter))
     }
 
     /// Makes `target` reachable at this ORB's endpoints under a key of the application's choice, such as the
@@ -297,7 +286,7 @@ impl Orb {
         key: &[u8],
         target: &ObjectRef,
     ) -> Result<(), SystemException> {
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         self.0.adapter.bind_plain(key, target.clone())
     }
 
@@ -316,43 +305,52 @@ impl Orb {
     /// The name it was given by [`OrbBuilder::id`] or `-ORBid`.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.0.settings.id
+        &self.0.id
     }
 
     /// The policies of all calls of this ORB; `ORBPolicyManager` among the standard's initial references.
     #[must_use]
     pub fn policy_manager(&self) -> PolicyManager {
-        PolicyManager(Arc::clone(&self.0))
+        PolicyManager(Arc::clone(&self.0.calls))
     }
 
     /// The policies of the calling thread's calls through this ORB; `PolicyCurrent` among the standard's initial references.
     #[must_use]
     pub fn policy_current(&self) -> PolicyCurrent {
-        PolicyCurrent(Arc::downgrade(&self.0))
+        PolicyCurrent(Arc::downgrade(&self.0.calls))
     }
 
     /// The priority of the calling thread; `RTCurrent` among the standard's initial references.
     #[must_use]
     pub fn rt_current(&self) -> RtCurrent {
-        RtCurrent(Arc::clone(&self.0))
+        RtCurrent(Arc::clone(&self.0.calls.priorities))
     }
 
     /// The priority mapping of this ORB; `PriorityMappingManager` among TAO's initial references.
     #[must_use]
     pub fn priority_mapping_manager(&self) -> PriorityMappingManager {
-        PriorityMappingManager(Arc::clone(&self.0))
+        PriorityMappingManager(Arc::clone(&self.0.calls.priorities))
     }
 
     /// The mapping to the priorities of packets; `NetworkPriorityMappingManager` among TAO's initial references.
     #[must_use]
     pub fn network_priority_mapping_manager(&self) -> NetworkPriorityMappingManager {
-        NetworkPriorityMappingManager(Arc::clone(&self.0))
+        NetworkPriorityMappingManager(Arc::clone(&self.0.calls))
+    }
+
+    /// The real-time side of this ORB; `RTORB` among the standard's initial references.
+    #[must_use]
+    pub fn rt_orb(&self) -> RtOrb {
+        RtOrb {
+            pools: Arc::clone(&self.0.pools),
+            mutexes: Arc::clone(&self.0.mutexes),
+        }
     }
 
     /// The counters of this ORB.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        &self.0.client.counters
+        &self.0.calls.client.counters
     }
 
     /// Whether a thread of the ORB has had to work at another priority than it should; always false unless
@@ -370,7 +368,7 @@ impl Orb {
 
     /// Takes the memory that serving and calling need now, so that no request has to.
     pub fn seal(&self) {
-        self.0.client.seal();
+        self.0.calls.client.seal();
         for pool in self.0.pools.all() {
             pool.lanes.iter().for_each(|at| at.lane.seal());
         }
@@ -394,11 +392,11 @@ impl Orb {
     /// The transport, which is also the clock.
     #[must_use]
     pub fn transport(&self) -> &Arc<dyn Transport> {
-        &self.0.client.transport
+        &self.0.calls.client.transport
     }
 
     pub(crate) fn reference(&self, ior: Ior) -> Option<ObjectRef> {
-        (!ior.is_nil()).then(|| ObjectRef::new(ior, Some(Arc::clone(&self.0))))
+        (!ior.is_nil()).then(|| ObjectRef::new(ior, Some(Arc::clone(&self.0.calls))))
     }
 }
 

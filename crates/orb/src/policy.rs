@@ -14,8 +14,7 @@ use deckwatch_giop::UtcT;
 use crate::connection::bidirectional::BidirectionalPolicyValue;
 use crate::rt::{PriorityBands, Protocols};
 
-pub(crate) use level::{AtOrb, at_thread, is_any_at_thread};
-pub use level::{PolicyCurrent, PolicyManager};
+pub(crate) use level::{AtOrb, at_thread, is_any_at_thread, set_at_thread};
 pub(crate) use overrides::{NO_OVERRIDES, Overrides};
 
 /// A policy with its value.

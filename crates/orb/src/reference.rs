@@ -18,9 +18,9 @@ use deckwatch_cdr::{
 use deckwatch_giop::Ior;
 use deckwatch_sync::PiMutex;
 
+use crate::call_side::{CallSide, WholeOrb};
 use crate::connection::bidirectional::{self, Bidirectional};
 use crate::limits::PERMANENT_FORWARDS_MAX;
-use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, PolicyType, SetOverrideType};
 use crate::raise;
 use crate::transport::Endpoint;
@@ -39,7 +39,7 @@ pub struct ObjectRef(Arc<Inner>);
 /// The fields that every call reads come first, in as few cache lines as possible: a client of many objects finds none in the cache.
 #[repr(C)]
 pub(crate) struct Inner {
-    orb: OnceLock<Arc<OrbCore>>,
+    orb: OnceLock<Arc<CallSide>>,
     routes: OnceLock<Routes>,
     /// The reference that a permanent forward has put in its place.
     successor: OnceLock<Arc<Inner>>,
@@ -56,10 +56,12 @@ pub(crate) struct Inner {
     way_back: Option<Weak<Bidirectional>>,
     place: OnceLock<Option<(Endpoint, Vec<u8>)>>,
     ior: Ior,
+    /// Keeps the ORB alive; no call looks at it.
+    whole: OnceLock<Arc<dyn WholeOrb>>,
 }
 
 impl ObjectRef {
-    pub(crate) fn new(ior: Ior, orb: Option<Arc<OrbCore>>) -> Self {
+    pub(crate) fn new(ior: Ior, orb: Option<Arc<CallSide>>) -> Self {
         let of = orb.map_or_else(OnceLock::new, OnceLock::from);
         Self(Arc::new(Inner::new(ior, of, Overrides::default())))
     }
@@ -82,7 +84,7 @@ impl ObjectRef {
 
     /// The same without its ORB, for a table of `orb`: with it, the table would keep the ORB alive. A reference of another ORB is
     /// returned as it is.
-    pub(crate) fn kept_by(&self, orb: &OrbCore) -> Self {
+    pub(crate) fn kept_by(&self, orb: &CallSide) -> Self {
         let current = self.0.current();
         if current
             .orb
@@ -96,7 +98,7 @@ impl ObjectRef {
     }
 
     /// A reference out of such a table, usable through `orb`.
-    pub(crate) fn given_by(&self, orb: &Arc<OrbCore>) -> Self {
+    pub(crate) fn given_by(&self, orb: &Arc<CallSide>) -> Self {
         if self.0.orb.get().is_some() {
             return self.clone();
         }
@@ -134,13 +136,13 @@ impl ObjectRef {
 
     /// Whether a call from this thread has default policies only.
     #[inline]
-    fn is_all_default(&self, orb: &OrbCore) -> bool {
+    fn is_all_default(&self, orb: &CallSide) -> bool {
         self.0.overrides.is_none() && orb.policies.is_empty() && !policy::is_any_at_thread()
     }
 
     #[inline(never)]
-    fn in_force(&self, orb: &Arc<OrbCore>) -> Overrides {
-        let outer = policy::at_thread(Arc::as_ptr(orb)).over(orb.policies.read());
+    fn in_force(&self, orb: &Arc<CallSide>) -> Overrides {
+        let outer = policy::at_thread(Arc::as_ptr(orb).cast()).over(orb.policies.read());
         self.0.overrides().over(outer)
     }
 
@@ -184,20 +186,22 @@ impl ObjectRef {
     }
 
     /// Whether it leads to a listener of `orb`.
-    pub(crate) fn leads_to(&self, orb: &OrbCore) -> bool {
+    pub(crate) fn leads_to(&self, orb: &CallSide) -> bool {
         self.0
             .current()
             .place()
             .as_ref()
-            .is_some_and(|(endpoint, _)| orb.publishes(endpoint))
+            .is_some_and(|(endpoint, _)| orb.whole().is_some_and(|whole| whole.publishes(endpoint)))
     }
 }
 
 impl Inner {
-    fn new(ior: Ior, orb: OnceLock<Arc<OrbCore>>, overrides: Overrides) -> Self {
+    fn new(ior: Ior, orb: OnceLock<Arc<CallSide>>, overrides: Overrides) -> Self {
+        let whole = orb.get().and_then(|orb| orb.whole());
         Self {
             ior,
             orb,
+            whole: whole.map_or_else(OnceLock::new, OnceLock::from),
             place: OnceLock::new(),
             routes: OnceLock::new(),
             forward: PiMutex::new(None),
@@ -241,7 +245,7 @@ impl Inner {
     }
 
     #[inline]
-    fn orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
+    fn orb(&self) -> Result<&Arc<CallSide>, SystemException> {
         if let Some(orb) = self.orb.get() {
             orb.require_life()?;
             return Ok(orb);
@@ -250,9 +254,15 @@ impl Inner {
     }
 
     #[cold]
-    fn join_orb(&self) -> Result<&Arc<OrbCore>, SystemException> {
-        let orb = current::orb().ok_or(raise::bad_inv_order(0, Completion::No))?;
-        Ok(self.orb.get_or_init(|| orb))
+    fn join_orb(&self) -> Result<&Arc<CallSide>, SystemException> {
+        let none = raise::bad_inv_order(0, Completion::No);
+        let orb = current::orb().ok_or(none)?;
+        let orb = self.orb.get_or_init(|| orb);
+        if self.whole.get().is_none() {
+            // Another thread may have set the same.
+            let _ = self.whole.set(orb.whole().ok_or(none)?);
+        }
+        Ok(orb)
     }
 
     /// Its first address and its key.

@@ -24,11 +24,13 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::{LocateStatus, Message, Request, Response};
 
 use crate::adapter::{Adapter, Found, Poa, WaitPermits, Whereabouts};
+use crate::call_side::CallSide;
 use crate::connection::bidirectional;
 use crate::contexts::written::echoed_priority;
 use crate::counters::{Counter, Counters};
-use crate::orb::OrbCore;
+use crate::rt::current::ThreadPriorities;
 use crate::trace::Trace;
+use crate::transport::Transport;
 use crate::wire::{self, Sizes};
 use crate::{SystemException, current};
 use intercepted::InterceptedCall;
@@ -47,7 +49,7 @@ thread_local! {
 
 /// What answers the requests of one lane.
 pub(crate) struct Server {
-    orb: Weak<OrbCore>,
+    orb: Weak<CallSide>,
     /// A handle on itself, for requests that the main thread serves.
     this: Weak<Self>,
     pub(crate) adapter: Arc<Adapter>,
@@ -63,6 +65,16 @@ pub(crate) struct Server {
     /// Requests that are being served.
     in_progress: AtomicUsize,
     is_closed: AtomicBool,
+}
+
+/// What a server needs of its ORB.
+pub(crate) struct ServerOrb {
+    pub(crate) calls: Weak<CallSide>,
+    pub(crate) adapter: Arc<Adapter>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) trace: Arc<Trace>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) priorities: Arc<ThreadPriorities>,
 }
 
 /// The settings of a server.
@@ -86,21 +98,25 @@ impl Drop for ServedHere {
 }
 
 impl Server {
-    pub(crate) fn new(orb: &OrbCore, shape: ServerShape) -> Arc<Self> {
-        let counters = &orb.client.counters;
+    pub(crate) fn new(orb: &ServerOrb, shape: ServerShape) -> Arc<Self> {
+        let counters = &orb.counters;
         Arc::new_cyclic(|this| Self {
-            orb: orb.this.clone(),
+            orb: orb.calls.clone(),
             this: this.clone(),
             adapter: Arc::clone(&orb.adapter),
             counters: Arc::clone(counters),
-            trace: Arc::clone(&orb.client.trace),
+            trace: Arc::clone(&orb.trace),
             sizes: shape.sizes,
             times: RequestTimes::new(
-                Arc::clone(&orb.client.transport),
+                Arc::clone(&orb.transport),
                 Arc::clone(counters),
                 shape.clock_bound,
             ),
-            priority: ServerPriority::new(orb.this.clone(), Arc::clone(counters), shape.place),
+            priority: ServerPriority::new(
+                Arc::clone(&orb.priorities),
+                Arc::clone(counters),
+                shape.place,
+            ),
             wait_permits: WaitPermits::new(shape.wait_permits),
             is_turned_by_hand: shape.is_turned_by_hand,
             in_progress: AtomicUsize::new(0),

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::limits::OBJECT_ID_SIZE_MAX;
 use crate::rt::Priority;
+use crate::wire;
 use crate::{Completion, ObjectRef, Servant, SlotKey, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -458,7 +459,8 @@ impl Poa {
         let priority = priority_of(&self.0, slot, id);
         let mut reach = self.0.realtime.reach(policies, priority)?;
         reach.add(self.0.components());
-        Ok(orb.make_reference(&key, repository_id, &reach)?)
+        let ior = wire::make_ior(repository_id, &reach, &key).map_err(SystemException::from)?;
+        Ok(ObjectRef::new(ior, Some(orb)))
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     ServantRetention, frames, unknown_adapter,
 };
 use crate::limits::ADAPTER_PATH_SIZE_MAX;
-use crate::rt::Threadpool;
+use crate::rtorb::Threadpool;
 use crate::{Completion, Servant, SystemException, minor};
 use crate::{raise, raise::own};
 use deckwatch_giop::ior::TaggedComponent;
@@ -101,8 +101,8 @@ impl Adapter {
 
     /// Enters the pool that the policies name, for an adapter that is being made.
     fn enter_pool(&self, policies: &Policies) -> Result<EnteredPool, PoaError> {
-        let orb = self.orb.upgrade().ok_or_else(unknown_adapter)?;
-        let pool = orb.pools.enter(policies.threadpool.unwrap_or_default());
+        let pools = self.pools.upgrade().ok_or_else(unknown_adapter)?;
+        let pool = pools.enter(policies.threadpool.unwrap_or_default());
         pool.map(|pool| EnteredPool {
             pool,
             is_kept: false,

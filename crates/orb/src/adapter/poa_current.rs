@@ -5,13 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::objects::Serving;
-use super::{ObjectId, Poa};
-use crate::orb::OrbCore;
+use super::{Adapter, ObjectId, Poa};
 use crate::{ObjectRef, Servant};
 
 /// The current request of a servant. A default servant learns from it which object it serves.
 #[derive(Clone)]
-pub struct PoaCurrent(pub(crate) Arc<OrbCore>);
+pub struct PoaCurrent(pub(crate) Arc<Adapter>);
 
 /// The calling thread does not serve a request of this ORB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +66,7 @@ impl PoaCurrent {
     }
 
     fn look(&self) -> Result<Serving, NoContext> {
-        self.0.adapter.current().ok_or(NoContext)
+        self.0.current().ok_or(NoContext)
     }
 }
 

@@ -8,11 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use deckwatch_giop::ior::TaggedComponent;
 
+use super::components::{exposed_policies, lane_endpoints};
 use super::names::Directory;
 use super::{IdAssignment, Lifespan, ObjectId, Poa, PoaError, PoaState, Policies, ThreadPolicy};
+use crate::call_side::CallSide;
 use crate::limits::OBJECT_PRIORITIES_MAX;
-use crate::orb::OrbCore;
-use crate::rt::{self, PoolLane, Priority, PriorityModel, PriorityModelPolicy, Threadpool};
+use crate::rt::{self, Priority, PriorityModel, PriorityModelPolicy};
+use crate::rtorb::{PoolLane, Threadpool};
 use crate::transport::Endpoint;
 use crate::wire::Reach;
 use crate::{Completion, ObjectRef, Servant, SystemException, minor};
@@ -136,7 +138,7 @@ impl Realtime {
     pub(super) fn set_protocols(
         &self,
         policies: &Policies,
-        orb: &OrbCore,
+        orb: &CallSide,
     ) -> Result<(), SystemException> {
         let Some(protocols) = policies.server_protocol else {
             return Ok(());
@@ -170,9 +172,9 @@ impl Realtime {
         };
         let mut components = Vec::with_capacity(2);
         if self.pool.has_lanes {
-            components.extend(rt::lane_endpoints(policies, self.lanes(own))?);
+            components.extend(lane_endpoints(policies, self.lanes(own))?);
         }
-        components.push(rt::exposed_policies(policies, told)?);
+        components.push(exposed_policies(policies, told)?);
         Ok(Cow::Owned(components))
     }
 

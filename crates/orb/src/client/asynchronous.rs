@@ -22,9 +22,9 @@ use deckwatch_sync::{Bell, PiMutex};
 use super::Client;
 use super::attempt::Attempt;
 use super::retry::Failure;
+use crate::call_side::CallSide;
 use crate::connection::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
-use crate::orb::OrbCore;
 use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};
 use crate::{Completion, SystemException, minor, raise, raise::own};
@@ -72,7 +72,7 @@ struct Jobs {
 impl Replies {
     /// # Errors
     /// NO_RESOURCES without a poller or threads.
-    pub(super) fn start(orb: &Arc<OrbCore>) -> Result<Arc<Self>, SystemException> {
+    pub(super) fn start(orb: &Arc<CallSide>) -> Result<Arc<Self>, SystemException> {
         let none = raise::no_resources(0, Completion::No);
         let poller = orb.client.transport.poller().map_err(|_| none)?;
         let replies = Arc::new(Self {
@@ -90,7 +90,7 @@ impl Replies {
         });
         if !replies.is_by_hand {
             for (name, run) in [
-                ("orb-replies", Self::read as fn(&Self, &Weak<OrbCore>)),
+                ("orb-replies", Self::read as fn(&Self, &Weak<CallSide>)),
                 ("orb-callbacks", Self::work),
             ] {
                 let (of, weak) = (Arc::clone(&replies), Arc::downgrade(orb));
@@ -176,7 +176,7 @@ impl Replies {
     }
 
     /// The reading thread.
-    fn read(&self, orb: &Weak<OrbCore>) {
+    fn read(&self, orb: &Weak<CallSide>) {
         let mut wait = None;
         let mut at_priority = None;
         let mut highest = -1;
@@ -221,7 +221,7 @@ impl Replies {
     }
 
     /// The callback thread.
-    fn work(&self, orb: &Weak<OrbCore>) {
+    fn work(&self, orb: &Weak<CallSide>) {
         while let Some(job) = self.await_job() {
             let Some(orb) = orb.upgrade() else {
                 return;
@@ -301,7 +301,7 @@ impl Replies {
     }
 
     /// Ends every call, calls their handlers, and ends the threads.
-    pub(crate) fn close(&self, orb: &OrbCore) {
+    pub(crate) fn close(&self, orb: &CallSide) {
         let client = &orb.client;
         let all = self
             .connections
@@ -333,7 +333,7 @@ impl Replies {
     }
 
     /// Fails retries and early replies. Without threads, or after they have ended, the calling thread calls the handlers.
-    fn end_jobs(&self, orb: &OrbCore, ended: &Failure) {
+    fn end_jobs(&self, orb: &CallSide, ended: &Failure) {
         self.take_arrived();
         let moves = std::mem::take(&mut self.jobs.lock("replies.jobs").moves);
         let dues = std::mem::take(&mut *self.deadlines.lock("replies.deadlines"));
@@ -349,7 +349,7 @@ impl Replies {
     }
 }
 
-type Job = Box<dyn FnOnce(&Arc<OrbCore>, &Replies)>;
+type Job = Box<dyn FnOnce(&Arc<CallSide>, &Replies)>;
 
 impl Jobs {
     /// Queues a call whose handler is due.
@@ -376,7 +376,7 @@ impl Jobs {
 
 impl Client {
     /// The asynchronous calls of `orb`; the first use starts their threads.
-    pub(super) fn replies(&self, orb: &Arc<OrbCore>) -> Result<Arc<Replies>, SystemException> {
+    pub(super) fn replies(&self, orb: &Arc<CallSide>) -> Result<Arc<Replies>, SystemException> {
         let mut made = self.replies.lock("client.replies");
         if let Some(replies) = &*made {
             return Ok(Arc::clone(replies));

@@ -23,10 +23,10 @@ use super::redirect::{trace_raised, with_current_targets};
 use super::retry::{Failure, may_reconnect};
 use super::target::Target;
 use super::{Client, Deadlines};
+use crate::call_side::CallSide;
 use crate::counters::Counter;
 use crate::interceptor::{ExtraContext, intercept_oneway};
 use crate::limits::{DRAIN_TIMEOUT, QUEUED_ONEWAYS_MAX, QUEUED_ONEWAYS_SIZE_MAX};
-use crate::orb::OrbCore;
 use crate::policy::Overrides;
 use crate::reference::Inner;
 use crate::rt::{Priority, current};
@@ -45,7 +45,7 @@ pub(super) struct Outbox {
 
 /// A marshalled one-way.
 struct QueuedOneway {
-    orb: Arc<OrbCore>,
+    orb: Arc<CallSide>,
     object: Arc<Inner>,
     /// It is sent to the first of them.
     targets: Arc<[Target]>,
@@ -68,7 +68,7 @@ struct QueuedOneway {
 /// # Errors
 /// The caller's own faults; TRANSIENT if [`QUEUED_ONEWAYS_MAX`] or [`QUEUED_ONEWAYS_SIZE_MAX`] are queued.
 pub(crate) fn post_oneway(
-    orb: &Arc<OrbCore>,
+    orb: &Arc<CallSide>,
     origin: &Arc<Inner>,
     call: &Call<'_>,
 ) -> Result<(), SystemException> {
@@ -79,7 +79,7 @@ pub(crate) fn post_oneway(
     }
 }
 
-fn post(orb: &Arc<OrbCore>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), SystemException> {
+fn post(orb: &Arc<CallSide>, origin: &Arc<Inner>, call: &Call<'_>) -> Result<(), SystemException> {
     let client = &orb.client;
     let targets = with_current_targets(client, origin, call, Arc::clone)?;
     let target = &targets[0];

@@ -45,7 +45,7 @@ impl Orb {
     /// The slots of the calling thread; `PICurrent` among the standard's initial references.
     #[must_use]
     pub fn pi_current(&self) -> PiCurrent {
-        PiCurrent(Arc::clone(&self.0.client.interceptors))
+        PiCurrent(Arc::clone(&self.0.calls.client.interceptors))
     }
 }
 

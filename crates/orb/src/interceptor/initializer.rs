@@ -90,7 +90,7 @@ pub(crate) fn initialise(
     arguments: Vec<String>,
     server_id: String,
 ) -> Result<(), OrbInitError> {
-    let registry = &orb.0.client.interceptors;
+    let registry = &orb.0.calls.client.interceptors;
     if initializers.is_empty() {
         registry.fix(None);
         return Ok(());
@@ -298,7 +298,7 @@ impl Orb {
     /// Returns the local object that an initializer has registered under this name.
     #[must_use]
     pub fn resolve_local_reference(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
-        let all = self.0.client.interceptors.all()?;
+        let all = self.0.calls.client.interceptors.all()?;
         let found = all.locals.iter().find(|(known, _)| known == name);
         found.map(|(_, object)| Arc::clone(object))
     }
@@ -312,7 +312,7 @@ impl Orb {
         kind: PolicyType,
         value: &AnyValue,
     ) -> Result<Policy, PolicyErrorCode> {
-        let all = self.0.client.interceptors.all();
+        let all = self.0.calls.client.interceptors.all();
         let factories = all.map_or(&[][..], |all| &all.factories);
         match factories.iter().find(|(known, _)| *known == kind) {
             Some((_, factory)) => factory.create_policy(kind, value),

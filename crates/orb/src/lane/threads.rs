@@ -282,9 +282,7 @@ fn take_priority(lane: &Lane) -> Result<(), SystemException> {
     let Some(priority) = lane.id.priority else {
         return Ok(());
     };
-    let gone = raise::no_resources(own::THREAD_REFUSED, Completion::No);
-    let orb = lane.orb.upgrade().ok_or(gone)?;
-    orb.enter_priority(priority)?;
+    lane.priorities.enter(priority)?;
     replace(Some(priority));
     Ok(())
 }

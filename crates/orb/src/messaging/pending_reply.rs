@@ -67,7 +67,7 @@ impl PendingReply {
     /// The ORB that sent the request.
     #[must_use]
     pub fn orb(&self) -> Orb {
-        Orb::of(Arc::clone(self.0.call.orb()))
+        Orb::of_calls(self.0.call.orb()).expect("the target keeps its ORB")
     }
 
     /// Whether the request is on its way over a connection: not while it is to be sent again, and not after its end.
@@ -136,7 +136,7 @@ impl PendingReply {
         exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,
     ) -> Result<T, E> {
         let orb = self.0.call.orb();
-        current::enter_core(orb);
+        current::enter_strong(orb);
         match end {
             End::Replied(reply) => understand(orb, reply, results, exceptions),
             End::Raised(exception) => Err(exception.into()),
@@ -195,17 +195,17 @@ impl Orb {
         is_over: impl Fn() -> bool,
         next: impl Fn() -> Option<PendingReply>,
     ) -> Result<bool, SystemException> {
-        self.0.require_life()?;
-        let client = &self.0.client;
+        self.0.calls.require_life()?;
+        let client = &self.0.calls.client;
         let Some(replies) = client.replies_made() else {
             return Ok(is_over());
         };
         let until: Option<Instant64> = limit.map(|limit| client.transport.now().after(limit));
         let source = || next().and_then(|pending| pending.0.call.road());
-        if replies.wait(&self.0, until, is_over, source)? {
+        if replies.wait(&self.0.calls, until, is_over, source)? {
             return Ok(true);
         }
-        self.0.require_life()?;
+        self.0.calls.require_life()?;
         Ok(false)
     }
 }

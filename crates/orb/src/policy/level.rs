@@ -1,90 +1,19 @@
 //! Two of the levels at which policies are set: the ORB's and the thread's. The third is the reference.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::fmt;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Weak};
 
 use deckwatch_sync::PiMutex;
 
 use super::overrides::{COUNT, DETAILS};
-use super::{Overrides, Policy, PolicyType, SetOverrideType};
+use super::{Overrides, Policy, SetOverrideType};
 use crate::SystemException;
-use crate::orb::OrbCore;
-
-/// Policies of all calls of an ORB (CORBA::PolicyManager).
-#[derive(Clone)]
-pub struct PolicyManager(pub(crate) Arc<OrbCore>);
-
-impl PolicyManager {
-    /// Sets policies for every call of the ORB that neither its thread nor its reference say otherwise for.
-    ///
-    /// # Errors
-    /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
-    pub fn set_policy_overrides(
-        &self,
-        policies: &[Policy],
-        how: SetOverrideType,
-    ) -> Result<(), SystemException> {
-        self.0.policies.change(policies, how)
-    }
-
-    /// The overrides of these kinds, of all where none is named.
-    #[must_use]
-    pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
-        self.0.policies.read().list(kinds)
-    }
-}
-
-impl fmt::Debug for PolicyManager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = self.policy_overrides(&[]);
-        f.debug_tuple("PolicyManager").field(&set).finish()
-    }
-}
-
-/// Policies of the calls that the calling thread makes through an ORB (CORBA::PolicyCurrent).
-#[derive(Clone)]
-pub struct PolicyCurrent(pub(crate) Weak<OrbCore>);
-
-impl PolicyCurrent {
-    /// Sets policies for every call of this thread whose reference does not say otherwise.
-    ///
-    /// # Errors
-    /// BAD_PARAM with the standard's minor code 30 for two policies of one kind.
-    pub fn set_policy_overrides(
-        &self,
-        policies: &[Policy],
-        how: SetOverrideType,
-    ) -> Result<(), SystemException> {
-        let changed = at_thread(self.0.as_ptr()).changed(policies, how)?;
-        OF_THREAD.with_borrow_mut(|kept| {
-            kept.retain(|(orb, _)| !orb.ptr_eq(&self.0) && orb.strong_count() != 0);
-            if changed != Overrides::default() {
-                kept.push((self.0.clone(), changed));
-            }
-            IS_ANY_OF_THREAD.set(!kept.is_empty());
-        });
-        Ok(())
-    }
-
-    /// The overrides of these kinds, of all where none is named.
-    #[must_use]
-    pub fn policy_overrides(&self, kinds: &[PolicyType]) -> Vec<Policy> {
-        at_thread(self.0.as_ptr()).list(kinds)
-    }
-}
-
-impl fmt::Debug for PolicyCurrent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = self.policy_overrides(&[]);
-        f.debug_tuple("PolicyCurrent").field(&set).finish()
-    }
-}
 
 thread_local! {
     /// One entry an ORB for which this thread has overrides: most have none, most others one.
-    static OF_THREAD: RefCell<Vec<(Weak<OrbCore>, Overrides)>> = const { RefCell::new(Vec::new()) };
+    static OF_THREAD: RefCell<Vec<(OrbIdentity, Overrides)>> = const { RefCell::new(Vec::new()) };
 }
 
 thread_local! {
@@ -98,12 +27,27 @@ pub(crate) fn is_any_at_thread() -> bool {
     IS_ANY_OF_THREAD.get()
 }
 
-/// What the calling thread has set for its calls through `orb`.
-pub(crate) fn at_thread(orb: *const OrbCore) -> Overrides {
+/// Tells one ORB from another, and whether it still exists.
+pub(crate) type OrbIdentity = Weak<dyn Any + Send + Sync>;
+
+/// Returns the overrides that the calling thread has for its calls through the ORB at this address.
+pub(crate) fn at_thread(orb: *const ()) -> Overrides {
     OF_THREAD.with_borrow(|kept| {
-        let of_orb = kept.iter().find(|(kept, _)| kept.as_ptr() == orb);
+        let of_orb = kept.iter().find(|(kept, _)| kept.as_ptr().cast() == orb);
         of_orb.map(|(_, set)| *set).unwrap_or_default()
     })
+}
+
+/// Sets the overrides that the calling thread has for its calls through `orb`.
+pub(crate) fn set_at_thread(orb: OrbIdentity, overrides: Overrides) {
+    OF_THREAD.with_borrow_mut(|kept| {
+        let is_another = |of: &OrbIdentity| of.as_ptr().cast::<()>() != orb.as_ptr().cast();
+        kept.retain(|(of, _)| is_another(of) && of.strong_count() != 0);
+        if overrides != Overrides::default() {
+            kept.push((orb, overrides));
+        }
+        IS_ANY_OF_THREAD.set(!kept.is_empty());
+    });
 }
 
 /// The ORB's overrides: written rarely, read by every call.
@@ -165,7 +109,11 @@ impl AtOrb {
         }
     }
 
-    fn change(&self, policies: &[Policy], how: SetOverrideType) -> Result<(), SystemException> {
+    pub(crate) fn change(
+        &self,
+        policies: &[Policy],
+        how: SetOverrideType,
+    ) -> Result<(), SystemException> {
         let _one_at_a_time = self.changing.lock("policy.change");
         let changed = self.read_words().changed(policies, how)?;
         let version = self.version.load(Ordering::Relaxed);

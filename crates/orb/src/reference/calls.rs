@@ -8,11 +8,11 @@ use deckwatch_giop::invocation::Times;
 use deckwatch_giop::{ReplyStatus, Response};
 
 use super::ObjectRef;
+use crate::call_side::CallSide;
 use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
     travelling_times,
 };
-use crate::orb::OrbCore;
 use crate::policy::{self, Overrides, Policy, SyncScope};
 use crate::raise;
 use crate::rt;
@@ -51,12 +51,12 @@ impl ObjectRef {
     /// The part of a call that is the same for all operations.
     fn exchange(
         &self,
-        orb: &Arc<OrbCore>,
+        orb: &Arc<CallSide>,
         left: Option<Duration>,
         operation: &str,
         arguments: &dyn Arguments,
     ) -> Result<Reply, SystemException> {
-        current::enter_core(orb);
+        current::enter_strong(orb);
         let (mut scratch, mut within) = (CallScratch::default(), None);
         let mut call = self.call(orb, operation, arguments, &mut scratch);
         if let Some(left) = left {
@@ -75,7 +75,7 @@ impl ObjectRef {
         handler: Option<Handler>,
     ) -> Result<Arc<Outstanding>, SystemException> {
         let orb = self.0.orb()?;
-        current::enter_core(orb);
+        current::enter_strong(orb);
         let mut scratch = CallScratch::default();
         let call = self.call(orb, operation, arguments, &mut scratch);
         Outstanding::send(orb, &self.0, &call, handler)
@@ -92,7 +92,7 @@ impl ObjectRef {
         arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
     ) -> Result<(), SystemException> {
         let orb = self.0.orb()?;
-        current::enter_core(orb);
+        current::enter_strong(orb);
         let mut scratch = CallScratch::default();
         let arguments = By::new(arguments);
         let mut call = self.call(orb, operation, &arguments, &mut scratch);
@@ -119,7 +119,7 @@ impl ObjectRef {
     #[inline]
     pub(super) fn call<'c>(
         &self,
-        orb: &Arc<OrbCore>,
+        orb: &Arc<CallSide>,
         operation: &'c str,
         arguments: &'c dyn Arguments,
         scratch: &'c mut CallScratch,
@@ -153,7 +153,7 @@ pub(super) struct CallScratch {
 
 /// Reads the results or a user exception of a reply.
 pub(crate) fn understand<T, E: From<SystemException>>(
-    orb: &OrbCore,
+    orb: &CallSide,
     reply: Reply,
     results: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
     exceptions: impl FnOnce(&str, &mut Reader<'_>) -> Result<Option<E>, DecodeError>,

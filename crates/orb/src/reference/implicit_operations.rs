@@ -100,7 +100,7 @@ impl ObjectRef {
     /// The system exception that a call would raise.
     pub fn validate_connection(&self) -> Result<bool, SystemException> {
         let orb = self.0.orb()?;
-        current::enter_core(orb);
+        current::enter_strong(orb);
         let origin = self.0.current();
         origin.unbind();
         let mut scratch = CallScratch::default();

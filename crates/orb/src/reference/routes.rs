@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use deckwatch_giop::Ior;
 
 use super::route_key::{Inconsistent, RouteKey};
+use crate::call_side::CallSide;
 use crate::client::{Call, Client, Quality, Target};
 use crate::connection::bidirectional::Bidirectional;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
-use crate::orb::OrbCore;
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{Exposed, Priority};
 use crate::server::Server;
@@ -54,7 +54,7 @@ impl Routes {
     /// The routes of a reference.
     pub(super) fn of(
         ior: &Ior,
-        orb: &OrbCore,
+        orb: &CallSide,
         way_back: Option<&Weak<Bidirectional>>,
     ) -> Result<Self, SystemException> {
         let client = &orb.client;
@@ -68,7 +68,8 @@ impl Routes {
         if addresses.is_empty() {
             return Err(raise::inv_objref(own::NO_KNOWN_PROFILE, Completion::No));
         }
-        let here = |at: &Address| orb.collocated_server(&at.endpoint).map(Arc::downgrade);
+        let whole = orb.whole();
+        let here = |at: &Address| whole.as_ref()?.collocated_server(&at.endpoint);
         let addresses = addresses.into_iter().map(|at| (here(&at), at));
         let addresses = addresses.map(|(here, at)| (at, here));
         let (plain, real_time) = match exposed {

@@ -1,13 +1,9 @@
 //! The priority of packets: for routers by the differentiated services codepoint, for the queues of the host by SO_PRIORITY
 //! (RTCORBA 1.2 leaves it to protocol properties; the mapping and its manager are TAO's).
 
-use std::fmt;
-use std::sync::Arc;
-
 use deckwatch_os::stream::PacketPriority;
 
 use super::Priority;
-use crate::orb::OrbCore;
 
 /// The priority of a connection's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,30 +62,6 @@ impl NetworkPriorityMapping for LinearNetwork {
         let lowest = (codepoint * i32::from(i16::MAX) + count - 1) / count;
         let corba = Priority::new(i16::try_from(lowest).ok()?)?;
         (self.to_network(corba) == Some(network)).then_some(corba)
-    }
-}
-
-/// The network priority mapping of an ORB; `NetworkPriorityMappingManager` among TAO's initial references. It is used for connections
-/// whose protocol properties enable network priorities.
-#[derive(Clone)]
-pub struct NetworkPriorityMappingManager(pub(crate) Arc<OrbCore>);
-
-impl NetworkPriorityMappingManager {
-    /// The mapping that is used now.
-    #[must_use]
-    pub fn mapping(&self) -> Arc<dyn NetworkPriorityMapping> {
-        self.0.client.network_mapping()
-    }
-
-    /// Uses another mapping for connections that are made from now on.
-    pub fn set_mapping(&self, mapping: impl NetworkPriorityMapping) {
-        self.0.client.network.set(Arc::new(mapping));
-    }
-}
-
-impl fmt::Debug for NetworkPriorityMappingManager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NetworkPriorityMappingManager")
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::orb::OrbCore;
 use crate::{Completion, SystemException, minor, raise};
 use deckwatch_os::schedule::{self, Class};
 use deckwatch_sync::Settable;
@@ -233,8 +232,18 @@ impl Mappings {
         }
     }
 
+    /// The class in which native priorities are meant.
+    pub(crate) const fn scheduling(&self) -> Scheduling {
+        self.scheduling
+    }
+
+    /// Uses another mapping from now on.
+    pub(crate) fn set(&self, mapping: Arc<dyn PriorityMapping>) {
+        self.mapping.set(mapping);
+    }
+
     /// Returns the mapping that is in use.
-    fn mapping(&self) -> Arc<dyn PriorityMapping> {
+    pub(crate) fn mapping(&self) -> Arc<dyn PriorityMapping> {
         let mapping = self.mapping.get();
         mapping.expect("a mapping is set from the beginning")
     }
@@ -261,37 +270,6 @@ impl Mappings {
     pub(crate) fn enter(&self, priority: Priority) -> Result<(), SystemException> {
         schedule::set_class(self.class(priority)?)
             .map_err(|_| raise::no_permission(raise::own::PRIORITY_DENIED, Completion::No))
-    }
-}
-
-/// The priority mapping of an ORB; `PriorityMappingManager` among TAO's initial references.
-#[derive(Clone)]
-pub struct PriorityMappingManager(pub(crate) Arc<OrbCore>);
-
-impl PriorityMappingManager {
-    /// The mapping that is used now.
-    #[must_use]
-    pub fn mapping(&self) -> Arc<dyn PriorityMapping> {
-        self.0.mappings.mapping()
-    }
-
-    /// Uses another mapping from now on; the native priorities that threads have stay as they are until they are set again.
-    pub fn set_mapping(&self, mapping: impl PriorityMapping) {
-        self.0.mappings.mapping.set(Arc::new(mapping));
-    }
-
-    /// The class in which native priorities are meant; chosen by the builder.
-    #[must_use]
-    pub fn scheduling(&self) -> Scheduling {
-        self.0.mappings.scheduling
-    }
-}
-
-impl fmt::Debug for PriorityMappingManager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PriorityMappingManager")
-            .field("scheduling", &self.scheduling())
-            .finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@
 //! lanes take the priority of each request while they serve it.
 
 use std::cell::Cell;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use deckwatch_giop::Request;
 use deckwatch_os::schedule::{self, Class};
@@ -13,8 +13,7 @@ use super::outcome::Outcome;
 use crate::adapter::{Found, Poa, PoaState, Realtime};
 use crate::contexts;
 use crate::counters::{Counter, Counters};
-use crate::orb::OrbCore;
-use crate::rt::current::{self, AtPriority};
+use crate::rt::current::{self, AtPriority, ThreadPriorities};
 use crate::rt::{Priority, PriorityModel};
 use crate::{Completion, SystemException};
 use crate::{minor, raise, raise::own};
@@ -42,15 +41,19 @@ pub(crate) struct PoolPlace {
 
 /// Finds the priority at which a request is served.
 pub(super) struct ServerPriority {
-    orb: Weak<OrbCore>,
+    priorities: Arc<ThreadPriorities>,
     counters: Arc<Counters>,
     place: PoolPlace,
 }
 
 impl ServerPriority {
-    pub(super) const fn new(orb: Weak<OrbCore>, counters: Arc<Counters>, place: PoolPlace) -> Self {
+    pub(super) const fn new(
+        priorities: Arc<ThreadPriorities>,
+        counters: Arc<Counters>,
+        place: PoolPlace,
+    ) -> Self {
         Self {
-            orb,
+            priorities,
             counters,
             place,
         }
@@ -143,23 +146,22 @@ impl ServerPriority {
 
     #[cold]
     fn restore(&self, before: Option<Priority>) {
-        match (before, self.orb.upgrade(), BEGUN.get()) {
+        match (before, BEGUN.get()) {
             // The host has permitted this priority before.
-            (Some(before), Some(orb), _) => drop(orb.enter_priority(before)),
-            (None, _, Some(class)) => drop(schedule::set_class(class)),
+            (Some(before), _) => drop(self.priorities.enter(before)),
+            (None, Some(class)) => drop(schedule::set_class(class)),
             // A thread of the application keeps its class.
             _ => return,
         }
         current::replace(before);
     }
 
-    /// As [`OrbCore::at_priority`], and counts the change.
+    /// As [`ThreadPriorities::at`], and counts the change.
     fn at_priority(&self, priority: Priority) -> Result<Option<AtPriority>, SystemException> {
         if current::priority() == Some(priority) {
             return Ok(None);
         }
-        let gone = raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No);
-        let at_priority = self.orb.upgrade().ok_or(gone)?.at_priority(priority)?;
+        let at_priority = self.priorities.at(priority)?;
         self.counters.count(Counter::PriorityChanges);
         Ok(at_priority)
     }

@@ -13,6 +13,7 @@ use deckwatch_giop::{Ior, Response};
 use deckwatch_sync::{PiMutex, PiMutexGuard};
 
 use super::Replies;
+use crate::call_side::CallSide;
 use crate::client::redirect::trace_raised;
 use crate::client::retry::{Failure, may_rebind, may_return_to_origin};
 use crate::client::times::reply_start;
@@ -20,7 +21,6 @@ use crate::client::{Call, CallKind, Client, Deadlines, Outcome, Reply, with_curr
 use crate::counters::Counter;
 use crate::interceptor::{Ending, begin_asynchronous};
 use crate::limits::FORWARDS_MAX;
-use crate::orb::OrbCore;
 use crate::policy::Overrides;
 use crate::reference::{Inner, Routes};
 use crate::rt::Priority;
@@ -33,7 +33,7 @@ pub(crate) use reply_source::ReplySource;
 
 /// An asynchronous call: sent, or ended.
 pub(crate) struct Outstanding {
-    orb: Arc<OrbCore>,
+    orb: Arc<CallSide>,
     origin: Arc<Inner>,
     operation: Box<str>,
     marshalled: MarshalledArguments,
@@ -77,7 +77,7 @@ pub(crate) enum End {
 }
 
 /// Is called with the end.
-pub(crate) type Handler = Box<dyn FnOnce(&Arc<OrbCore>, End) + Send>;
+pub(crate) type Handler = Box<dyn FnOnce(&Arc<CallSide>, End) + Send>;
 
 impl Outstanding {
     /// Sends the request of `call`. `handler`, if there is one, gets the end.
@@ -85,7 +85,7 @@ impl Outstanding {
     /// # Errors
     /// NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`]; the exception that kept the request from being sent.
     pub(crate) fn send(
-        orb: &Arc<OrbCore>,
+        orb: &Arc<CallSide>,
         origin: &Arc<Inner>,
         call: &Call<'_>,
         handler: Option<Handler>,
@@ -261,11 +261,11 @@ impl Outstanding {
     }
 
     /// Makes a queued retry.
-    pub(super) fn go_elsewhere(self: &Arc<Self>, orb: &Arc<OrbCore>, replies: &Replies) {
+    pub(super) fn go_elsewhere(self: &Arc<Self>, orb: &Arc<CallSide>, replies: &Replies) {
         if self.has_ended() {
             return;
         }
-        current::enter_core(orb);
+        current::enter_strong(orb);
         let is_misplaced = Cell::new(false);
         let write = By::new(|w: &mut Writer<'_>| {
             // Before GIOP 1.2 the arguments' alignment differs from message to message.
@@ -459,7 +459,7 @@ impl Outstanding {
     }
 
     /// Calls the handler, if there still is one.
-    pub(super) fn tell_handler(&self, orb: &OrbCore) {
+    pub(super) fn tell_handler(&self, orb: &CallSide) {
         let mut state = self.state.lock("call.state");
         if state.handler.is_none() || state.end.is_none() {
             return;
@@ -467,7 +467,7 @@ impl Outstanding {
         let (handler, end) = (state.handler.take(), state.end.take());
         state.is_taken = true;
         drop(state);
-        current::enter_core(&self.orb);
+        current::enter_strong(&self.orb);
         let _at_its_priority = self.orb.lend_priority(self.priority);
         if let (Some(handler), Some(end)) = (handler, end)
             && catch_unwind(AssertUnwindSafe(|| handler(&self.orb, end))).is_err()
@@ -476,7 +476,7 @@ impl Outstanding {
         }
     }
 
-    pub(crate) const fn orb(&self) -> &Arc<OrbCore> {
+    pub(crate) const fn orb(&self) -> &Arc<CallSide> {
         &self.orb
     }
 
@@ -506,7 +506,7 @@ impl Drop for Outstanding {
 }
 
 impl End {
-    fn give_back(self, orb: &OrbCore) {
+    fn give_back(self, orb: &CallSide) {
         if let Self::Replied(reply) = self {
             reply.give_back(&orb.client);
         }

@@ -142,6 +142,7 @@ mod tests {
         }
         let noted = client
             .0
+            .calls
             .client
             .replies_made()
             .unwrap()

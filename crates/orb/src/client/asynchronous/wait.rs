@@ -7,13 +7,13 @@ use super::super::Client;
 use super::{Replies, ReplySource};
 use crate::SystemException;
 use crate::adapter::{Patience, permit};
+use crate::call_side::CallSide;
 use crate::connection::bidirectional::Owner;
-use crate::orb::OrbCore;
 use crate::transport::{Instant64, monotonic_after};
 
 impl Replies {
     /// Does the work of both threads in an ORB that is turned by hand. Returns whether there was any.
-    pub(crate) fn turn(&self, orb: &Arc<OrbCore>) -> bool {
+    pub(crate) fn turn(&self, orb: &Arc<CallSide>) -> bool {
         let before = self.jobs.lock("replies.jobs").ended;
         let event = self
             .poller
@@ -46,7 +46,7 @@ impl Replies {
     /// TRANSIENT if the calling thread is the last one that could read the reply.
     pub(crate) fn wait(
         &self,
-        orb: &Arc<OrbCore>,
+        orb: &Arc<CallSide>,
         until: Option<Instant64>,
         is_over: impl Fn() -> bool,
         reads: impl Fn() -> Option<ReplySource>,
@@ -86,7 +86,7 @@ impl Replies {
         }
     }
 
-    fn wait_for_change(&self, orb: &Arc<OrbCore>, turn: u32, left: Option<Duration>) {
+    fn wait_for_change(&self, orb: &Arc<CallSide>, turn: u32, left: Option<Duration>) {
         // Retries are made by waiting threads: this may be the callback thread itself.
         let moved = self.jobs.lock("replies.moves").moves.pop_front();
         match moved {
@@ -100,7 +100,7 @@ impl Replies {
 
     fn wait_by_hand(
         &self,
-        orb: &Arc<OrbCore>,
+        orb: &Arc<CallSide>,
         until: Option<Instant64>,
         reads: &impl Fn() -> Option<ReplySource>,
     ) {

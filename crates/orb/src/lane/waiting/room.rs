@@ -8,7 +8,7 @@ use deckwatch_sync::{OrderedQueue, PiMutex, SlotKey};
 
 use crate::connection::Arrived;
 use crate::limits::{REQUEST_BUFFER_SIZE_MAX, REQUESTS_BUFFERED_MAX};
-use crate::rt::RequestBuffering;
+use crate::rtorb::RequestBuffering;
 use crate::slab::Slab;
 use crate::transport::{Interest, Poller, Source, TransportError};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use deckwatch_giop::ReplyStatus;
 
 use super::Outstanding;
+use crate::call_side::CallSide;
 use crate::client::asynchronous::{Replies, SharedConnection};
 use crate::client::attempt::Attempt;
 use crate::client::bidirectional::{cancel, read_reply};
@@ -14,8 +15,7 @@ use crate::client::{Call, Reply, Target};
 use crate::connection::Arrived;
 use crate::connection::bidirectional::{Bidirectional, Owner, ReplySink};
 use crate::counters::Counter;
-use crate::life::Life;
-use crate::orb::OrbCore;
+use crate::life_state::Life;
 use crate::transport::Instant64;
 use crate::{SystemException, minor, raise};
 
@@ -48,7 +48,7 @@ impl ReplySource {
     /// Reads what arrives on it, waiting at most `until`: for an ORB without a reading thread.
     pub(in crate::client::asynchronous) fn read_until(
         &self,
-        orb: &OrbCore,
+        orb: &CallSide,
         replies: &Replies,
         until: Option<Instant64>,
     ) {
@@ -210,7 +210,7 @@ impl Outstanding {
                 Ok(reply) => self.take_answer(replies, Some(place), reply),
                 Err(failure) => self.fail(replies, failure.exception),
             },
-            (Err(exception), _) if self.orb.life() != Life::Lives => {
+            (Err(exception), _) if self.orb.life.get() != Life::Lives => {
                 let ended = raise::bad_inv_order(minor::ORB_SHUT_DOWN, exception.completed);
                 self.fail(replies, ended);
             }

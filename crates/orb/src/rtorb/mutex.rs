@@ -157,7 +157,7 @@ impl RtOrb {
         mutex.taken()?;
         mutex.0.is_destroyed.store(true, Ordering::Release);
         if let Some(name) = mutex.name() {
-            let mut named = self.0.mutexes.0.lock("mutex.destroy");
+            let mut named = self.mutexes.0.lock("mutex.destroy");
             if named.get(name) == Some(mutex) {
                 named.remove(name);
             }
@@ -170,7 +170,7 @@ impl RtOrb {
     /// # Errors
     /// IMP_LIMIT where the ORB has [`NAMED_MUTEXES_MAX`] already.
     pub fn create_named_mutex(&self, name: &str) -> Result<(RtMutex, bool), SystemException> {
-        let mut named = self.0.mutexes.0.lock("mutex.create");
+        let mut named = self.mutexes.0.lock("mutex.create");
         if let Some(mutex) = named.get(name) {
             return Ok((mutex.clone(), false));
         }
@@ -187,7 +187,7 @@ impl RtOrb {
     /// # Errors
     /// [`MutexNotFound`].
     pub fn open_named_mutex(&self, name: &str) -> Result<RtMutex, MutexNotFound> {
-        let named = self.0.mutexes.0.lock("mutex.open");
+        let named = self.mutexes.0.lock("mutex.open");
         named.get(name).cloned().ok_or(MutexNotFound)
     }
 }

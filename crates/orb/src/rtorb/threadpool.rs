@@ -4,14 +4,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use super::places;
-use super::{Priority, RtOrb, ThreadpoolId};
-use crate::builder::BuildError;
-use crate::lane::{Lane, LaneId, LaneShape, RequestBuffers};
-use crate::life::Life;
+use super::RtOrb;
+use super::places::{self, LaneSettings};
+use crate::adapter::Adapter;
+use crate::call_side::CallSide;
+use crate::lane::{Lane, LaneId, LaneShape, RequestBuffers, ThreadStart};
+use crate::life_state::Life;
 use crate::limits::{LANES_MAX, POOL_THREADS_MAX, THREADPOOLS_MAX};
-use crate::orb::OrbCore;
-use crate::transport::{Endpoint, TransportError};
+use crate::rt::{Priority, Protocols, ThreadpoolId, stream_options};
+use crate::server::ServerOrb;
+use crate::transport::{Endpoint, Listener, TransportError};
 use crate::{Completion, SystemException, minor};
 use crate::{raise, raise::own};
 
@@ -64,8 +66,11 @@ impl From<SystemException> for ThreadpoolError {
 }
 
 /// All threadpools of one ORB.
-#[derive(Default)]
 pub(crate) struct Threadpools {
+    orb: Arc<CallSide>,
+    server_orb: ServerOrb,
+    thread_start: Option<ThreadStart>,
+    settings: LaneSettings,
     /// The one that it begins with, made when first asked for.
     default: OnceLock<Arc<Threadpool>>,
     others: RwLock<Vec<Arc<Threadpool>>>,
@@ -88,6 +93,13 @@ pub(crate) struct Threadpool {
 pub(crate) struct PoolLane {
     pub(crate) lane: Arc<Lane>,
     pub(crate) published: Vec<Endpoint>,
+}
+
+/// Why the pool that an ORB begins with cannot be made.
+pub(crate) enum CannotMakePool {
+    Listen(Endpoint, TransportError),
+    StartThread,
+    SpinInRealTime,
 }
 
 /// What a pool is to be.
@@ -124,6 +136,27 @@ impl Threadpool {
 }
 
 impl Threadpools {
+    pub(crate) fn new(
+        orb: Arc<CallSide>,
+        server_orb: ServerOrb,
+        thread_start: Option<ThreadStart>,
+        settings: LaneSettings,
+    ) -> Self {
+        Self {
+            orb,
+            server_orb,
+            thread_start,
+            settings,
+            default: OnceLock::new(),
+            others: RwLock::default(),
+            making: Mutex::default(),
+        }
+    }
+
+    pub(crate) const fn adapter(&self) -> &Arc<Adapter> {
+        &self.server_orb.adapter
+    }
+
     fn read_others(&self) -> Vec<Arc<Threadpool>> {
         let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
         others.clone()
@@ -172,32 +205,29 @@ impl Threadpools {
             others.iter().find_map(first)
         })
     }
-}
 
-impl OrbCore {
-    /// The pool that the ORB begins with, made and started when first asked for.
-    pub(crate) fn default_pool(&self) -> Result<&Arc<Threadpool>, BuildError> {
-        let _one_at_a_time = self.pools.lock_making();
-        if let Some(pool) = self.pools.default.get() {
+    /// Returns the pool that the ORB begins with, made and started when first asked for.
+    pub(crate) fn default_pool(&self) -> Result<&Arc<Threadpool>, CannotMakePool> {
+        let _one_at_a_time = self.lock_making();
+        if let Some(pool) = self.default.get() {
             return Ok(pool);
         }
-        if self.life() != Life::Lives {
-            return Err(BuildError::CannotStartThread);
+        if self.orb.life.get() != Life::Lives {
+            return Err(CannotMakePool::StartThread);
         }
         let endpoints = places::of_default(&self.settings);
-        let station = LaneId::default_pool(self.settings.dynamic_thread_idle);
-        let lane = Lane::new(self, self.settings.shape.clone(), station, &endpoints);
-        let lane =
-            lane.map_err(|(endpoint, error)| BuildError::CannotListen { endpoint, error })?;
+        let id = LaneId::default_pool(self.settings.dynamic_thread_idle);
+        let lane = self.new_lane(self.settings.shape.clone(), id, &endpoints);
+        let lane = lane.map_err(|(endpoint, error)| CannotMakePool::Listen(endpoint, error))?;
         let lane = Arc::new(lane);
         lane.start().map_err(|refused| {
             lane.shutdown();
             match refused.minor {
-                own::SPIN_IN_REAL_TIME => BuildError::SpinsInRealTime,
-                _ => BuildError::CannotStartThread,
+                own::SPIN_IN_REAL_TIME => CannotMakePool::SpinInRealTime,
+                _ => CannotMakePool::StartThread,
             }
         })?;
-        let transport = self.client.transport.as_ref();
+        let transport = self.orb.client.transport.as_ref();
         let published = places::publish(lane.endpoints(), &self.settings.published, transport);
         let pool = Threadpool {
             id: ThreadpoolId(0),
@@ -205,18 +235,50 @@ impl OrbCore {
             has_lanes: false,
             users: AtomicUsize::new(0),
         };
-        Ok(self.pools.default.get_or_init(|| Arc::new(pool)))
+        Ok(self.default.get_or_init(|| Arc::new(pool)))
+    }
+
+    fn new_lane(
+        &self,
+        shape: LaneShape,
+        id: LaneId,
+        endpoints: &[Endpoint],
+    ) -> Result<Lane, (Endpoint, TransportError)> {
+        let priority = id.priority;
+        let listen = |at: &Endpoint| self.listen(at, priority);
+        Lane::new(
+            &self.server_orb,
+            shape,
+            id,
+            endpoints,
+            listen,
+            self.thread_start.clone(),
+        )
+    }
+
+    /// Listens at an endpoint as the server's protocols have it, for calls of this priority.
+    fn listen(
+        &self,
+        at: &Endpoint,
+        priority: Option<Priority>,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let protocols = self.settings.server_protocols;
+        let protocols = protocols.map_or(&[][..], Protocols::slice);
+        let client = &self.orb.client;
+        let options = stream_options(protocols, at, &*client.network_mapping(), priority);
+        let options = options.map_err(|_| TransportError::Denied)?;
+        client.transport.listen(at, &options)
     }
 
     fn make_threadpool(&self, plan: &Plan<'_>) -> Result<ThreadpoolId, SystemException> {
-        self.require_life()?;
+        self.orb.require_life()?;
         check(plan.lanes)?;
-        let mut made = self.pools.lock_making();
+        let mut made = self.lock_making();
         // Behind the lock: who shuts the ORB down has said so before it looks for pools, and would not see this one.
-        if self.life() != Life::Lives {
+        if self.orb.life.get() != Life::Lives {
             return Err(raise::bad_inv_order(minor::ORB_SHUT_DOWN, Completion::No));
         }
-        let others = self.pools.read_others().len();
+        let others = self.read_others().len();
         if others >= THREADPOOLS_MAX {
             return Err(raise::no_resources(minor::NONE, Completion::No));
         }
@@ -246,11 +308,7 @@ impl OrbCore {
             has_lanes: plan.has_lanes,
             users: AtomicUsize::new(0),
         });
-        let mut others = self
-            .pools
-            .others
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.write().unwrap_or_else(PoisonError::into_inner);
         others.push(pool);
         Ok(id)
     }
@@ -263,7 +321,7 @@ impl OrbCore {
         buffering: Option<Arc<RequestBuffers>>,
     ) -> Result<PoolLane, SystemException> {
         let lane = &plan.lanes[index];
-        let by_hand = self.is_turned_by_hand();
+        let by_hand = self.orb.is_turned_by_hand();
         let threads = |count: u32| if by_hand { 0 } else { count as usize };
         let shape = LaneShape {
             threads: threads(lane.static_threads),
@@ -271,7 +329,7 @@ impl OrbCore {
             buffering,
             ..self.settings.shape.clone()
         };
-        let station = LaneId {
+        let id = LaneId {
             pool: pool.0,
             index,
             priority: Some(lane.lane_priority),
@@ -281,8 +339,9 @@ impl OrbCore {
             idle: self.settings.dynamic_thread_idle,
         };
         let endpoints = places::of_lane(&self.settings, pool.0, index);
-        let lane =
-            Lane::new(self, shape, station, &endpoints).map_err(|(_, error)| match error {
+        let lane = self
+            .new_lane(shape, id, &endpoints)
+            .map_err(|(_, error)| match error {
                 // A port that is not permitted comes here too: both are permissions that the process lacks.
                 TransportError::Denied if self.settings.server_protocols.is_some() => {
                     raise::no_permission(own::NETWORK_PRIORITY_DENIED, Completion::No)
@@ -291,7 +350,7 @@ impl OrbCore {
             })?;
         let lane = Arc::new(lane);
         lane.start().inspect_err(|_| lane.shutdown())?;
-        let transport = self.client.transport.as_ref();
+        let transport = self.orb.client.transport.as_ref();
         let published = places::without_ports(&self.settings.published);
         Ok(PoolLane {
             published: places::publish(lane.endpoints(), &published, transport),
@@ -300,12 +359,8 @@ impl OrbCore {
     }
 
     fn unmake_threadpool(&self, id: ThreadpoolId) -> Result<(), ThreadpoolError> {
-        self.require_life()?;
-        let mut others = self
-            .pools
-            .others
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        self.orb.require_life()?;
+        let mut others = self.others.write().unwrap_or_else(PoisonError::into_inner);
         let at = others.iter().position(|pool| pool.id == id);
         let at = at.ok_or(ThreadpoolError::InvalidThreadpool)?;
         let pool = &others[at];
@@ -360,7 +415,7 @@ impl RtOrb {
             static_threads,
             dynamic_threads,
         };
-        self.0.make_threadpool(&Plan {
+        self.pools.make_threadpool(&Plan {
             stack_size: stacksize,
             lanes: &[only],
             has_lanes: false,
@@ -385,7 +440,7 @@ impl RtOrb {
         allow_borrowing: bool,
         buffering: Option<RequestBuffering>,
     ) -> Result<ThreadpoolId, SystemException> {
-        self.0.make_threadpool(&Plan {
+        self.pools.make_threadpool(&Plan {
             stack_size: stacksize,
             lanes,
             has_lanes: true,
@@ -399,6 +454,6 @@ impl RtOrb {
     /// # Errors
     /// [`ThreadpoolError::InvalidThreadpool`]; BAD_INV_ORDER while an adapter is served by it, or it serves the caller.
     pub fn destroy_threadpool(&self, threadpool: ThreadpoolId) -> Result<(), ThreadpoolError> {
-        self.0.unmake_threadpool(threadpool)
+        self.pools.unmake_threadpool(threadpool)
     }
 }

@@ -1,10 +1,20 @@
 //! Where lanes listen, and where others reach them.
 
-use super::{Priority, Protocols, stream_options};
-use crate::orb::{OrbCore, Settings};
-use crate::transport::{
-    ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Listener, Transport, TransportError,
-};
+use std::time::Duration;
+
+use crate::lane::LaneShape;
+use crate::rt::Protocols;
+use crate::transport::{ANY_ADDRESS, ANY_ADDRESS_IPV6, Endpoint, Transport};
+
+/// How the lanes of an ORB are made, as the builder was told.
+pub(crate) struct LaneSettings {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) published: Vec<Endpoint>,
+    pub(crate) lane_places: Vec<LanePlace>,
+    pub(crate) server_protocols: Option<Protocols>,
+    pub(crate) shape: LaneShape,
+    pub(crate) dynamic_thread_idle: Duration,
+}
 
 /// Endpoints for a lane, as the user has said (`-ORBLaneListenEndpoints`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,26 +47,8 @@ impl LanePlace {
     }
 }
 
-impl OrbCore {
-    /// Listens at an endpoint for connections as the server's protocols have it, and for calls of this priority.
-    pub(crate) fn listen(
-        &self,
-        at: &Endpoint,
-        priority: Option<Priority>,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        let protocols = self
-            .settings
-            .server_protocols
-            .map_or(&[][..], Protocols::slice);
-        let network = self.client.network_mapping();
-        let options = stream_options(protocols, at, network.as_ref(), priority);
-        let options = options.map_err(|_| TransportError::Denied)?;
-        self.client.transport.listen(at, &options)
-    }
-}
-
 /// Where the lane of the default pool listens.
-pub(crate) fn of_default(settings: &Settings) -> Vec<Endpoint> {
+pub(crate) fn of_default(settings: &LaneSettings) -> Vec<Endpoint> {
     if settings.endpoints.is_empty() {
         return vec![Endpoint::tcp(ANY_ADDRESS, 0)];
     }
@@ -65,7 +57,7 @@ pub(crate) fn of_default(settings: &Settings) -> Vec<Endpoint> {
 
 /// Where a lane of another pool listens: as the user has said, else at the hosts of the default pool, at ports of its own; a unix
 /// socket, or one of shared memory, beside the default pool's has the numbers of pool and lane behind its name.
-pub(crate) fn of_lane(settings: &Settings, pool: u32, lane: usize) -> Vec<Endpoint> {
+pub(crate) fn of_lane(settings: &LaneSettings, pool: u32, lane: usize) -> Vec<Endpoint> {
     let mut said = settings.lane_places.iter().rev();
     if let Some(place) = said.find(|place| place.is_of(pool, lane)) {
         return place.endpoints.clone();

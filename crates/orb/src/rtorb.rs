@@ -1,19 +1,40 @@
-//! What an application makes real-time entities with (RTCORBA 1.2: RTCORBA::RTORB).
+//! The real-time side of an ORB: RTCORBA::RTORB with its threadpools and mutexes, and the handles by which an application sets priorities,
+//! mappings and policies.
+
+mod current;
+mod mutex;
+mod network_mapping;
+mod places;
+mod policy_levels;
+mod priority_mapping;
+mod threadpool;
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::{
+use crate::rt::{
     PriorityBand, PriorityBands, PriorityModel, PriorityModelPolicy, Protocol, Protocols,
     SharedMemoryProtocolProperties, TcpProtocolProperties, ThreadpoolId,
     UnixDomainProtocolProperties,
 };
-use crate::orb::OrbCore;
-use crate::{Completion, Orb, Policy, Priority, SystemException, ThreadpoolError, minor, raise};
+use crate::{Completion, Policy, Priority, SystemException, minor, raise};
+
+pub use current::RtCurrent;
+pub(crate) use mutex::NamedMutexes;
+pub use mutex::{MutexNotFound, RtMutex};
+pub use network_mapping::NetworkPriorityMappingManager;
+pub(crate) use places::{LanePlace, LaneSettings};
+pub use policy_levels::{PolicyCurrent, PolicyManager};
+pub use priority_mapping::PriorityMappingManager;
+pub(crate) use threadpool::{CannotMakePool, PoolLane, Threadpool, Threadpools};
+pub use threadpool::{RequestBuffering, ThreadpoolError, ThreadpoolLane};
 
 /// Makes threadpools and mutexes, and policies for object adapters and callers; `RTORB` among the standard's initial references.
 #[derive(Clone)]
-pub struct RtOrb(pub(crate) Arc<OrbCore>);
+pub struct RtOrb {
+    pub(crate) pools: Arc<Threadpools>,
+    pub(crate) mutexes: Arc<NamedMutexes>,
+}
 
 impl RtOrb {
     /// Who says at which priority the objects of an adapter are served; for [`crate::Policies::priority_model`].
@@ -37,7 +58,7 @@ impl RtOrb {
         &self,
         threadpool: ThreadpoolId,
     ) -> Result<ThreadpoolId, ThreadpoolError> {
-        let pools = self.0.pools.all();
+        let pools = self.pools.all();
         let is_there = pools.iter().any(|pool| pool.id == threadpool);
         is_there
             .then_some(threadpool)
@@ -150,14 +171,6 @@ impl RtOrb {
         &self,
     ) -> Result<std::convert::Infallible, SystemException> {
         Err(raise::no_implement(minor::NONE, Completion::No))
-    }
-}
-
-impl Orb {
-    /// The real-time side of this ORB; `RTORB` among the standard's initial references.
-    #[must_use]
-    pub fn rt_orb(&self) -> RtOrb {
-        RtOrb(Arc::clone(&self.0))
     }
 }
 

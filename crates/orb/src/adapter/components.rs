@@ -7,8 +7,12 @@ use deckwatch_giop::ior::policies::{
 };
 use deckwatch_giop::ior::{LaneEndpoint, LocalLane, TaggedComponent};
 
-use super::{PoolLane, Priority, PriorityModelPolicy, Protocol, ProtocolProperties};
 use crate::Policies;
+use crate::rt::{
+    Priority, PriorityModelPolicy, Protocol, ProtocolProperties, SharedMemoryProtocolProperties,
+    TcpProtocolProperties, UnixDomainProtocolProperties, protocol_type,
+};
+use crate::rtorb::PoolLane;
 use crate::transport::Endpoint;
 
 /// The endpoints of these lanes, each with its priority: those by TCP as TAO writes them, those within a host by a component of our own.
@@ -76,7 +80,7 @@ pub(crate) fn exposed_policies(
 /// A protocol that is named without properties travels with those that connections have without a policy.
 fn protocol_value(protocol: &Protocol) -> ProtocolValue {
     let properties = protocol.properties.clone();
-    match properties.or_else(|| ProtocolProperties::usual(protocol.protocol_type)) {
+    match properties.or_else(|| usual(protocol.protocol_type)) {
         None => ProtocolValue::Other(protocol.protocol_type),
         Some(ProtocolProperties::Tcp(tcp)) => ProtocolValue::Tcp {
             buffers: [tcp.send_buffer_size, tcp.recv_buffer_size],
@@ -94,17 +98,14 @@ fn protocol_value(protocol: &Protocol) -> ProtocolValue {
     }
 }
 
-impl ProtocolProperties {
-    /// Those of a protocol for which nothing is said.
-    fn usual(protocol_type: u32) -> Option<Self> {
-        use super::protocol_type as of;
-        Some(match protocol_type {
-            of::TCP => Self::Tcp(super::TcpProtocolProperties::default()),
-            of::UNIX_DOMAIN => Self::UnixDomain(super::UnixDomainProtocolProperties::default()),
-            of::SHARED_MEMORY => {
-                Self::SharedMemory(super::SharedMemoryProtocolProperties::default())
-            }
-            _ => return None,
-        })
-    }
+/// Returns the default properties of a protocol.
+fn usual(protocol: u32) -> Option<ProtocolProperties> {
+    use ProtocolProperties as Of;
+    use protocol_type as of;
+    Some(match protocol {
+        of::TCP => Of::Tcp(TcpProtocolProperties::default()),
+        of::UNIX_DOMAIN => Of::UnixDomain(UnixDomainProtocolProperties::default()),
+        of::SHARED_MEMORY => Of::SharedMemory(SharedMemoryProtocolProperties::default()),
+        _ => return None,
+    })
 }

@@ -1,0 +1,31 @@
+//! The network priority mapping of an ORB, which the application may replace.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::call_side::CallSide;
+use crate::rt::NetworkPriorityMapping;
+
+/// The network priority mapping of an ORB; `NetworkPriorityMappingManager` among TAO's initial references. It is used for connections
+/// that have network priorities enabled in their protocol properties.
+#[derive(Clone)]
+pub struct NetworkPriorityMappingManager(pub(crate) Arc<CallSide>);
+
+impl NetworkPriorityMappingManager {
+    /// Returns the mapping that is in use.
+    #[must_use]
+    pub fn mapping(&self) -> Arc<dyn NetworkPriorityMapping> {
+        self.0.client.network_mapping()
+    }
+
+    /// Uses another mapping for connections that are made from now on.
+    pub fn set_mapping(&self, mapping: impl NetworkPriorityMapping) {
+        self.0.client.network.set(Arc::new(mapping));
+    }
+}
+
+impl fmt::Debug for NetworkPriorityMappingManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NetworkPriorityMappingManager")
+    }
+}

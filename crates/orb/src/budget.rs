@@ -1,8 +1,8 @@
-//! How much of something many may hold together.
+//! A limit on what many hold together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What many may hold together: octets of unfinished messages, replies that wait, threads.
+/// A limit shared by many holders: octets of unfinished messages, queued replies, threads that wait.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
@@ -17,7 +17,7 @@ impl Budget {
         }
     }
 
-    /// False: so much does not fit; who asks in vain keeps nobody from what fits meanwhile.
+    /// Takes `count`. Returns false if that exceeds the limit; a failed call takes nothing from others meanwhile.
     pub(crate) fn take(&self, count: usize) -> bool {
         let more = |held: usize| held.checked_add(count).filter(|held| *held <= self.max);
         let order = Ordering::Relaxed;
@@ -28,18 +28,18 @@ impl Budget {
         self.held.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// What may be held.
+    /// The limit.
     pub(crate) const fn max(&self) -> usize {
         self.max
     }
 
-    /// What is held now.
+    /// The amount held now.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }
 
-/// As much is held as may be.
+/// The limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverBudget;
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_a_budget_for_too_much_keeps_nobody_from_what_fits() {
+    fn a_request_that_exceeds_a_budget_keeps_none_out_that_fits() {
         let budget = Budget::new(100);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

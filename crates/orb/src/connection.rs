@@ -52,8 +52,8 @@ pub(crate) struct Connection {
     state: State,
     reader: ReadHalf,
     writer: WriteHalf,
-    /// Requests that are being served or wait for that: two-way ones, and those in its request queue, parked, or waiting for
-    /// their start time.
+    /// Requests that are being served or wait for that: two-way ones, and those in its request queue, parked, or
+    /// waiting for their start time.
     serving: AtomicUsize,
     /// The code set that the client has announced for `string`, numbered from 1; 0: none yet.
     chars: AtomicU8,
@@ -233,8 +233,8 @@ impl Connection {
         true
     }
 
-    /// Ends an adoption, of whichever thread, and has the poller watch the connection again. Returns false if there was no
-    /// adoption.
+    /// Ends an adoption, of whichever thread, and has the poller watch the connection again. Returns false if there was
+    /// no adoption.
     pub(crate) fn revoke_adoption(&self, io: &Io) -> bool {
         let was_adopted = self.state.clear(ADOPTED);
         if was_adopted {
@@ -284,8 +284,8 @@ impl Connection {
         self.chars.load(Ordering::Relaxed) != 0
     }
 
-    /// Applies the code sets of the connection to a request. The first request that announces code sets sets them for all
-    /// later ones.
+    /// Applies the code sets of the connection to a request. The first request that announces code sets sets them for
+    /// all later ones.
     ///
     /// # Errors
     /// MARSHAL if a later request announces another choice.

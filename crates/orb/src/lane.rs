@@ -1,7 +1,8 @@
-//! A lane: its own listeners, poller, connections, buffers and threads. Two lanes share nothing but the adapter's tables.
+//! A lane: its own listeners, poller, connections, buffers and threads. Two lanes share nothing but the adapter's
+//! tables.
 //!
-//! Threads lead in turn: one event wakes one thread, which reads that connection and serves it while another waits in the
-//! poller. A thread whose connection keeps it busy adopts it and blocks in its read ([`adoption`]).
+//! Threads lead in turn: one event wakes one thread, which reads that connection and serves it while another waits in
+//! the poller. A thread whose connection keeps it busy adopts it and blocks in its read ([`adoption`]).
 //!
 //! ```text
 //! turn ── poller ──► accept ──► Acceptor, Connections
@@ -16,6 +17,7 @@ mod close;
 mod connections;
 mod housekeeping;
 mod id;
+mod seat;
 mod service;
 mod threads;
 mod waiting;
@@ -205,9 +207,9 @@ impl Lane {
     /// Starts the static threads, and returns when each of them runs at its priority.
     ///
     /// # Errors
-    /// NO_RESOURCES if a thread could not be started, or the host does not permit its priority; DATA_CONVERSION if no native
-    /// priority is mapped to it; BAD_PARAM if the lane is to spin and its threads have a real-time class. Threads that could
-    /// be started run all the same: the lane is to be shut down.
+    /// NO_RESOURCES if a thread could not be started, or the host does not permit its priority; DATA_CONVERSION if no
+    /// native priority is mapped to it; BAD_PARAM if the lane is to spin and its threads have a real-time class.
+    /// Threads that could be started run all the same: the lane is to be shut down.
     pub(crate) fn start(self: &Arc<Self>) -> Result<(), SystemException> {
         // A lane is started once.
         let _ = self.this.set(Arc::downgrade(self));
@@ -302,8 +304,8 @@ impl Lane {
         }
     }
 
-    /// Takes a thread of another lane to the priority of this one. If the host does not permit it any more, the thread serves
-    /// as it is.
+    /// Takes a thread of another lane to the priority of this one. If the host does not permit it any more, the thread
+    /// serves as it is.
     fn lend_priority(&self) -> Option<AtPriority> {
         self.priorities.lend(self.id.priority)
     }
@@ -351,8 +353,8 @@ impl Lane {
         }
     }
 
-    /// Without descriptors: closes a connection that has been idle for long, for one that waits. Returns whether there was
-    /// one.
+    /// Without descriptors: closes a connection that has been idle for long, for one that waits. Returns whether there
+    /// was one.
     fn make_way(&self, listener: usize) -> bool {
         let _one_at_a_time = self.acceptor.make_room();
         self.acceptor.is_awaited_at(listener) && self.evict(EXHAUSTED_IDLE)

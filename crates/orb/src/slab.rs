@@ -1,21 +1,21 @@
-//! The memory that messages in flight take: buffers that are lent.
+//! Buffers for messages in flight.
 
 use deckwatch_sync::Pool;
 
 use crate::limits::{BUFFER_RETAINED_MAX, BUFFER_SIZE, BUFFERS_MAX};
 
-/// Buffers that are lent while messages are in flight: some to read into, which have been zeroed once, and some to
-/// write into, which are empty. Zeroing is dear beside a small call, so each kind is kept as it is.
+/// Buffers lent while messages are in flight: those to read into have been zeroed once, those to write into are empty.
+/// Each kind is kept apart, because zeroing is expensive compared with a small call.
 #[derive(Debug)]
 pub(crate) struct Slab {
     read: Pool<Vec<u8>>,
     write: Pool<Vec<u8>>,
-    /// What a buffer begins with.
+    /// Octets of a new buffer.
     pub(crate) size: usize,
 }
 
 impl Slab {
-    /// `more`: buffers to read into that it keeps besides, for messages that wait.
+    /// `more`: additional buffers to read into that it keeps, for messages that wait.
     pub(crate) fn new(size: usize, more: usize) -> Self {
         Self {
             read: Pool::with_capacity(BUFFERS_MAX / 2 + more),
@@ -24,33 +24,36 @@ impl Slab {
         }
     }
 
-    /// It keeps so many buffers to write into besides, for copies of messages that wait.
+    /// Keeps `more` additional buffers to write into, for copies of messages that wait.
     pub(crate) fn with_more_written(mut self, more: usize) -> Self {
         self.write = Pool::with_capacity(BUFFERS_MAX / 2 + more);
         self
     }
 
-    /// Takes `count` buffers of each kind from the allocator now, so that none need be taken later.
+    /// Allocates `count` buffers of each kind now, so that none is allocated later.
     pub(crate) fn fill(&self, count: usize) {
         self.fill_read(count);
         self.fill_written(count);
     }
 
-    /// As [`Slab::fill`], of those to read into.
+    /// As [`Slab::fill`], for buffers to read into.
     pub(crate) fn fill_read(&self, count: usize) {
         for _ in 0..count {
-            let _has_enough = self.read.put(vec![0; self.size]);
+            // A full pool needs no more.
+            let _ = self.read.put(vec![0; self.size]);
         }
     }
 
-    /// As [`Slab::fill`], of those to write into.
+    /// As [`Slab::fill`], for buffers to write into.
     pub(crate) fn fill_written(&self, count: usize) {
         for _ in 0..count {
-            let _has_enough = self.write.put(Vec::with_capacity(self.size));
+            // A full pool needs no more.
+            let _ = self.write.put(Vec::with_capacity(self.size));
         }
     }
 
-    /// A buffer to read into, of any content, at least [`BUFFER_SIZE`] long. Never one to write into: to zero it would cost more than a small call.
+    /// A buffer to read into, with arbitrary content, at least [`BUFFER_SIZE`] long. Never one to write into: zeroing
+    /// it would cost more than a small call.
     pub(crate) fn lend(&self) -> Vec<u8> {
         let buffer = self.read.take();
         buffer.unwrap_or_else(|| vec![0; self.size])
@@ -64,7 +67,7 @@ impl Slab {
         buffer
     }
 
-    /// Has `write` write into an empty buffer that it gives back: half of what lending one costs.
+    /// Lends an empty buffer to `write` in place, at half the cost of [`Slab::lend_empty`].
     #[inline]
     pub(crate) fn with_empty<R>(&self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let Some(mut lent) = self.write.lend() else {
@@ -81,28 +84,31 @@ impl Slab {
         written
     }
 
-    /// Takes a buffer back in which a message has arrived. What was lent comes back, or the next one would have to be taken from the
-    /// allocator: of one that has grown large the allocator gets what is beyond [`BUFFER_RETAINED_MAX`], and one that nobody needs whole.
+    /// Takes back a buffer in which a message has arrived. A large one is shrunk to [`BUFFER_RETAINED_MAX`]; a buffer
+    /// that does not fit the pool is freed.
     pub(crate) fn take_back(&self, mut buffer: Vec<u8>) {
         if buffer.len() < buffer.capacity() && buffer.capacity() >= self.size {
-            // Not read into, but written: fragments were joined in it, or a message was copied.
+            // It was written, not read into: fragments were joined in it, or a message was copied.
             return self.take_back_written(buffer);
         }
         if buffer.len() < BUFFER_SIZE {
-            // A copy that was made to wait is no longer than it has to be.
+            // A copy of a message that waited has its exact size, and is freed.
             return;
         }
         let len_max = BUFFER_RETAINED_MAX.max(self.size);
         buffer.truncate(len_max);
         buffer.shrink_to(len_max);
-        let _has_enough = self.read.put(buffer);
+        // A full pool drops the buffer.
+        let _ = self.read.put(buffer);
     }
 
-    /// Takes a buffer back into which a message was written. It stays what it is: one that has grown for a large message has its room for the next.
+    /// Takes back a buffer into which a message was written. It keeps its size up to [`BUFFER_RETAINED_MAX`] for the
+    /// next large message.
     pub(crate) fn take_back_written(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         buffer.shrink_to(BUFFER_RETAINED_MAX);
-        let _has_enough = self.write.put(buffer);
+        // A full pool drops the buffer.
+        let _ = self.write.put(buffer);
     }
 }
 
@@ -150,7 +156,7 @@ mod tests {
         read.resize(4 * BUFFER_RETAINED_MAX, 0);
         written.resize(4 * BUFFER_RETAINED_MAX, 0);
         slab.take_back(read);
-        // None is there to write into: the one to read into is left alone.
+        // No buffer to write into is left: the one to read into is not used for it.
         slab.take_back_written(slab.lend_empty());
         slab.take_back_written(written);
         let kept = slab.lend();
@@ -158,7 +164,7 @@ mod tests {
         let mut joined = Vec::with_capacity(2 * BUFFER_SIZE);
         joined.resize(BUFFER_SIZE + 1, 7);
         slab.take_back(joined);
-        // None is there to read into: those to write into are left alone.
+        // No buffer to read into is left: those to write into are not used for it.
         assert_eq!(slab.lend().len(), BUFFER_SIZE);
         let written = [slab.write.take(), slab.write.take(), slab.write.take()];
         assert!(written.iter().flatten().all(Vec::is_empty));

@@ -1,7 +1,7 @@
-//! The seam between protocol and waiting: everything that blocks stands behind these traits.
+//! The seam between protocol and waiting: every call that blocks is behind these traits.
 //!
 //! [`SocketTransport`] is the operating-system form. A simulated form runs two ORBs in one thread in virtual time:
-//! its `Stream::read` that would block runs the simulated world forward.
+//! where its `Stream::read` would block, it advances the simulated world.
 
 mod endpoint;
 mod resolve;
@@ -23,12 +23,12 @@ pub use socket::SocketTransport;
 pub use spin::SPIN_FOREVER;
 pub(crate) use spin::{may_spin, read_spinning};
 
-/// A point in time: nanoseconds of a monotonic clock, the transport's own.
+/// A point in time: nanoseconds of the transport's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant64(pub u64);
 
 impl Instant64 {
-    /// The point `wait` after this one; the end of time where that is beyond it.
+    /// The point `wait` after this one, saturating.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(
@@ -37,20 +37,20 @@ impl Instant64 {
         )
     }
 
-    /// How long since `earlier`; zero if that lies ahead.
+    /// The time since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// The time of CLOCK_MONOTONIC, in nanoseconds, when `wait` will have passed; none: never.
+/// The time of CLOCK_MONOTONIC in nanoseconds after `wait`. Returns `None` if it is out of range.
 pub(crate) fn monotonic_after(wait: Duration) -> Option<u64> {
     let now_ns = u64::try_from(deckwatch_os::clock::monotonic_ns()).ok()?;
     now_ns.checked_add(u64::try_from(wait.as_nanos()).ok()?)
 }
 
-/// What goes wrong below the protocol.
+/// An error below the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -58,9 +58,9 @@ pub enum TransportError {
     TimedOut,
     /// The host's name has no address.
     UnknownHost,
-    /// Nobody listens there.
+    /// No process listens there.
     Refused,
-    /// There is no way to the host.
+    /// There is no route to the host.
     Unreachable,
     /// The address is in use.
     InUse,
@@ -74,7 +74,7 @@ pub enum TransportError {
     Broken,
     /// Descriptors or memory have run out.
     Exhausted,
-    /// Anything else the system answers.
+    /// Any other error of the system.
     Other,
 }
 
@@ -98,31 +98,31 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
-/// How connections are made and time is told.
+/// Makes connections and tells the time.
 pub trait Transport: Send + Sync + 'static {
-    /// The time: the only clock a lane or a binding reads.
+    /// The time. Lanes and bindings read no other clock.
     fn now(&self) -> Instant64;
 
-    /// About the time, cheaper to read: late by some milliseconds at most.
+    /// The time, up to some milliseconds late, at less cost.
     fn now_coarse(&self) -> Instant64 {
         self.now()
     }
 
-    /// UTC as this host has it: nanoseconds since 1970, by a clock that may be set and that may be wrong.
+    /// The host's UTC: nanoseconds since 1970. This clock may be set, and may be wrong.
     fn utc_ns(&self) -> u64 {
         u64::try_from(deckwatch_os::clock::realtime_ns()).unwrap_or(0)
     }
 
-    /// Returns when the clock shows `at`, at once where it does already.
+    /// Returns when the clock has reached `at`.
     fn sleep_until(&self, at: Instant64) {
         deckwatch_os::clock::sleep_until(i64::try_from(at.0).unwrap_or(i64::MAX));
     }
 
-    /// Connects to `endpoint` by a connection with these options. A transport that has none connects without.
+    /// Connects to `endpoint` with these options. A transport without options ignores them.
     ///
     /// # Errors
-    /// [`TransportError::TimedOut`] at `deadline`, [`TransportError::Denied`] for a priority of packets that the host does
-    /// not permit, else what stands in the way.
+    /// [`TransportError::TimedOut`] at `deadline`; [`TransportError::Denied`] for a packet priority that the host does
+    /// not permit; otherwise the system's error.
     fn connect(
         &self,
         endpoint: &Endpoint,
@@ -130,11 +130,11 @@ pub trait Transport: Send + Sync + 'static {
         deadline: Option<Instant64>,
     ) -> Result<Box<dyn Stream>, TransportError>;
 
-    /// Listens at `endpoint`, an address of this host, for connections with these options. A transport that has none
-    /// listens without.
+    /// Listens at `endpoint`, an address of this host, for connections with these options. A transport without options
+    /// ignores them.
     ///
     /// # Errors
-    /// [`TransportError::Denied`] for a priority of packets that the host does not permit, else what stands in the way.
+    /// [`TransportError::Denied`] for a packet priority that the host does not permit; otherwise the system's error.
     fn listen(
         &self,
         endpoint: &Endpoint,
@@ -144,59 +144,60 @@ pub trait Transport: Send + Sync + 'static {
     /// A poller for the streams and listeners of this transport.
     ///
     /// # Errors
-    /// [`TransportError::Exhausted`] where no more descriptors are to be had.
+    /// [`TransportError::Exhausted`] if no descriptor is free.
     fn poller(&self) -> Result<Box<dyn Poller>, TransportError>;
 
-    /// The hosts by which others reach a listener that takes connections at every address, at IPv6's too where it listens
-    /// `over_ipv6`; most preferred first, at least one.
+    /// The host names or addresses of a listener that listens at every address, with `over_ipv6` those of IPv6 too. The
+    /// preferred one is first; there is at least one.
     fn outward_hosts(&self, over_ipv6: bool) -> Vec<String>;
 
-    /// The name of this host: who has the same reaches its unix sockets.
+    /// The name of this host. Processes on a host of the same name can use its unix sockets.
     fn host_name(&self) -> String;
 }
 
 /// One connection. One thread may read while another writes.
 pub trait Stream: Send + Sync {
-    /// Reads what has arrived, waiting until `deadline`. 0: the peer has ended its side.
+    /// Reads what has arrived, waiting until `deadline`. Returns 0 if the peer has ended its side.
     ///
     /// # Errors
-    /// [`TransportError::TimedOut`] at the deadline, else how the connection broke.
+    /// [`TransportError::TimedOut`] at the deadline, otherwise the fault of the connection.
     fn read(&self, into: &mut [u8], deadline: Option<Instant64>) -> Result<usize, TransportError>;
 
-    /// Reads, waiting about `wait` at most. `None`: nothing came.
+    /// Reads what has arrived, waiting about `wait` at most. Returns `None` if nothing arrived.
     ///
     /// # Errors
-    /// How the connection broke.
+    /// The fault of the connection.
     fn read_within(&self, into: &mut [u8], wait: Duration)
     -> Result<Option<usize>, TransportError>;
 
-    /// Reads as soon as octets are there, looking again and again without giving up the processor, for `wait` at most. `None`:
-    /// nothing came.
+    /// Reads as soon as octets arrive, polling without giving up the processor, for `wait` at most. Returns `None` if
+    /// nothing arrived.
     ///
     /// # Errors
-    /// How the connection broke.
+    /// The fault of the connection.
     fn read_spinning(
         &self,
         into: &mut [u8],
         wait: Duration,
     ) -> Result<Option<usize>, TransportError>;
 
-    /// Reads what has arrived without waiting. `None`: nothing has.
+    /// Reads what has arrived, without waiting. Returns `None` if nothing has.
     ///
     /// # Errors
-    /// How the connection broke.
+    /// The fault of the connection.
     fn read_now(&self, into: &mut [u8]) -> Result<Option<usize>, TransportError>;
 
-    /// Whether a read would not wait (octets, end or error). Takes nothing out.
+    /// Whether a read would not wait (octets, end or error). Reads nothing.
     fn is_readable(&self) -> bool;
 
-    /// Writes all of `octets`, waiting until `deadline` where the peer does not read.
+    /// Writes all of `octets`, waiting until `deadline` if the peer does not read.
     ///
     /// # Errors
-    /// [`TransportError::TimedOut`] at the deadline (a part may have gone), else how the connection broke.
+    /// [`TransportError::TimedOut`] at the deadline (a part may have been written), otherwise the fault of the
+    /// connection.
     fn write_all(&self, octets: &[u8], deadline: Option<Instant64>) -> Result<(), TransportError>;
 
-    /// Writes all of `first` and then of `second`, as [`Stream::write_all`] writes all of one.
+    /// Writes all of `first`, then all of `second`, as [`Stream::write_all`].
     ///
     /// # Errors
     /// As [`Stream::write_all`].
@@ -210,54 +211,55 @@ pub trait Stream: Send + Sync {
         self.write_all(second, deadline)
     }
 
-    /// Writes what goes without waiting, and returns how many octets that is; 0: none.
+    /// Writes as much as is possible without waiting, and returns how many octets that was.
     ///
     /// # Errors
-    /// How the connection broke.
+    /// The fault of the connection.
     fn write_now(&self, octets: &[u8]) -> Result<usize, TransportError>;
 
-    /// Ends both directions; whoever waits in a read comes back.
+    /// Ends both directions. A thread that waits in a read returns.
     fn shutdown(&self);
 
-    /// Who is at the other end, as far as the transport can tell.
+    /// The name or address of the peer, if the transport knows it.
     fn peer(&self) -> String {
         "a peer without an address".to_owned()
     }
 
-    /// What a poller watches.
+    /// The source that a poller watches.
     fn source(&self) -> Source<'_>;
 }
 
-/// Where connections come in.
+/// Accepts connections.
 pub trait Listener: Send + Sync {
-    /// Takes one waiting connection. `None`: none waits.
+    /// Accepts one connection. Returns `None` if none waits.
     ///
     /// # Errors
-    /// [`TransportError::Exhausted`] passes when something is given back; others do not pass.
+    /// [`TransportError::Exhausted`] may pass when descriptors are freed; other errors are permanent.
     fn accept(&self) -> Result<Option<Box<dyn Stream>>, TransportError>;
 
-    /// Gives the connections that are taken from now on these options.
+    /// Sets the options of connections accepted from now on.
     ///
     /// # Errors
-    /// [`TransportError::Denied`] for a priority of packets that the host does not permit.
+    /// [`TransportError::Denied`] for a packet priority that the host does not permit.
     fn set_options(&self, options: StreamOptions) -> Result<(), TransportError> {
-        let _has_none = options;
+        // A listener without options ignores them.
+        let _ = options;
         Ok(())
     }
 
-    /// Whether a connection waits to be taken.
+    /// Whether a connection waits to be accepted.
     fn is_pending(&self) -> bool;
 
-    /// Where it listens, with the port that was chosen.
+    /// Where it listens, with the port that the system chose.
     fn endpoint(&self) -> Endpoint;
 
-    /// What a poller watches.
+    /// The source that a poller watches.
     fn source(&self) -> Source<'_>;
 }
 
-/// Waits for many streams and listeners; several threads may wait in one.
+/// Waits for many streams and listeners. Several threads may wait in one poller.
 pub trait Poller: Send + Sync {
-    /// Watches `source`; its events carry `token`.
+    /// Watches `source`. Its events carry `token`.
     ///
     /// # Errors
     /// [`TransportError::Exhausted`] at the system's limit of watches.
@@ -268,11 +270,11 @@ pub trait Poller: Send + Sync {
         interest: Interest,
     ) -> Result<(), TransportError>;
 
-    /// Changes the interest in `source`; a fact that already holds is told anew.
+    /// Changes the interest in `source`. A condition that already holds is reported again.
     fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest);
 
-    /// Watches `source`, besides for what else it is watched, for room to write into: an event with this other token is
-    /// told once per time, and at once where there is some.
+    /// Watches `source` for room to write, beside its other watch. An event with this second token is reported once per
+    /// call, at once if there is room.
     ///
     /// # Errors
     /// [`TransportError::Exhausted`] at the system's limit of watches.
@@ -284,31 +286,31 @@ pub trait Poller: Send + Sync {
     /// Stops watching `source`.
     fn forget(&self, source: Source<'_>);
 
-    /// One event; `None` when `timeout` has passed or another thread has called [`Poller::wake`].
+    /// Waits for one event. Returns `None` if `timeout` has passed or another thread has called [`Poller::wake`].
     fn wait(&self, timeout: Option<Duration>) -> Option<Event>;
 
     /// Whether a wait would return at once.
     fn is_pending(&self) -> bool;
 
-    /// What another poller watches this one by, which then is told while this one has something to tell; `None`: nothing, and what
-    /// comes while all threads of a lane serve waits until one of them is done.
+    /// The source by which another poller watches this one: it is ready while this one has an event. With `None`,
+    /// events that arrive while all threads of a lane serve wait until one of them returns.
     fn source(&self) -> Option<Source<'_>> {
         None
     }
 
-    /// Makes one thread that waits, or is about to, come back.
+    /// Makes one thread return that waits or is about to wait.
     fn wake(&self);
 
-    /// Makes all threads that wait, now or later, come back at once: the end.
+    /// Makes all threads return at once that wait now or later. There is no way back.
     fn close(&self);
 }
 
-/// What a poller knows a stream or listener by.
+/// How a poller refers to a stream or listener.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
     /// A descriptor of the operating system.
     Descriptor(BorrowedFd<'a>),
-    /// A connection through shared memory: it must know that a poller watches it.
+    /// A connection through shared memory, which must know that a poller watches it.
     SharedMemory(&'a SharedStream),
     /// A number of the simulated world.
     Simulated(u64),

@@ -73,7 +73,8 @@ impl<T> Settable<T> {
         Ok(())
     }
 
-    /// Returns what `look` makes of the current value; `None` if no value is set. Takes two atomic operations and no lock.
+    /// Returns what `look` makes of the current value; `None` if no value is set. Takes two atomic operations and no
+    /// lock.
     #[inline]
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         loop {

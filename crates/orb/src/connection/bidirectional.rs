@@ -1,10 +1,10 @@
 //! Bidirectional GIOP: requests of both sides over one connection (CORBA 3.3 part 2, clause 9.9).
 //!
-//! A bidirectional connection belongs to a lane, on either side. Whichever of the lane's threads reads it delivers replies
-//! to their callers and serves requests. Request ids of its opener are even, those of the other side odd.
+//! A bidirectional connection belongs to a lane, on either side. Whichever of the lane's threads reads it delivers
+//! replies to their callers and serves requests. Request ids of its opener are even, those of the other side odd.
 //!
-//! A peer's listen points are believed only for references that it sends in requests of the same connection. A reference
-//! from any other source is called at its own address, whatever a peer announces.
+//! A peer's listen points are believed only for references that it sends in requests of the same connection. A
+//! reference from any other source is called at its own address, whatever a peer announces.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -114,7 +114,8 @@ impl Calls {
         self.all.iter().position(|(known, _)| *known == id)
     }
 
-    /// Takes the reply to a request, or the exception that has ended the connection. Returns `None` if neither is there.
+    /// Takes the reply to a request, or the exception that has ended the connection. Returns `None` if neither is
+    /// there.
     fn take(&mut self, id: u32) -> Option<Result<Arrived, SystemException>> {
         let found = self.position(id);
         let has_come =
@@ -372,8 +373,8 @@ impl Connection {
         }
     }
 
-    /// Ends the calls over it. `in_order`: by a CloseConnection, which promises that requests without a reply have not been
-    /// served.
+    /// Ends the calls over it. `in_order`: by a CloseConnection, which promises that requests without a reply have not
+    /// been served.
     pub(crate) fn end_bidirectional(&self, in_order: bool) {
         if let Some(bidirectional) = self.bidirectional() {
             bidirectional.end(if in_order {
@@ -459,7 +460,7 @@ mod tests {
         let serving = enter(&over, &message);
         assert!(back(&message, "a"));
         assert!(!back(&message, "b"));
-        // What the servant is told meanwhile by somebody else.
+        // A reply that the servant gets meanwhile from another server.
         assert!(!back(&reply, "a"));
         let within = enter(&of_opener_at("b"), &reply);
         assert!(!back(&message, "a"));

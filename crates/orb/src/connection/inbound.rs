@@ -1,6 +1,6 @@
-//! What has arrived on one connection and not been served yet: octets in a lent buffer, cut into GIOP messages.
+//! Octets that have arrived on one connection and have not been served, in a lent buffer, cut into GIOP messages.
 //!
-//! Knows sizes, versions and limits; knows no socket and no clock. An idle connection holds no buffer.
+//! It knows sizes, versions and limits, but no socket and no clock. An idle connection holds no buffer.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use crate::wire;
 pub(crate) struct Arrived {
     pub(crate) buffer: Vec<u8>,
     pub(crate) place: Range<usize>,
-    /// Where its fragments ended, in GIOP 1.1.
+    /// The ends of its fragments, in GIOP 1.1.
     pub(crate) ends: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Arrived {
         Divided::new(&self.buffer[self.place.clone()], &self.ends)
     }
 
-    /// The same in a buffer that is no longer than it has to be; the other is given back.
+    /// Copies it into a buffer of its exact size, and returns the old buffer to the slab.
     pub(crate) fn into_exact(self, slab: &Slab) -> Self {
         let exact = Self {
             ends: self.ends,
@@ -60,17 +60,18 @@ impl Arrived {
         exact
     }
 
-    /// The same as it may wait: it holds no more than a buffer of the slab's has, and none to write into, beyond what it counts.
+    /// Prepares it to wait: beyond its counted size it holds no more than a buffer of the slab to read into has.
     pub(crate) fn into_waiting(self, slab: &Slab) -> Self {
         let idle = self.buffer.capacity() - self.place.len();
         let is_written = self.place.len() == self.buffer.len();
-        match idle > slab.size || is_written && idle != 0 {
-            true => self.into_exact(slab),
-            false => self,
+        if idle > slab.size || is_written && idle != 0 {
+            self.into_exact(slab)
+        } else {
+            self
         }
     }
 
-    /// Octets that it holds where its buffer is exact.
+    /// Octets that it holds in a buffer of its exact size.
     pub(crate) fn size(&self) -> usize {
         self.place.len() + size_of_val(&self.ends[..])
     }
@@ -80,25 +81,25 @@ impl Arrived {
 #[derive(Debug)]
 pub(crate) struct Inbound {
     buffer: Option<Vec<u8>>,
-    /// Octets of the buffer that have been handed out as messages.
+    /// Octets of the buffer that have been polled as messages.
     consumed: usize,
     /// Octets of the buffer that have arrived.
     filled: usize,
-    /// Messages that come in fragments; made with the first of them.
+    /// Messages in fragments; allocated with the first fragment.
     assembly: Option<Box<Assembly>>,
     size_max: usize,
-    /// Shared with the other connections of a lane; a caller's own are bounded by its calls.
+    /// Shared by the connections of a lane. A client's connections have none: their calls bound them.
     budget: Option<Arc<Budget>>,
     /// What has been taken of the budget.
     charged: usize,
     /// Since when a message has been unfinished.
     begun: Option<Instant64>,
-    /// The train of fragments that has been unfinished since then; none where it is a message.
+    /// The train of fragments that has been unfinished since then; `None` for an unfragmented message.
     begun_train: Option<u64>,
 }
 
 impl Inbound {
-    /// Nothing has arrived; messages above `size_max` octets are a fault.
+    /// Empty. Messages above `size_max` octets are a fault.
     pub(crate) const fn new(size_max: usize, budget: Option<Arc<Budget>>) -> Self {
         Self {
             buffer: None,
@@ -113,14 +114,15 @@ impl Inbound {
         }
     }
 
-    /// Begins with a buffer that has been read into already, outside any budget; of no octets it is only kept to be given back.
+    /// Starts with a buffer that has been read into already, outside any budget. Without `count` the buffer is kept for
+    /// reuse only.
     pub(crate) fn begin(&mut self, buffer: Vec<u8>, count: Option<usize>) {
         debug_assert!(self.buffer.is_none() && self.budget.is_none());
         self.buffer = Some(buffer);
         self.filled = count.unwrap_or(0);
     }
 
-    /// Brings what is taken of the budget up or down to `octets`.
+    /// Changes the amount taken of the budget to `octets`.
     fn charge(&mut self, octets: usize) -> Result<(), OverBudget> {
         if let Some(budget) = &self.budget {
             if octets > self.charged && !budget.take(octets - self.charged) {
@@ -134,14 +136,14 @@ impl Inbound {
         Ok(())
     }
 
-    /// What counts against the budget where the buffer has `len` octets.
+    /// The amount that counts in the budget if the buffer has `len` octets.
     fn cost(&self, len: usize, slab: &Slab) -> usize {
         let joined = self.assembly.as_ref().map_or(0, |trains| trains.held());
         len.saturating_sub(slab.size) + joined
     }
 
-    /// Says that nothing more can be read now. Gives the buffer back where nothing waits in it; else notes, by the clock,
-    /// since when a message has been unfinished, and returns true.
+    /// Nothing more can be read now. Returns the buffer to the slab if it is empty. Otherwise notes the time since when
+    /// a message has been unfinished, and returns true.
     pub(crate) fn pause(&mut self, slab: &Slab, now: impl FnOnce() -> Instant64) -> bool {
         self.rest(slab);
         let oldest = self.oldest_train();
@@ -159,7 +161,7 @@ impl Inbound {
         self.assembly.as_ref().and_then(|trains| trains.oldest())
     }
 
-    /// A message is whole: what was unfinished no longer is, but for a train of fragments that this was not the last of.
+    /// A message is complete: none is unfinished any more, except a train of fragments that this did not end.
     fn end_message(&mut self) {
         if self.begun_train.is_none() || self.begun_train != self.oldest_train() {
             self.begun = None;
@@ -171,8 +173,8 @@ impl Inbound {
         self.begun
     }
 
-    /// Room to read into: never empty. Grows by doubling as octets arrive, not by what a header claims. Behind a large message it ends soon, so that
-    /// not half of the next one has to be moved to the front.
+    /// Room to read into, never empty. It doubles as octets arrive, whatever size a header claims. Behind a large
+    /// message it ends with the next header, so that less of the next message must be moved to the front.
     ///
     /// # Errors
     /// [`OverBudget`].
@@ -198,15 +200,16 @@ impl Inbound {
         }
         let (there, room) = buffer.split_at_mut(self.filled);
         let size = wire::stated_len(there);
-        let end = match size > BUFFER_SIZE {
-            true => size.saturating_sub(self.filled) + HEADER_SIZE,
-            false => room.len(),
+        let end = if size > BUFFER_SIZE {
+            size.saturating_sub(self.filled) + HEADER_SIZE
+        } else {
+            room.len()
         };
         let end = end.min(room.len());
         Ok(&mut room[..end])
     }
 
-    /// Says that `count` octets have been read into [`Inbound::space`].
+    /// `count` octets have been read into [`Inbound::space`].
     pub(crate) fn handle_bytes(&mut self, count: usize) {
         self.filled += count;
     }
@@ -214,7 +217,7 @@ impl Inbound {
     /// The next whole message, as a place for [`Inbound::message`] or [`Inbound::detach`].
     ///
     /// # Errors
-    /// [`ProtocolError`] where the octets are no GIOP message, or one that is too large: nothing after it can be read.
+    /// [`ProtocolError`] if the octets are no GIOP message, or one that is too large: nothing behind it can be read.
     #[inline]
     pub(crate) fn poll_message(&mut self) -> Result<Option<Range<usize>>, ProtocolError> {
         let Some(len) = self.next_len()? else {
@@ -240,7 +243,7 @@ impl Inbound {
         wire::whole_len(waiting, self.size_max)
     }
 
-    /// Whether another message can be polled (or the fault that follows) without reading.
+    /// Whether another message, or a fault, can be polled without reading.
     pub(crate) fn has_more(&self) -> bool {
         !matches!(self.next_len(), Ok(None))
     }
@@ -250,21 +253,21 @@ impl Inbound {
         self.consumed != self.filled || self.oldest_train().is_some()
     }
 
-    /// The peer is kept from sending on: the time that its message may take begins anew after that.
+    /// Parsing pauses, so the time limit of an unfinished message starts again afterwards.
     pub(crate) fn excuse(&mut self) {
         self.begun = None;
     }
 
-    /// The octets of a message, as long as nothing is read.
+    /// The octets of a message, until the next read.
     pub(crate) fn message(&self, place: Range<usize>) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[place])
     }
 
-    /// Joins the fragment polled last with those before it; gives the whole message, in a buffer of its own, once
-    /// it is there.
+    /// Joins the fragment polled last with those before it. Returns the message in a buffer of its own once it is
+    /// complete.
     ///
     /// # Errors
-    /// [`ProtocolError`] where it belongs to no message, or all unfinished messages together are too large.
+    /// [`ProtocolError`] if it belongs to no message, or if all unfinished messages together are too large.
     pub(crate) fn join(
         &mut self,
         place: Range<usize>,
@@ -294,14 +297,15 @@ impl Inbound {
         Ok(whole)
     }
 
-    /// Forgets the fragments of a request that was cancelled.
+    /// Drops the fragments of a cancelled request.
     pub(crate) fn cancel(&mut self, request_id: u32) {
         if let Some(assembly) = &mut self.assembly {
             assembly.cancel(request_id);
         }
     }
 
-    /// Gives the buffer away, so that others may read while the message polled last is served; what came after it stays.
+    /// Moves the buffer out with the message polled last, so that others may read while it is served. Octets behind it
+    /// stay.
     pub(crate) fn detach(&mut self, place: Range<usize>, slab: &Slab) -> Arrived {
         let buffer = self.buffer.take().unwrap_or_default();
         let rest = &buffer[self.consumed.min(buffer.len())..self.filled.min(buffer.len())];
@@ -316,8 +320,9 @@ impl Inbound {
         }
         self.filled -= self.consumed;
         self.consumed = 0;
-        // What is being served is bounded by the threads that serve.
-        let _gives = self.charge(self.cost(0, slab).min(self.charged));
+        // Messages being served are bounded by the number of threads.
+        // To lower the charge cannot fail.
+        let _ = self.charge(self.cost(0, slab).min(self.charged));
         Arrived {
             buffer,
             place,
@@ -325,7 +330,7 @@ impl Inbound {
         }
     }
 
-    /// Takes a buffer back that was given away by [`Inbound::detach`], to read on into it; where another is there already, the slab gets it.
+    /// Takes back the buffer of [`Inbound::detach`] to read into. It goes to the slab if there is another already.
     pub(crate) fn reattach(&mut self, buffer: Vec<u8>, slab: &Slab) {
         let is_fit = buffer.len() >= slab.size && buffer.capacity() <= BUFFER_RETAINED_MAX;
         if is_fit && self.buffer.is_none() {
@@ -335,13 +340,13 @@ impl Inbound {
         }
     }
 
-    /// Gives the buffer back, whatever waits in it.
+    /// Returns the buffer to the slab, whatever is in it.
     pub(crate) fn discard(&mut self, slab: &Slab) {
         self.consumed = self.filled;
         self.rest(slab);
     }
 
-    /// Gives the buffer back where nothing waits in it.
+    /// Returns the buffer to the slab if it is empty.
     pub(crate) fn rest(&mut self, slab: &Slab) {
         if self.consumed == self.filled
             && let Some(buffer) = self.buffer.take()
@@ -351,13 +356,14 @@ impl Inbound {
             self.filled = 0;
             let cost = self.cost(0, slab);
             if cost < self.charged {
-                let _gives = self.charge(cost);
+                // To lower the charge cannot fail.
+                let _ = self.charge(cost);
             }
         }
     }
 }
 
-/// What a full buffer of `len` octets grows to: the double, but first to the largest that the slab takes back.
+/// The next size of a full buffer of `len` octets: double, but first the largest that the slab keeps.
 const fn next_len(len: usize) -> usize {
     if len < BUFFER_RETAINED_MAX && 2 * len > BUFFER_RETAINED_MAX {
         BUFFER_RETAINED_MAX
@@ -368,6 +374,7 @@ const fn next_len(len: usize) -> usize {
 
 impl Drop for Inbound {
     fn drop(&mut self) {
-        let _gives = self.charge(0);
+        // To lower the charge cannot fail.
+        let _ = self.charge(0);
     }
 }

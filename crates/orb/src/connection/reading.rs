@@ -143,8 +143,8 @@ impl Connection {
         self.reader.inbound.try_claim()
     }
 
-    /// The claim to read, for the thread that has just adopted the connection. A hand-over requested meanwhile comes first:
-    /// our narrower poller interest must not replace its.
+    /// The claim to read, for the thread that has just adopted the connection. A hand-over requested meanwhile comes
+    /// first: our narrower poller interest must not replace its.
     pub(crate) fn claim_adopted(&self) -> Option<Reading<'_>> {
         let reading = self.try_claim()?;
         (!self.state.has(HANDED_OVER)).then_some(reading)
@@ -170,7 +170,8 @@ impl Connection {
         Self::handle_bytes(reading, read, room)
     }
 
-    /// Waits up to `wait` for what arrives next. With `spin` it first polls the stream for so long, while `may_stay` holds.
+    /// Waits up to `wait` for what arrives next. With `spin` it first polls the stream for so long, while `may_stay`
+    /// holds.
     pub(crate) fn poll_read_within(
         &self,
         io: &Io,
@@ -247,8 +248,8 @@ impl Connection {
         }
     }
 
-    /// Nothing more can be read now: returns the buffer of an idle connection, and starts the time limit of an unfinished
-    /// message.
+    /// Nothing more can be read now: returns the buffer of an idle connection, and starts the time limit of an
+    /// unfinished message.
     pub(crate) fn pause(&self, io: &Io, reading: &mut Inbound) {
         let is_unfinished = reading.pause(&io.slab, || io.now());
         self.note_begun(reading);
@@ -264,8 +265,8 @@ impl Connection {
         Left::Ended
     }
 
-    /// The peer has ended its side: no further reply to us can arrive. The peer may still wait for ours; the thread that
-    /// writes the last one closes the connection.
+    /// The peer has ended its side: no further reply to us can arrive. The peer may still wait for ours; the thread
+    /// that writes the last one closes the connection.
     fn end_input(&self, io: &Io, reading: Reading<'_>) -> Left {
         let ended = end_of(io, &reading);
         self.end_bidirectional(false);
@@ -274,11 +275,12 @@ impl Connection {
         if self.answers() { Left::Open } else { ended }
     }
 
-    /// The next whole message, if there is one and it may be parsed now. `is_noted`: an earlier message of the same read has
-    /// been noted.
+    /// The next whole message, if there is one and it may be parsed now. `is_noted`: an earlier message of the same
+    /// read has been noted.
     ///
     /// # Errors
-    /// [`Left::Ended`] if the octets are no message: the peer has been told, and nothing after them can be read.
+    /// [`Left::Ended`] if the octets are no message: MessageError has been written, and nothing
+    /// behind them can be read.
     #[inline]
     pub(crate) fn poll_message(
         &self,
@@ -302,13 +304,14 @@ impl Connection {
         Ok(Some((place, kind)))
     }
 
-    /// Whether no message is served any more. Messages behind a farewell are dropped: the client sends them again elsewhere.
+    /// Whether no message is served any more. Messages behind a farewell are dropped: the client sends them again
+    /// elsewhere.
     #[inline]
     pub(crate) fn is_parted(&self) -> bool {
         self.state.has(PARTED)
     }
 
-    /// Tells the peer that its octets are no message, and ends the connection.
+    /// Writes MessageError because the octets are no message, and ends the connection.
     #[cold]
     pub(crate) fn refuse(&self, io: &Io, fault: ProtocolError) -> Left {
         io.count(wire::counter_of(fault));
@@ -328,8 +331,9 @@ impl Connection {
         self.note_begun(reading);
     }
 
-    /// Stops reading because the peer has not read its replies, or because the request queue is full: without this, both
-    /// sides could owe each other so much that neither reads. Goes on while this ORB awaits a reply over the connection.
+    /// Stops reading because the peer has not read its replies, or because the request queue is full: without this,
+    /// both sides could owe each other so much that neither reads. Goes on while this ORB awaits a reply over the
+    /// connection.
     #[cold]
     pub(crate) fn hold_up<'c>(
         &'c self,
@@ -342,8 +346,8 @@ impl Connection {
         self.excuse(&mut reading);
         self.state.set(HELD_UP);
         drop(reading);
-        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `TurnQueue`. A thread that
-        // begins to await a reply later finds HELD_UP; one that began before is seen here.
+        // SYNC: pairs with the fences in `handle_room` and `write_waiting`, and with the counts in `TurnQueue`. A
+        // thread that begins to await a reply later finds HELD_UP; one that began before is seen here.
         fence(Ordering::SeqCst);
         if self.must_be_held() {
             return Err(Left::Held);

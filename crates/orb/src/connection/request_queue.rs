@@ -1,10 +1,10 @@
-//! Requests over a bidirectional connection. They never keep the connection from being read, because replies to this ORB
-//! come over it too.
+//! Requests over a bidirectional connection. They never keep the connection from being read, because replies to this
+//! ORB come over it too.
 //!
-//! The requests of a connection are served in a queue. Its head enters at once, and the claim to read is released while it
-//! is served, as for every two-way request. A request behind a one-way is queued by the thread that reads it, and served
-//! in order. When the queue is full, the connection is held up while this ORB awaits no reply over it; while it does, the
-//! connection is read on, and requests without room are refused.
+//! The requests of a connection are served in a queue. Its head enters at once, and the claim to read is released while
+//! it is served, as for every two-way request. A request behind a one-way is queued by the thread that reads it, and
+//! served in order. When the queue is full, the connection is held up while this ORB awaits no reply over it; while it
+//! does, the connection is read on, and requests without room are refused.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,8 +68,8 @@ impl RequestQueue {
 }
 
 impl Connection {
-    /// Ends the request that is served. Returns the next, which is served from here on. A connection that was held up for a
-    /// full queue is read on.
+    /// Ends the request that is served. Returns the next, which is served from here on. A connection that was held up
+    /// for a full queue is read on.
     pub(crate) fn leave_queue(&self, io: &Io) -> Option<Arrived> {
         let requests = self.requests()?;
         let arrived = requests.leave()?;

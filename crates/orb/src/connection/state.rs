@@ -18,18 +18,19 @@
 //!   ENDED: the poller reported the end
 //! ```
 //!
-//! A bit that two threads race for is changed by one read-modify-write operation, which is sequentially consistent. So is
-//! every load. On the road of a request the word is only loaded.
+//! A bit that two threads race for is changed by one read-modify-write operation, which is sequentially consistent. So
+//! is every load. On the road of a request the word is only loaded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The poller has reported an event since the connection was last read. Set by the thread that got the event; cleared by
-/// the reader once it has the claim and before it reads. The reader checks it again after it has released the claim.
+/// The poller has reported an event since the connection was last read. Set by the thread that got the event; cleared
+/// by the reader once it has the claim and before it reads. The reader checks it again after it has released the claim.
 pub(super) const SIGNALLED: u32 = 1 << 0;
-/// The poller has reported the end of the stream: the reader reads to the end, not until a read would block. Never cleared.
+/// The poller has reported the end of the stream: the reader reads to the end, not until a read would block. Never
+/// cleared.
 pub(super) const ENDED: u32 = 1 << 1;
-/// Everything that the peer sent has been read. Requests in progress are still answered; the thread that answers the last
-/// one closes the connection. Set by the reader, never cleared.
+/// Everything that the peer sent has been read. Requests in progress are still answered; the thread that answers the
+/// last one closes the connection. Set by the reader, never cleared.
 pub(super) const READ_OUT: u32 = 1 << 2;
 /// A thread blocks in the read of this connection, and the poller does not watch it. Set by that thread; cleared by
 /// whichever thread makes the poller watch it again.

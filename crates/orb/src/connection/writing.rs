@@ -1,12 +1,12 @@
-//! The writing half of a connection. A message is written at once where the peer reads, and queued otherwise: a peer that
-//! does not read costs memory up to a bound, and never a thread.
+//! The writing half of a connection. A message is written at once where the peer reads, and queued otherwise: a peer
+//! that does not read costs memory up to a bound, and never a thread.
 //!
 //! While the peer owes a read, no further request of it is parsed: the queue grows by the requests in progress alone.
 //!
-//! The right to write is a claim, which no thread waits for: a thread that fails to claim it queues its message and flags
-//! it, and the current writer sends it. The queue has a lock, which no request takes while the queue is empty. No message
-//! may wait for a less urgent thread: only threads at the lane's priority claim the right without the lock. Others
-//! ([`Connection::write_in_turn`]) hold the lock meanwhile, and inherit priority.
+//! The right to write is a claim, which no thread waits for: a thread that fails to claim it queues its message and
+//! flags it, and the current writer sends it. The queue has a lock, which no request takes while the queue is empty. No
+//! message may wait for a less urgent thread: only threads at the lane's priority claim the right without the lock.
+//! Others ([`Connection::write_in_turn`]) hold the lock meanwhile, and inherit priority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -149,14 +149,15 @@ impl Connection {
         (since != 0).then_some(Instant64(since))
     }
 
-    /// Writes a message whole, or queues what the socket does not take. Never waits. For threads at the lane's priority.
+    /// Writes a message whole, or queues what the socket does not take. Never waits. For threads at the lane's
+    /// priority.
     #[inline]
     pub(crate) fn write(&self, io: &Io, message: &[u8]) {
         self.write_parts(io, message, Self::write_at_once);
     }
 
-    /// As [`Connection::write`], for a thread that may have another priority than the lane's. It may wait for a thread that
-    /// does the same.
+    /// As [`Connection::write`], for a thread that may have another priority than the lane's. It may wait for a thread
+    /// that does the same.
     pub(crate) fn write_from_outside(&self, io: &Io, message: &[u8]) {
         self.write_parts(io, message, |connection, io, octets| {
             connection.write_in_turn(io, octets, false);
@@ -195,8 +196,8 @@ impl Connection {
         }
     }
 
-    /// Queues a message; the owner of the right to write sends it, if that is another thread. `is_flagged`: another thread
-    /// has queued a message for us.
+    /// Queues a message; the owner of the right to write sends it, if that is another thread. `is_flagged`: another
+    /// thread has queued a message for us.
     #[cold]
     fn write_in_turn(&self, io: &Io, octets: &[u8], is_flagged: bool) {
         let mut queue = self.writer.queue.lock("lane.turn");
@@ -329,7 +330,8 @@ impl Connection {
         }
     }
 
-    /// The poller has reported room: writes the queue. Returns whether it is empty now, so that requests are to be read on.
+    /// The poller has reported room: writes the queue. Returns whether it is empty now, so that requests are to be read
+    /// on.
     pub(crate) fn handle_room(&self, io: &Io) -> bool {
         let mut queue = self.writer.queue.lock("lane.room");
         if !queue.is_empty() {
@@ -350,8 +352,8 @@ impl Connection {
         true
     }
 
-    /// At the end of the lane, when no event of room is handled: writes the queue until `deadline`. Returns false if the
-    /// peer did not read it.
+    /// At the end of the lane, when no event of room is handled: writes the queue until `deadline`. Returns false if
+    /// the peer did not read it.
     pub(crate) fn flush(&self, io: &Io, deadline: Instant64) -> bool {
         let mut both = None;
         let has_right = io.poll_until(deadline, || {

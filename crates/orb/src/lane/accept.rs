@@ -1,5 +1,5 @@
-//! Accepting connections: the listeners of a lane, and how their connections are set up. Accepting pauses while the lane
-//! is full or descriptors have run out.
+//! Accepting connections: the listeners of a lane, and how their connections are set up. Accepting pauses while the
+//! lane is full or descriptors have run out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -110,8 +110,8 @@ impl Acceptor {
     /// Sets up connections accepted from now on as `protocols` says. Returns whether none were set before.
     ///
     /// # Errors
-    /// INV_POLICY if other protocols are set, or the lane listens by none of these; DATA_CONVERSION if packets are to have a
-    /// priority without a mapping; NO_PERMISSION if the host does not permit it.
+    /// INV_POLICY if other protocols are set, or the lane listens by none of these; DATA_CONVERSION if packets are to
+    /// have a priority without a mapping; NO_PERMISSION if the host does not permit it.
     pub(super) fn set_protocols(
         &self,
         protocols: Protocols,

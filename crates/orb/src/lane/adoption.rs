@@ -5,59 +5,12 @@
 //! request that takes long must not hide the next one: housekeeping looks at the seats, and has the poller watch such a
 //! connection again.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
 use crate::connection::{Left, Read, key_of};
 use crate::counters::Counter;
 use crate::lane::Lane;
+use crate::lane::seat::Seat;
 use crate::lane::service::Service;
 use crate::limits::{ADOPTION_WAIT, ADOPTION_WAIT_SPARE};
-
-/// The place of one thread of a lane, as other threads see it.
-#[derive(Debug)]
-pub(super) struct Seat {
-    /// A thread has this seat.
-    pub(super) taken: AtomicBool,
-    /// The lane has the buffers of the thread that was added here.
-    pub(super) is_supplied: AtomicBool,
-    /// The token of the connection that it has adopted, or [`NOTHING`].
-    adopted: AtomicU64,
-    /// Odd while it serves a request of that connection.
-    step: AtomicU32,
-    /// The step at the last housekeeping.
-    step_seen: AtomicU32,
-}
-
-/// No connection has this token: no table reaches its slot.
-const NOTHING: u64 = u64::MAX;
-
-impl Default for Seat {
-    fn default() -> Self {
-        Self {
-            taken: AtomicBool::new(false),
-            is_supplied: AtomicBool::new(false),
-            adopted: AtomicU64::new(NOTHING),
-            step: AtomicU32::new(0),
-            step_seen: AtomicU32::new(0),
-        }
-    }
-}
-
-impl Seat {
-    /// Called by its own thread only.
-    fn next_step(&self) {
-        let step = self.step.load(Ordering::Relaxed).wrapping_add(1);
-        self.step.store(step, Ordering::Release);
-    }
-
-    /// The connection whose request this thread has been serving since the last call.
-    fn take_stuck(&self) -> Option<u64> {
-        let step = self.step.load(Ordering::Acquire);
-        let seen = self.step_seen.swap(step, Ordering::AcqRel);
-        let token = self.adopted.load(Ordering::Acquire);
-        (token != NOTHING && step % 2 == 1 && step == seen).then_some(token)
-    }
-}
 
 impl<'l> Service<'l> {
     /// Serves the connection until it pauses or the thread is needed elsewhere.
@@ -69,14 +22,14 @@ impl<'l> Service<'l> {
             return;
         }
         lane.io.count(Counter::Adoptions);
-        seat.adopted.store(connection.token(), Ordering::Release);
+        seat.set_adopted(Some(connection.token()));
         if lane.threads.begin_adoption() {
             // A thread that waits without limit does not know yet that housekeeping is needed.
             lane.io.poller.wake();
         }
         let left = self.stay(seat);
         connection.note_adoption_left(&lane.io);
-        seat.adopted.store(NOTHING, Ordering::Release);
+        seat.set_adopted(None);
         lane.threads.end_adoption();
         if left == Left::Ended {
             return self.end();

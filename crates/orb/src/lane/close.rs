@@ -1,8 +1,8 @@
 //! The end of a connection, of quiet and overdue ones, and of the lane.
 //!
 //! CloseConnection promises that requests without a reply have not been served, so that the client may send them again
-//! elsewhere. The thread that writes it has the claim to read, so that no request can arrive meanwhile; it is never written
-//! while a request is served.
+//! elsewhere. The thread that writes it has the claim to read, so that no request can arrive meanwhile; it is never
+//! written while a request is served.
 
 use std::sync::atomic::{Ordering, fence};
 use std::thread::JoinHandle;
@@ -49,8 +49,8 @@ impl Lane {
         true
     }
 
-    /// Closes the connection that has brought nothing for the longest time, and for `idle_for` at least, to make room for
-    /// another. Returns false if there is none.
+    /// Closes the connection that has brought nothing for the longest time, and for `idle_for` at least, to make room
+    /// for another. Returns false if there is none.
     pub(super) fn evict(&self, idle_for: Duration) -> bool {
         let now = self.io.transport.now_coarse();
         let mut tried = Instant64(0);
@@ -152,7 +152,8 @@ impl Lane {
         }
     }
 
-    /// Closes a connection at the end of the lane: with a farewell, unless a request of it is still served at the deadline.
+    /// Closes a connection at the end of the lane: with a farewell, unless a request of it is still served at the
+    /// deadline.
     fn part_from(&self, key: SlotKey, connection: &Connection, deadline: Instant64) {
         let mut reading = None;
         let is_quiet = connection.flush(&self.io, deadline)

@@ -94,8 +94,8 @@ impl Connections {
         idle
     }
 
-    /// The connection that has brought nothing for the longest time, for `idle_for` at least and since after `tried`. A new
-    /// one is excluded: its first request is on the way.
+    /// The connection that has brought nothing for the longest time, for `idle_for` at least and since after `tried`. A
+    /// new one is excluded: its first request is on the way.
     pub(super) fn oldest_quiet(
         &self,
         now: Instant64,

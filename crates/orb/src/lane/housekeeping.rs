@@ -1,6 +1,6 @@
 //! Housekeeping: what a lane does by the clock because no event reports it. It resumes accepting, watches adopted
-//! connections with a long request, and closes connections whose message does not end, whose peer does not read, or that
-//! are idle.
+//! connections with a long request, and closes connections whose message does not end, whose peer does not read, or
+//! that are idle.
 //!
 //! One of the threads in the poller comes back in time for housekeeping; the others sleep until there is an event.
 
@@ -33,8 +33,8 @@ pub(super) struct Housekeeping {
 }
 
 impl Housekeeping {
-    /// How the calling thread waits. `chores`: how often housekeeping is due; `start`: when the next request may be served
-    /// that waits for its start time.
+    /// How the calling thread waits. `chores`: how often housekeeping is due; `start`: when the next request may be
+    /// served that waits for its start time.
     pub(super) fn begin_wait(
         &self,
         patience: Option<Duration>,
@@ -76,7 +76,8 @@ impl Housekeeping {
         }
     }
 
-    /// Ends a wait. Returns whether the thread answered for housekeeping: if it leaves the poller, it must wake another.
+    /// Ends a wait. Returns whether the thread answered for housekeeping: if it leaves the poller, it must wake
+    /// another.
     #[inline]
     pub(super) fn end_wait(&self, wait: &Wait) -> bool {
         wait.keeps_until != 0

@@ -1,30 +1,30 @@
-//! What sets a lane apart from others of its ORB: its threadpool, its priority, and what its threads are made with.
+//! What tells a lane from others of its ORB: threadpool, priority, and attributes of its threads.
 
 use std::time::Duration;
 
 use crate::rt::Priority;
 
-/// The place of a lane.
+/// The identity of a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneId {
-    /// The number of its threadpool; 0 for the one that the ORB begins with.
+    /// The number of its threadpool; 0 for the default pool of the ORB.
     pub(crate) pool: u32,
-    /// Its number within the pool, from 0 on.
+    /// Its index within the pool.
     pub(crate) index: usize,
-    /// The priority of its threads; none: as threads of the process begin.
+    /// The priority of its threads; `None`: that of the process.
     pub(crate) priority: Option<Priority>,
-    /// It is one of several that are told apart by their priorities, and its threads keep theirs.
+    /// It is one of several lanes with different priorities. Its threads keep its priority.
     pub(crate) is_lane: bool,
-    /// Threads of lower lanes that it may borrow.
+    /// Number of threads of lower lanes that it may borrow.
     pub(crate) lenders: usize,
-    /// Octets of a thread's stack; 0: as the system has it.
+    /// Stack size of a thread in octets; 0: the system's default.
     pub(crate) stack_size: usize,
-    /// How long a dynamic thread waits for work before it ends.
+    /// How long an idle dynamic thread waits before it ends.
     pub(crate) idle: Duration,
 }
 
 impl LaneId {
-    /// That of the lane which an ORB begins with.
+    /// The identity of the default lane of an ORB.
     pub(crate) const fn default_pool(idle: Duration) -> Self {
         Self {
             pool: 0,
@@ -37,12 +37,12 @@ impl LaneId {
         }
     }
 
-    /// What its keeper is called.
+    /// The name of its keeper thread.
     pub(crate) fn keeper_name(&self) -> String {
         format!("orb-{}.{}-keeper", self.pool, self.index)
     }
 
-    /// What its thread at `seat` is called.
+    /// The name of its thread at `seat`.
     pub(crate) fn thread_name(&self, seat: usize) -> String {
         match self.pool {
             0 => format!("orb-lane-{seat}"),

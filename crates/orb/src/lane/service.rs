@@ -33,8 +33,8 @@ impl<'l> Service<'l> {
         let connection = self.connection;
         connection.handle_event(has_ended);
         let mut is_held = false;
-        // A thread that finds the connection claimed leaves the event; the reader checks for it after it has released the
-        // claim.
+        // A thread that finds the connection claimed leaves the event; the reader checks for it after it has released
+        // the claim.
         while !self.lane.is_closing() {
             let reading = match connection.poll_claim() {
                 Claiming::Read(reading) => reading,
@@ -82,8 +82,8 @@ impl<'l> Service<'l> {
         Left::Open
     }
 
-    /// Serves the whole messages in the buffer. Returns the claim to read if this thread still has it. `unread`: the poller
-    /// has reported more octets than have been read, and reports them once.
+    /// Serves the whole messages in the buffer. Returns the claim to read if this thread still has it. `unread`: the
+    /// poller has reported more octets than have been read, and reports them once.
     pub(super) fn serve_messages(
         self,
         mut reading: Reading<'l>,
@@ -158,8 +158,8 @@ impl<'l> Service<'l> {
         Ok(reading)
     }
 
-    /// Notes what a request says of its connection (code sets, listen points) while no other thread may read: it holds for
-    /// requests behind it, which others may read and serve first.
+    /// Notes what a request says of its connection (code sets, listen points) while no other thread may read: it holds
+    /// for requests behind it, which others may read and serve first.
     #[inline]
     fn note_contexts(self, message: &Divided<'_>) {
         if !self.connection.has_code_sets() || self.lane.server.adapter.is_bidirectional() {
@@ -221,8 +221,8 @@ impl<'l> Service<'l> {
         served.map(|()| reading).map_err(|_| Left::Ended)
     }
 
-    /// Serves a two-way request. Other threads may read the connection meanwhile, so that a servant that calls back does not
-    /// lock out the reply.
+    /// Serves a two-way request. Other threads may read the connection meanwhile, so that a servant that calls back
+    /// does not lock out the reply.
     #[inline]
     pub(super) fn serve_two_way(
         self,

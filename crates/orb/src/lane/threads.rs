@@ -1,12 +1,12 @@
 //! The threads of a lane: the static ones, those that are added while all serve, and their priority.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::adoption::Seat;
+use super::seat::Seat;
 use super::waiting::Keeper;
 use super::{Lane, ThreadStart, Turned};
 use crate::counters::Counter;
@@ -28,11 +28,11 @@ pub(super) struct Threads {
 }
 
 /// Frees a seat when its thread ends, also by a panic.
-struct SeatTaken<'s>(&'s AtomicBool);
+struct SeatTaken<'s>(&'s Seat);
 
 impl Drop for SeatTaken<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.0.free();
     }
 }
 
@@ -65,15 +65,14 @@ impl Threads {
 
     /// Threads that the lane has now.
     pub(super) fn taken(&self) -> usize {
-        let is_taken = |seat: &&Seat| seat.taken.load(Ordering::Acquire);
-        self.seats.iter().filter(is_taken).count()
+        self.seats.iter().filter(|seat| seat.is_taken()).count()
     }
 
     /// Counts the calling thread as waiting in the poller.
     #[inline]
     pub(super) fn begin_waiting(&self) {
-        // SYNC: pairs with `end_wait`, where a thread that leaves housekeeping looks for a successor; and with every check of
-        // `is_one_waiting` behind a change that a waiting thread must see.
+        // SYNC: pairs with `end_wait`, where a thread that leaves housekeeping looks for a successor; and with every
+        // check of `is_one_waiting` behind a change that a waiting thread must see.
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -132,6 +131,7 @@ impl Threads {
         let refused = || raise::no_resources(own::THREAD_REFUSED, Completion::No);
         let (started, arrivals) = sync_channel(lane.shape.threads + 1);
         for seat in 0..lane.shape.threads {
+            self.seats[seat].take();
             self.add(lane, seat, None, Some(started.clone()))
                 .map_err(|_| refused())?;
         }
@@ -163,7 +163,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Starts a thread at a seat. `idle`: how long it waits for work before it ends; without it, for ever.
+    /// Starts a thread at a seat that has been taken for it. `idle`: how long it waits for work before it ends; without
+    /// it, for ever.
     fn add(
         &self,
         lane: &Arc<Lane>,
@@ -171,12 +172,11 @@ impl Threads {
         idle: Option<Duration>,
         started: Option<Started>,
     ) -> std::io::Result<()> {
-        self.seats[seat].taken.store(true, Ordering::Release);
         let of_lane = Arc::clone(lane);
         let run = move || {
             let lane = of_lane;
             let place = lane.threads.seat(seat);
-            let seat_taken = SeatTaken(&place.taken);
+            let seat_taken = SeatTaken(place);
             lane.server.note_own_thread();
             let begun = lane.threads.begin(&lane);
             let is_refused = begun.is_err();
@@ -187,13 +187,13 @@ impl Threads {
             if is_refused {
                 return lane.io.count(Counter::ThreadsRefused);
             }
-            if idle.is_some() && !place.is_supplied.swap(true, Ordering::Relaxed) {
+            if idle.is_some() && place.take_supply() {
                 lane.io.slab.fill(BUFFERS_PER_THREAD);
             }
             lane.threads.run(&lane, seat, idle);
             drop(seat_taken);
-            // SYNC: pairs with the fence in `keep_watch`: the last thread to leave the poller has found this seat free, or we
-            // see that no thread is there.
+            // SYNC: pairs with the fence in `keep_watch`: the last thread to leave the poller has found this seat free,
+            // or we see that no thread is there.
             fence(Ordering::SeqCst);
             lane.keep_watch();
         };
@@ -202,7 +202,7 @@ impl Threads {
             builder = builder.stack_size(lane.id.stack_size);
         }
         let thread = builder.spawn(run).inspect_err(|_| {
-            self.seats[seat].taken.store(false, Ordering::Release);
+            self.seats[seat].free();
             lane.io.count(Counter::ThreadsRefused);
         })?;
         self.keep_handle(thread);
@@ -234,12 +234,7 @@ impl Threads {
         let Some(lane) = lane.this() else {
             return false;
         };
-        let is_free = |seat: &Seat| {
-            seat.taken
-                .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        };
-        let free = self.seats.iter().position(is_free);
+        let free = self.seats.iter().position(Seat::take);
         let added =
             free.is_some_and(|seat| self.add(&lane, seat, Some(lane.id.idle), None).is_ok());
         if added {
@@ -276,8 +271,8 @@ impl Threads {
 /// A wait may end so much too early.
 const TIMER_STEP: Duration = Duration::from_millis(1);
 
-/// Puts the calling thread at the lane's priority. If the host does not permit it and the ORB may do without, the thread
-/// stays where it is, which is counted.
+/// Puts the calling thread at the lane's priority. If the host does not permit it and the ORB may do without, the
+/// thread stays where it is, which is counted.
 fn take_priority(lane: &Lane) -> Result<(), SystemException> {
     let Some(priority) = lane.id.priority else {
         return Ok(());

@@ -193,8 +193,8 @@ impl Lane {
         self.wake_for_waiting();
     }
 
-    /// Called by a thread that has been counted as waiting: whether requests are queued, so that it must not block. Wakes
-    /// the keepers of higher lanes that may borrow it.
+    /// Called by a thread that has been counted as waiting: whether requests are queued, so that it must not block.
+    /// Wakes the keepers of higher lanes that may borrow it.
     #[inline]
     pub(super) fn has_waiting(&self) -> bool {
         if self.waiting.is_absent() {
@@ -220,7 +220,8 @@ impl Lane {
         rooms.any(|room| !room.is_empty())
     }
 
-    /// Serves a request that waits for a thread, of a higher lane that borrows or of this one. Returns false if there is none.
+    /// Serves a request that waits for a thread, of a higher lane that borrows or of this one. Returns false if there
+    /// is none.
     #[inline]
     pub(super) fn serve_waiting(&self) -> bool {
         if self.waiting.is_absent() {
@@ -302,8 +303,8 @@ impl Lane {
         }
     }
 
-    /// Which request leaves the waiting room first: a scheduler of the ORB decides, if it has one. Otherwise a lane serves the
-    /// oldest first, a pool without lanes the highest priority first, then the oldest.
+    /// Which request leaves the waiting room first: a scheduler of the ORB decides, if it has one. Otherwise a lane
+    /// serves the oldest first, a pool without lanes the highest priority first, then the oldest.
     fn order_of(&self, arrived: &Arrived) -> u64 {
         if let Some(order) = self.server.adapter.interceptors.request_order() {
             return match Message::parse_joined(&arrived.message()) {
@@ -393,7 +394,8 @@ impl Lane {
         }
     }
 
-    /// At the end of the lane: discards requests that wait for their start time. The farewell tells their clients.
+    /// At the end of the lane: discards requests that wait for their start time. Their clients get
+    /// the farewell.
     pub(super) fn discard_early(&self) {
         while let Some(waiting) = self.waiting.early.take_any() {
             self.io.count(Counter::RequestsDiscarded);
@@ -407,7 +409,8 @@ impl Lane {
         }
     }
 
-    /// At the end of the lane: discards requests that wait for a thread. The farewell tells their clients.
+    /// At the end of the lane: discards requests that wait for a thread. Their clients get
+    /// the farewell.
     pub(super) fn discard_waiting(&self) {
         let in_room = || self.waiting.room.as_deref().and_then(WaitingRoom::pop);
         while let Some(waiting) = in_room().or_else(|| self.take_head()) {

@@ -1,4 +1,4 @@
-//! Where a server can be reached, and how people write it.
+//! Addresses of servers, and their text form.
 
 use std::fmt;
 use std::path::Path;
@@ -6,48 +6,51 @@ use std::str::FromStr;
 
 use crate::rt::protocol_type;
 
-/// Where a server can be reached: `Display` is `host:port`, `unix:/path` or `shm:/path`, which `FromStr` reads.
+/// The address of a server. `Display` writes `host:port`, `unix:/path` or `shm:/path`; `FromStr` reads them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// By TCP.
+    /// TCP.
     Tcp {
         /// Name or address of the host; an IPv6 address without brackets.
         host: String,
-        /// The port; 0 asks for any free one when listening.
+        /// The port; a listener at port 0 gets any free one.
         port: u16,
     },
-    /// By a unix socket, from processes of the same host.
+    /// A unix socket, for processes of the same host.
     Unix {
-        /// The name of that host; empty where it is this one.
+        /// The name of that host; empty for this one.
         host: String,
-        /// Where the socket stands in the file system.
+        /// The path of the socket.
         path: String,
     },
-    /// Through shared memory, from processes of the same host.
+    /// Shared memory, for processes of the same host.
     SharedMemory {
-        /// The name of that host; empty where it is this one.
+        /// The name of that host; empty for this one.
         host: String,
-        /// Where the socket stands at which a connection comes about.
+        /// The path of the socket through which connections are set up.
         path: String,
     },
 }
 
-/// Where to listen when nothing else is said.
+/// The default address to listen at.
 pub(crate) const ANY_ADDRESS: &str = "0.0.0.0";
 
-/// Every address of IPv6, and of IPv4 besides.
+/// Every address of IPv6 and IPv4.
 pub(crate) const ANY_ADDRESS_IPV6: &str = "::";
 
-/// How endpoints are written.
-pub(crate) const ENDPOINT_FORM: &str = "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, unix:/path, or shm:/path";
+/// The text forms of endpoints.
+pub(crate) const ENDPOINT_FORM: &str = concat!(
+    "host:port, :port, [address]:port, giop:tcp:host:port, iiop://host:port, ",
+    "unix:/path, or shm:/path",
+);
 
-/// A text is no endpoint.
+/// The text is no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointMalformed;
 
 impl Endpoint {
-    /// An endpoint of TCP.
+    /// A TCP endpoint.
     #[must_use]
     pub fn tcp(host: &str, port: u16) -> Self {
         Self::Tcp {
@@ -56,7 +59,7 @@ impl Endpoint {
         }
     }
 
-    /// The address in a `corbaloc:` URL: `corbaloc:` before it, `/` and a key behind it.
+    /// The address part of a `corbaloc:` URL: between `corbaloc:` and `/` with the key.
     #[must_use]
     pub fn url_address(&self) -> String {
         match self {
@@ -66,7 +69,7 @@ impl Endpoint {
         }
     }
 
-    /// The host whose processes alone reach it.
+    /// The host of a local endpoint, which only processes of that host can use.
     pub(crate) fn host_of_local(&self) -> Option<&str> {
         match self {
             Self::Tcp { .. } => None,
@@ -74,7 +77,7 @@ impl Endpoint {
         }
     }
 
-    /// The order in which a caller tries the addresses of a profile: the cheapest first.
+    /// The rank by which a caller tries the addresses of a profile: the cheapest first.
     pub(crate) const fn rank(&self) -> u8 {
         match self {
             Self::SharedMemory { .. } => 0,
@@ -83,8 +86,8 @@ impl Endpoint {
         }
     }
 
-    /// What a listener that was asked for at this endpoint is reached by: the scope of a link-local address (`fe80::1%eth0`) is kept
-    /// as it was written, since numbers of interfaces mean nothing to others.
+    /// The address of a listener that was configured with this endpoint. The scope of a link-local address
+    /// (`fe80::1%eth0`) stays as configured, because interface numbers mean nothing to other hosts.
     pub(crate) fn as_listened(&self, listener: Self) -> Self {
         match (self, listener) {
             (Self::Tcp { host, .. }, Self::Tcp { port, .. }) if host.contains('%') => {
@@ -94,7 +97,7 @@ impl Endpoint {
         }
     }
 
-    /// The protocol it is reached by, as real-time policies number them.
+    /// Its protocol, by the numbers of the real-time policies.
     #[must_use]
     pub const fn protocol_type(&self) -> u32 {
         match self {
@@ -128,7 +131,8 @@ impl fmt::Display for Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointMalformed;
 
-    /// Reads `host:port`, `:port`, `unix:/path` and omniORB's spelling of them, and `shm:/path`; a path that is not absolute is one of the working directory.
+    /// Reads `host:port`, `:port`, `unix:/path` with omniORB's spellings of them, and `shm:/path`. A relative path is
+    /// relative to the working directory.
     fn from_str(text: &str) -> Result<Self, EndpointMalformed> {
         let after = |forms: [&str; 2]| forms.iter().find_map(|form| text.strip_prefix(form));
         let host = String::new();
@@ -143,7 +147,8 @@ impl FromStr for Endpoint {
     }
 }
 
-/// References carry the path to processes that work elsewhere; a null would end it for them.
+/// Paths are made absolute, because references carry them to processes with other working directories. A path with a
+/// null is refused: it would end there.
 fn absolute(path: &str) -> Option<String> {
     let absolute = std::path::absolute(Path::new(path)).ok()?;
     let text = absolute.into_os_string().into_string().ok();

@@ -1,4 +1,4 @@
-//! From the name of a host to its addresses, within a deadline that the system's resolver does not know.
+//! Resolves host names within a deadline. The system's resolver has none.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::sync_channel;
@@ -9,7 +9,7 @@ use super::{Instant64, TransportError};
 use crate::budget::Budget;
 use crate::limits::RESOLUTIONS_MAX;
 
-/// An address is taken as it is; only a name asks the resolver.
+/// Only a name is resolved; an address is used directly.
 pub(super) fn addresses(
     host: &str,
     port: u16,
@@ -24,10 +24,11 @@ pub(super) fn addresses(
     })
 }
 
-/// Names being resolved now.
+/// Number of names that are being resolved now.
 static RESOLUTIONS: Budget = Budget::new(RESOLUTIONS_MAX);
 
-/// Asks the resolver on a thread of its own, since it knows no deadline; a caller whose deadline has passed leaves it behind.
+/// Calls the resolver in a thread of its own, because it has no deadline. A caller whose deadline has passed leaves
+/// that thread behind.
 fn resolve(
     host: String,
     deadline: Option<Instant64>,
@@ -43,7 +44,8 @@ fn resolve(
         .spawn(move || {
             let found = ask(&host);
             running.give(1);
-            let _caller_gave_up = tell.send(found);
+            // The caller may have given up.
+            let _ = tell.send(found);
         });
     if asking.is_err() {
         running.give(1);
@@ -78,7 +80,7 @@ mod tests {
             let (release, waits) = sync_channel::<()>(0);
             held.push(release);
             let silent = move |_: &str| {
-                let _released = waits.recv();
+                let _ = waits.recv();
                 Vec::new()
             };
             let soon = Instant64(stream::monotonic_ns() + 1_000_000);

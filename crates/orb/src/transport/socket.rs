@@ -1,4 +1,4 @@
-//! The operating-system form of the transport: TCP and unix sockets, shared memory beside them, and epoll.
+//! The operating-system form of the transport: TCP, unix sockets, shared memory, and epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::limits::LISTEN_BACKLOG;
 
-/// TCP over IPv4 and IPv6, unix sockets, shared memory, time by CLOCK_MONOTONIC.
+/// TCP over IPv4 and IPv6, unix sockets and shared memory; time from CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SocketTransport {
     unix_permissions: Option<u32>,
 }
 
 impl SocketTransport {
-    /// One whose unix sockets have these permissions (such as `0o660`), and not those of the process's mask.
+    /// A transport whose unix sockets get these permissions (such as `0o660`) in place of those of the process's mask.
     #[must_use]
     pub const fn with_unix_permissions(permissions: u32) -> Self {
         Self {
@@ -132,7 +132,7 @@ fn listen_tcp(
     Err(failure)
 }
 
-/// What is wrong with a place to listen at.
+/// The error of a path to listen at.
 pub(super) fn fact_of_path(error: &io::Error) -> TransportError {
     match error.kind() {
         io::ErrorKind::NotFound => TransportError::FolderMissing,
@@ -146,7 +146,7 @@ pub(super) fn fact(error: &io::Error) -> TransportError {
     }
     match error.kind() {
         io::ErrorKind::TimedOut => TransportError::TimedOut,
-        // No file is nobody who listens: one who does makes it.
+        // Without a file no process listens: a listener creates it.
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => TransportError::Refused,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             TransportError::Unreachable
@@ -162,7 +162,7 @@ pub(super) fn fact(error: &io::Error) -> TransportError {
     }
 }
 
-/// What a stream of `os` does under the same name.
+/// Methods of [`Stream`] that a stream of `os` has under the same name.
 macro_rules! as_its_own {
     () => {
         fn read(
@@ -208,7 +208,7 @@ macro_rules! as_its_own {
 }
 pub(super) use as_its_own;
 
-/// A connection that `os` has taken, as the ORB has it.
+/// Wraps a connection that `os` has accepted.
 pub(super) fn taken<S: Stream + 'static>(
     accepted: io::Result<Option<S>>,
 ) -> Result<Option<Box<dyn Stream>>, TransportError> {
@@ -298,8 +298,8 @@ impl Listener for UnixListener {
     }
 }
 
-/// epoll, with one counter that wakes a single thread and one that wakes all for good. Room to write into is watched by a
-/// poller within it, so that neither watch disturbs the other's edges.
+/// epoll, with one eventfd that wakes a single thread and one that wakes all for good. Room to write is watched by an
+/// inner poller, so that neither watch disturbs the edges of the other.
 struct SocketPoller {
     poller: poller::Poller,
     room: poller::Poller,
@@ -307,7 +307,7 @@ struct SocketPoller {
     close: Wake,
 }
 
-/// Tokens that no source of the ORB has.
+/// Tokens that no stream or listener has.
 const WOKEN: u64 = u64::MAX;
 const ROOM: u64 = u64::MAX - 1;
 
@@ -326,7 +326,8 @@ impl SocketPoller {
     }
 }
 
-/// A watched source, as epoll knows it. What waits in shared memory already is told as room to write is, at once.
+/// A watched source, as epoll knows it. Octets that already wait in shared memory are reported at once, as room to
+/// write is.
 fn watched(source: Source<'_>, interest: Interest) -> Option<(BorrowedFd<'_>, Interest)> {
     match source {
         Source::Descriptor(descriptor) => Some((descriptor, interest)),
@@ -353,7 +354,8 @@ impl Poller for SocketPoller {
 
     fn rewatch(&self, source: Source<'_>, token: u64, interest: Interest) {
         if let Some((descriptor, interest)) = watched(source, interest) {
-            let _not_watched = self.poller.rewatch(descriptor, token, interest);
+            // Fails only for a source that is not watched any more.
+            let _ = self.poller.rewatch(descriptor, token, interest);
         }
     }
 
@@ -361,7 +363,7 @@ impl Poller for SocketPoller {
         let watch = |descriptor, interest| self.room.watch(descriptor, token, interest);
         match source {
             Source::Descriptor(descriptor) => watch(descriptor, Interest::Room),
-            // The socket that tells of room can be written: that tells at once, as there may be some.
+            // The socket that signals room is writable, so the event is immediate: there may be room already.
             Source::SharedMemory(stream) => watch(stream.room(), Interest::Handover),
             Source::Simulated(_) => return Err(TransportError::Other),
         }
@@ -374,12 +376,14 @@ impl Poller for SocketPoller {
             Source::SharedMemory(stream) => stream.room(),
             Source::Simulated(_) => return,
         };
-        let _not_watched = self.room.forget(room);
+        // Fails only for a source that is not watched.
+        let _ = self.room.forget(room);
     }
 
     fn forget(&self, source: Source<'_>) {
         if let Some((descriptor, _)) = watched(source, Interest::Nothing) {
-            let _not_watched = self.poller.forget(descriptor);
+            // Fails only for a source that is not watched.
+            let _ = self.poller.forget(descriptor);
         }
     }
 
@@ -387,7 +391,7 @@ impl Poller for SocketPoller {
         let event = self.poller.wait(timeout).ok().flatten()?;
         match event.token {
             WOKEN => None,
-            // Another thread may have been told of it meanwhile.
+            // Another thread may have got the event meanwhile.
             ROOM => self.room.wait(Some(Duration::ZERO)).ok().flatten(),
             _ => Some(event),
         }

@@ -1,6 +1,6 @@
-//! Waiting without sleeping: the next octets are found as soon as they are there, at the price of a processor.
+//! Waiting without sleeping: octets are read as soon as they arrive, at the cost of a processor.
 //!
-//! A thread of a real-time class would keep everything below it from its processor, so that none may.
+//! A thread of a real-time class may not spin: it would keep its processor from every thread below it.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use deckwatch_os::schedule::{self, Class};
 use super::{Instant64, Stream, Transport, TransportError};
 use crate::limits::SPIN_SLICE;
 
-/// As long as there is nothing else to do.
+/// Spin without limit, as long as there is nothing else to do.
 pub const SPIN_FOREVER: Duration = Duration::MAX;
 
 thread_local! {
-    /// Whether this thread may spin, as of the last time it was asked.
+    /// Whether this thread may spin, as of the last check.
     static MAY_SPIN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
@@ -25,8 +25,8 @@ pub(crate) fn may_spin() -> bool {
     may
 }
 
-/// As [`Stream::read`], but looks for octets for `spin` before it sleeps. A thread of a real-time class sleeps at once; one that has
-/// become one since it last asked does after [`SPIN_SLICE`].
+/// As [`Stream::read`], but polls for `spin` before it sleeps. A thread of a real-time class sleeps at once; a thread
+/// that has joined such a class since the last check sleeps after [`SPIN_SLICE`].
 pub(crate) fn read_spinning(
     stream: &dyn Stream,
     into: &mut [u8],

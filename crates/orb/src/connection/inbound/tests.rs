@@ -1,10 +1,10 @@
-//! What comes out of octets however they arrive, and what is kept of them meanwhile.
+//! Messages are cut out however octets arrive; what is buffered meanwhile is bounded.
 
 use super::*;
 
 const SIZE_MAX: usize = 1 << 20;
 
-/// Framing looks at no body: this one is of octets that mean nothing.
+/// Framing does not read the body: this one has arbitrary octets.
 fn message(body: usize) -> Vec<u8> {
     let mut octets = b"GIOP\x01\x02\0\x06".to_vec();
     octets.extend(u32::try_from(body).unwrap().to_be_bytes());
@@ -79,7 +79,7 @@ fn behind_a_large_message_no_more_than_the_next_header_is_read() {
     let mut rest = &octets[..];
     let mut left_over = Vec::new();
     while !rest.is_empty() {
-        // As much as there is room for, but at first no more than tells how large the message is.
+        // As much as there is room for; the first read is no longer than the header that tells the size.
         let space = inbound.space(&slab).unwrap();
         let count = match rest.len() == octets.len() {
             true => HEADER_SIZE,

@@ -11,10 +11,10 @@ use crate::wire;
 use crate::{Completion, raise, raise::own};
 
 impl<'l> Service<'l> {
-    /// Whether parsing must stop: a one-way of the connection waits for a thread, or the calling keeper has no thread in
-    /// sight for what it would parse. The thread that ends that hands the connection over.
+    /// Whether parsing must stop: a one-way of the connection waits for a thread, or the calling keeper has no thread
+    /// in sight for what it would parse. The thread that ends that hands the connection over.
     #[inline]
-    pub(in crate::lane) fn must_leave(self, room: &WaitingRoom, reading: &mut Reading<'l>) -> bool {
+    pub(crate) fn must_leave(self, room: &WaitingRoom, reading: &mut Reading<'l>) -> bool {
         let is_parked = self.connection.is_parked();
         let is_hopeless = self.lane.room_kept_here().is_some() && !self.lane.may_keeper_read(room);
         if !is_parked && !is_hopeless {
@@ -28,12 +28,12 @@ impl<'l> Service<'l> {
     }
 
     /// Queues a two-way request, which its connection counts as in progress.
-    pub(in crate::lane) fn admit_two_way(self, room: &WaitingRoom, arrived: Arrived) {
+    pub(crate) fn admit_two_way(self, room: &WaitingRoom, arrived: Arrived) {
         self.admit(room, arrived, Behind::Nothing);
     }
 
     /// Queues a message, behind which its connection is not parsed.
-    pub(in crate::lane) fn admit_in_order(self, room: &WaitingRoom, arrived: Arrived) {
+    pub(crate) fn admit_in_order(self, room: &WaitingRoom, arrived: Arrived) {
         self.connection.park();
         self.connection.begin_serving();
         self.admit(room, arrived, Behind::Connection);
@@ -91,8 +91,8 @@ impl<'l> Service<'l> {
         }
     }
 
-    /// A request that waited is done. Returns the next of its request queue, if it was in one: that one is served from here
-    /// on, and counts in the limits until [`crate::lane::Lane::give_queued`].
+    /// A request that waited is done. Returns the next of its request queue, if it was in one: that one is served from
+    /// here on, and counts in the limits until [`crate::lane::Lane::give_queued`].
     pub(super) fn finish(self, waiting: WaitingRequest) -> Option<WaitingRequest> {
         let (io, connection) = (&self.lane.io, self.connection);
         io.slab.take_back(waiting.arrived.buffer);
@@ -112,7 +112,7 @@ impl<'l> Service<'l> {
     }
 
     /// The client has cancelled a request: discards it if it waits for its start time. It gets no reply.
-    pub(in crate::lane) fn cancel_early(self, id: u32) {
+    pub(crate) fn cancel_early(self, id: u32) {
         let early = &self.lane.waiting.early;
         if let Some(waiting) = early.take_cancelled(self.connection.key(), id) {
             self.lane.io.count(Counter::RequestsDiscarded);

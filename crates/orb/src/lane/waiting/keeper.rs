@@ -1,9 +1,9 @@
-//! The keeper of a lane, a thread at the lane's priority that serves nothing. While all threads of the lane serve, it reads
-//! what comes, queues requests up to the limits of the pool and refuses the others at once, or has a thread of a lower lane
-//! serve them (borrowing).
+//! The keeper of a lane, a thread at the lane's priority that serves nothing. While all threads of the lane serve, it
+//! reads what comes, queues requests up to the limits of the pool and refuses the others at once, or has a thread of a
+//! lower lane serve them (borrowing).
 //!
-//! It waits in a poller that watches the lane's, and only while no thread waits in that one: a lane that has a thread to
-//! spare never wakes it.
+//! It waits in a poller that watches the lane's, and only while no thread waits in that one: a lane that has a thread
+//! to spare never wakes it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ pub(super) fn keeps(lane: &Lane) -> bool {
 }
 
 /// The keeper of a lane.
-pub(in crate::lane) struct Keeper {
+pub(crate) struct Keeper {
     lane: Arc<Lane>,
     room: Arc<WaitingRoom>,
 }
 
 impl Keeper {
     /// Returns `None` if the lane needs none.
-    pub(in crate::lane) fn of(lane: &Arc<Lane>) -> Option<Self> {
+    pub(crate) fn of(lane: &Arc<Lane>) -> Option<Self> {
         let room = Arc::clone(lane.waiting.room.as_ref()?);
         let lane = Arc::clone(lane);
         Some(Self { lane, room })
     }
 
     /// Runs until the lane closes.
-    pub(in crate::lane) fn run(&self) {
+    pub(crate) fn run(&self) {
         let (lane, room) = (&*self.lane, &*self.room);
         KEPT.set(std::ptr::from_ref(lane).addr());
         let is_open = || !lane.closing.load(Ordering::Acquire);

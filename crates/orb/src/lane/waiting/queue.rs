@@ -13,7 +13,7 @@ use crate::wire::{self, Kind};
 impl<'l> Service<'l> {
     /// Serves a request over a bidirectional connection, or queues it. `arrived` gives the message a buffer of its own:
     /// the connection's if its argument is true, else a copy.
-    pub(in crate::lane) fn serve_bidirectional(
+    pub(crate) fn serve_bidirectional(
         self,
         requests: &RequestQueue,
         mut reading: Reading<'l>,
@@ -57,8 +57,8 @@ impl<'l> Service<'l> {
         }
     }
 
-    /// Queues a request behind the one that is served, or refuses it if there is no room. Returns it if there is none before
-    /// it any more.
+    /// Queues a request behind the one that is served, or refuses it if there is no room. Returns it if there is none
+    /// before it any more.
     fn queue(self, requests: &RequestQueue, arrived: Arrived) -> Result<Option<Arrived>, Left> {
         let (lane, connection) = (self.lane, self.connection);
         let octets = arrived.size();
@@ -79,8 +79,8 @@ impl<'l> Service<'l> {
             return Ok(first);
         }
         lane.io.count(Counter::RequestsBuffered);
-        // SYNC: by the lock of the queue: the thread that closed the connection has taken the request out, or we see that
-        // the connection is closed.
+        // SYNC: by the lock of the queue: the thread that closed the connection has taken the request out, or we see
+        // that the connection is closed.
         if lane.connections.pin(connection.key()).is_none() {
             self.forget_queue();
         }
@@ -94,7 +94,8 @@ impl<'l> Service<'l> {
         Some(self.of_queue(next))
     }
 
-    /// Serves a request that waited, and those behind it in its request queue as long as nothing else waits for the thread.
+    /// Serves a request that waited, and those behind it in its request queue as long as nothing else waits for the
+    /// thread.
     ///
     /// # Errors
     /// [`Unanswered`]: the connection cannot go on.
@@ -130,8 +131,8 @@ impl<'l> Service<'l> {
         Ok(())
     }
 
-    /// Has the head of a queue wait for a thread. It counts in the limits as it did in the queue, except where only borrowed
-    /// threads are waited for.
+    /// Has the head of a queue wait for a thread. It counts in the limits as it did in the queue, except where only
+    /// borrowed threads are waited for.
     fn enlist(self, mut head: WaitingRequest) {
         let lane = self.lane;
         if let Some(room) = &lane.waiting.room {
@@ -153,7 +154,8 @@ impl<'l> Service<'l> {
         lane.handle_queued();
     }
 
-    /// At the end of the lane or of a connection: discards `first`, which is the one that is served, and those behind it.
+    /// At the end of the lane or of a connection: discards `first`, which is the one that is served, and those behind
+    /// it.
     pub(super) fn discard_queue(self, mut first: Option<WaitingRequest>) {
         while let Some(waiting) = first {
             self.lane.io.count(Counter::RequestsDiscarded);
@@ -163,7 +165,7 @@ impl<'l> Service<'l> {
     }
 
     /// The connection is closed: discards the requests that wait in its queue without a thread.
-    pub(in crate::lane) fn forget_queue(self) {
+    pub(crate) fn forget_queue(self) {
         if let Some(requests) = self.connection.requests() {
             let forgotten = self.lane.discard_requests(requests);
             self.connection.end_serving(forgotten);

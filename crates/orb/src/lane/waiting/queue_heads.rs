@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use deckwatch_sync::PiMutex;
 
-use super::WaitingRequest;
+use super::room::WaitingRequest;
 
 /// At most one request of each bidirectional connection: the one of its queue that is to be served next.
 pub(super) struct QueueHeads {
@@ -27,7 +27,8 @@ impl QueueHeads {
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        // SYNC: pairs with the addition in `push`: a thread that is about to wait has been counted before it looks here.
+        // SYNC: pairs with the addition in `push`: a thread that is about to wait has been counted before it looks
+        // here.
         self.count.load(Ordering::SeqCst) == 0
     }
 

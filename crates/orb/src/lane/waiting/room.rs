@@ -1,5 +1,5 @@
-//! The waiting room of a lane: requests that wait for a thread, and the limits of their threadpool (RT-CORBA 1.x, clause
-//! 5.10: request buffering).
+//! The waiting room of a lane: requests that wait for a thread, and the limits of their threadpool (RT-CORBA 1.x,
+//! clause 5.10: request buffering).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub(crate) enum Behind {
 }
 
 /// Where requests wait for a thread.
-pub(in crate::lane) struct WaitingRoom {
+pub(crate) struct WaitingRoom {
     queue: OrderedQueue<WaitingRequest>,
     /// Shared by all lanes of the pool.
     buffers: Arc<RequestBuffers>,
@@ -48,9 +48,9 @@ pub(in crate::lane) struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// `of_pool`: the limits of the pool, if it buffers requests; `lenders`: threads that may be borrowed. `poller` makes
-    /// the keeper's poller. Returns `None` if nothing waits in the ORB and nothing is borrowed.
-    pub(in crate::lane) fn new(
+    /// `of_pool`: the limits of the pool, if it buffers requests; `lenders`: threads that may be borrowed. `poller`
+    /// makes the keeper's poller. Returns `None` if nothing waits in the ORB and nothing is borrowed.
+    pub(crate) fn new(
         of_pool: Option<&Arc<RequestBuffers>>,
         lenders: usize,
         poller: impl FnOnce() -> Result<Box<dyn Poller>, TransportError>,
@@ -75,7 +75,7 @@ impl WaitingRoom {
     }
 
     /// Requests that may wait.
-    pub(in crate::lane) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.buffers.requests_max
     }
 
@@ -192,11 +192,11 @@ impl WaitingRoom {
 }
 
 /// A thread of the lane serves a request until this is dropped.
-pub(in crate::lane) struct Busy<'r>(Option<&'r WaitingRoom>);
+pub(crate) struct Busy<'r>(Option<&'r WaitingRoom>);
 
 impl<'r> Busy<'r> {
     #[inline]
-    pub(in crate::lane) fn new(room: Option<&'r WaitingRoom>) -> Self {
+    pub(crate) fn new(room: Option<&'r WaitingRoom>) -> Self {
         if let Some(room) = room {
             room.busy.fetch_add(1, Ordering::Acquire);
         }
@@ -212,19 +212,19 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// The limits of what waits in all lanes of one pool (RT-CORBA 1.x: the limits of `create_threadpool_with_lanes` are the
-/// pool's). Only requests that wait are counted.
+/// The limits of what waits in all lanes of one pool (RT-CORBA 1.x: the limits of `create_threadpool_with_lanes` are
+/// the pool's). Only requests that wait are counted.
 #[derive(Debug)]
 pub(crate) struct RequestBuffers {
-    /// Requests above [`SIZE_BITS`] bits of octets. One word, so that a request that does not fit takes nothing from others
-    /// meanwhile.
+    /// Requests above [`SIZE_BITS`] bits of octets. One word, so that a request that does not fit takes nothing from
+    /// others meanwhile.
     held: AtomicU64,
     requests_max: usize,
     size_max: usize,
 }
 
-/// More octets than a host has; above them is room for a million requests, more than all lanes of a pool have threads to
-/// lend.
+/// More octets than a host has; above them is room for a million requests, more than all lanes of a pool have threads
+/// to lend.
 const SIZE_BITS: u32 = 44;
 
 impl RequestBuffers {

@@ -1,5 +1,5 @@
-//! Requests that arrived before their start time (CORBA 3.3 part 1, clause 17.2.4.1). They are set aside, so that no thread
-//! waits for them, and served by a thread of the lane at their start.
+//! Requests that arrived before their start time (CORBA 3.3 part 1, clause 17.2.4.1). They are set aside, so that no
+//! thread waits for them, and served by a thread of the lane at their start.
 //!
 //! A start time is a request's own: requests behind it on its connection do not wait for it. One-ways of one connection
 //! that were set aside are served one after the other, ordered by start time, then by arrival.
@@ -10,7 +10,7 @@ use deckwatch_cdr::Divided;
 use deckwatch_giop::Request;
 use deckwatch_sync::{PiMutex, PiMutexGuard, SlotKey};
 
-use super::{Behind, WaitingRequest};
+use super::room::{Behind, WaitingRequest};
 use crate::connection::{Arrived, Connection};
 use crate::limits::{EARLY_REQUESTS_MAX, EARLY_REQUESTS_SIZE_MAX};
 use crate::slab::Slab;
@@ -100,7 +100,8 @@ impl EarlyRequests {
     /// When the next one may be served, if any waits for its start.
     #[inline]
     pub(super) fn next(&self) -> Option<Instant64> {
-        // SYNC: pairs with the store in `note_next`: a thread that is about to wait has been counted before it looks here.
+        // SYNC: pairs with the store in `note_next`: a thread that is about to wait has been counted before it looks
+        // here.
         let next = self.next.load(Ordering::SeqCst);
         (next != NEVER).then_some(Instant64(next))
     }

@@ -4,6 +4,7 @@
 //! demand. All ends stay alive, and only one system works at a time. The systems take turns within every round, and the
 //! system that begins changes with each round. What else the machine does falls on all of them alike.
 
+pub(crate) mod caution;
 pub(crate) mod condition;
 pub(crate) mod element;
 pub(crate) mod end;

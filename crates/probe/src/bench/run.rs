@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-use deckwatch_meter::result::Warning;
 use deckwatch_os::schedule::{affinity, set_affinity};
 use deckwatch_os::signal;
 
@@ -13,6 +12,7 @@ use super::figures::figures;
 use super::kind::{Kind, SMALL};
 use super::part::Part;
 use super::{counts, memory, target};
+use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::foreign;
 use crate::laboratory::program::Program;
@@ -221,41 +221,23 @@ impl Bench<'_> {
         self.session.finish(found)
     }
 
-    fn warnings(&self) -> Vec<Warning> {
+    fn warnings(&self) -> Vec<Caution> {
         let judged = || self.parts.iter().filter(|part| part.is_judged);
         let spread = |found: &Measurement| {
             let ratio = found.ratio("p50_ratio")?;
             Some((ratio.upper_quartile - ratio.lower_quartile) / ratio.median)
         };
-        let widest = judged()
+        let share = judged()
             .flat_map(Part::cases)
             .filter_map(|(_, found)| spread(found))
             .fold(0.0, f64::max);
-        let spread = format!(
-            "The middle half of some ratios lies {:.0}% apart: repeat on a quieter machine, or with more rounds.",
-            widest * 1e2
-        );
+        let has_gap = |part: &Part| part.is_empty() || part.has_gap();
         let all = [
-            (
-                self.settings.setup.run_budget > REAL_TIME_RUN,
-                "long-runs",
-                "Real-time runs of more than 0.9 s are throttled by the kernel, which keeps a twentieth of each second for others.",
-            ),
-            (widest > SPREAD_WARNED, "spread", &spread),
-            (
-                self.parts
-                    .iter()
-                    .any(|part| part.is_empty() || part.has_gap()),
-                "nothing-measured",
-                "Some sizes were not measured at all.",
-            ),
+            (self.settings.setup.run_budget > REAL_TIME_RUN).then_some(Caution::LongRuns),
+            (share > SPREAD_WARNED).then_some(Caution::Spread { share }),
+            (self.parts.iter().any(has_gap)).then_some(Caution::NothingMeasured),
         ];
-        let warned = all.into_iter().filter(|(holds, ..)| *holds);
-        let warning = |(_, kind, text): (bool, &str, &str)| Warning {
-            kind: kind.to_owned(),
-            text: text.to_owned(),
-        };
-        warned.map(warning).collect()
+        all.into_iter().flatten().collect()
     }
 }
 

@@ -52,7 +52,7 @@ fn timer_resolution(trials: &Trials) -> Finding {
     const HIGH_RESOLUTION_NS: i64 = 1000;
     Finding::new(
         "timer resolution",
-        "A supplier keeps its schedule no better than the kernel's timers step.",
+        "A supplier cannot keep its schedule more exactly than the resolution of the kernel's timers.",
         format!("{} ns", trials.timer_resolution_ns),
     )
     .change_if(
@@ -64,7 +64,7 @@ fn timer_resolution(trials: &Trials) -> Finding {
 fn time_sharing_wake_ups(wake_ups: &WakeUps) -> Finding {
     Finding::new(
         "wake-ups, time sharing",
-        "So late wakes a thread that asked for no scheduling class; the timer slack of 50 us is part of it.",
+        "The lateness of a thread in the time-sharing class; the timer slack of 50 us is part of it.",
         in_words(wake_ups),
     )
     .note_if(
@@ -77,7 +77,7 @@ fn real_time_class(root: &Root, trials: &Trials) -> Finding {
     let finding = |value: String| {
         Finding::new(
             "real-time class",
-            "Without SCHED_FIFO every flow's thread shares its processor with whatever else runs, and lateness is the machine's.",
+            "Without SCHED_FIFO every flow's thread shares its processor with all other programs, and the machine causes the lateness.",
             value,
         )
     };
@@ -96,7 +96,7 @@ fn real_time_class(root: &Root, trials: &Trials) -> Finding {
 fn real_time_wake_ups(wake_ups: &WakeUps) -> Finding {
     Finding::new(
         "wake-ups, real time",
-        "So late wakes a SCHED_FIFO thread: a deadline below the maximum will be missed whatever middleware is measured.",
+        "The lateness of a SCHED_FIFO thread: a deadline below the maximum will be missed with any middleware.",
         in_words(wake_ups),
     )
     .note_if(
@@ -122,11 +122,11 @@ fn clock_source(root: &Root) -> Option<Finding> {
     let advice = if available.split_ascii_whitespace().any(|name| name == "tsc") {
         format!("echo tsc | sudo tee /{FOLDER}/current_clocksource")
     } else {
-        "The kernel found no processor counter that it trusts: see `dmesg | grep -i tsc`".to_owned()
+        "The kernel trusts no processor counter: see `dmesg | grep -i tsc`".to_owned()
     };
     let finding = Finding::new(
         "clock source",
-        "Six clock readings a message: a slow source costs microseconds each, and a coarse one rounds them.",
+        "Each message needs six clock readings: a slow source costs microseconds for each, and a coarse one rounds them.",
         current,
     );
     Some(finding.change_if(slow, advice))
@@ -145,7 +145,7 @@ fn throttling(root: &Root) -> Option<Finding> {
     let advice = "sudo sysctl -w kernel.sched_rt_runtime_us=-1";
     let finding = Finding::new(
         "real-time throttling",
-        "When the limit is reached every real-time thread of a processor stops until the period is over.",
+        "At the limit every real-time thread of a processor stops until the end of the period.",
         value,
     )
     .note_if(runtime_us >= 0, advice)

@@ -22,7 +22,7 @@ fn locking(root: &Root) -> Finding {
     };
     Finding::new(
         "locked memory",
-        "A page that is not locked can be taken away, and its next use waits for a disk.",
+        "A page that is not locked can be evicted, and its next use waits for a disk.",
         value,
     )
     .note_if(
@@ -42,7 +42,7 @@ fn swap(root: &Root) -> Finding {
     };
     Finding::new(
         "swap",
-        "Whatever is not locked may be on a disk when a message comes.",
+        "A page that is not locked may be on a disk when a message comes.",
         value,
     )
     .note_if(

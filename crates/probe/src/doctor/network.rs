@@ -32,7 +32,7 @@ fn buffer(root: &Root, name: &'static str, setting: &str) -> Option<Finding> {
     );
     let finding = Finding::new(
         name,
-        "A burst that finds the buffer full is lost on the host, and looks like a loss of the network.",
+        "A burst that finds the buffer full is lost on the host, and looks like a loss in the network.",
         value,
     );
     let advice = format!("sudo sysctl -w net.core.{setting}={ENOUGH_BYTES}");
@@ -43,7 +43,7 @@ fn stamps(trials: &Trials) -> Finding {
     let finding = |value| {
         Finding::new(
             "kernel stamps",
-            "The kernel's stamps part the network's share of a late message from the host's.",
+            "The kernel's stamps separate the network's share of a late message from the host's.",
             value,
         )
     };
@@ -60,7 +60,7 @@ fn tap(trials: &Trials) -> Finding {
     let finding = |value| {
         Finding::new(
             "packet taps",
-            "For CORBA and the event channel only a tap tells when a message left and reached a host.",
+            "For CORBA and the event channel only a tap shows when a message left a host and reached another.",
             value,
         )
     };
@@ -77,7 +77,7 @@ fn emulation(trials: &Trials) -> Finding {
     let finding = |value| {
         Finding::new(
             "emulated hosts",
-            "Hosts in namespaces on a shaped switch behave as a ship's; on loopback there is no network to be late on.",
+            "Hosts in namespaces on a shaped switch behave like a ship's network; loopback has no network delay.",
             value,
         )
     };

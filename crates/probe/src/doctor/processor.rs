@@ -27,7 +27,7 @@ fn governor(root: &Root) -> Option<Finding> {
     let steady = governor == "performance";
     let finding = Finding::new(
         "frequency governor",
-        "A governor that follows the load makes rare messages slow and busy moments fast: the rate decides the latency.",
+        "A governor that follows the load makes rare messages slow and frequent ones fast: the rate decides the latency.",
         governor,
     );
     Some(finding.change_if(!steady, "sudo cpupower frequency-set -g performance"))
@@ -55,7 +55,7 @@ fn idle_states(root: &Root) -> Option<Finding> {
     };
     let finding = Finding::new(
         "idle states",
-        "A processor that slept deeply needs this long before it takes the interrupt of a message.",
+        "A processor in its deepest idle state needs this time before it takes the interrupt of a message.",
         value,
     );
     Some(finding.note_if(
@@ -68,7 +68,7 @@ fn simultaneous_threads(root: &Root) -> Option<Finding> {
     let active = root.number(&format!("{PROCESSORS}/smt/active"))? == 1;
     let finding = Finding::new(
         "simultaneous threads",
-        "Two threads of one core slow each other by whatever the other does.",
+        "Two threads of one core slow each other down.",
         if active { "on" } else { "off" },
     );
     Some(finding.note_if(
@@ -87,7 +87,7 @@ fn isolation(root: &Root) -> Finding {
     };
     Finding::new(
         "isolated processors",
-        "On an isolated processor the scheduler puts no thread that did not ask for it.",
+        "The scheduler puts only threads that ask for it on an isolated processor.",
         value,
     )
     .note_if(
@@ -109,7 +109,7 @@ fn interrupts(root: &Root) -> Option<Finding> {
         .any(|processor| is_in_mask(&mask, processor));
     let finding = Finding::new(
         "interrupts",
-        "A device's interrupt on a processor that is kept for real-time threads comes before all of them.",
+        "A device's interrupt on a processor of real-time threads delays all of them.",
         format!("new ones go to processors of mask {mask}"),
     );
     Some(finding.note_if(
@@ -156,7 +156,7 @@ fn virtualisation(root: &Root) -> Finding {
     };
     Finding::new(
         "virtualisation",
-        "A host can take the processor away without a trace but the lateness; only stolen time tells, where it does.",
+        "A hypervisor can take the processor away at any time. Only stolen time shows that, if the hypervisor reports it.",
         value,
     )
     .note_if(guest, "Trust percentiles, not maxima; for a final verdict measure on the ship's machine")
@@ -168,11 +168,18 @@ fn stolen(trials: &Trials) -> Finding {
     let share = share(seen.stolen.as_secs_f64(), capacity);
     Finding::new(
         "stolen time",
-        "Processor time that the hypervisor gave to others: to the guest it looks like a pause of everything.",
-        format!("{:.2}% over {:.1} s", share * 100.0, seen.duration.as_secs_f64()),
+        "Processor time that the hypervisor gave to others: in the guest everything pauses.",
+        format!(
+            "{:.2}% over {:.1} s",
+            share * 100.0,
+            seen.duration.as_secs_f64()
+        ),
     )
-    .note_if(share > 0.0, "Move to a host with processors of one's own")
-    .change_if(share > STOLEN_REFUSED, "Move to a host with processors of one's own")
+    .note_if(share > 0.0, "Move to a host with dedicated processors")
+    .change_if(
+        share > STOLEN_REFUSED,
+        "Move to a host with dedicated processors",
+    )
 }
 
 /// Returns `None` if the kernel has no such file.
@@ -182,10 +189,10 @@ fn pressure(trials: &Trials) -> Option<Finding> {
         seen.processor_pressure?.as_secs_f64(),
         seen.duration.as_secs_f64(),
     );
-    let advice = "Stop what else runs: `ps -eo pcpu,comm --sort=-pcpu | head`";
+    let advice = "Stop other programs: `ps -eo pcpu,comm --sort=-pcpu | head`";
     let finding = Finding::new(
         "competition for processors",
-        "So long some runnable thread waited for a processor, before any load of a mission was there.",
+        "The time that some runnable thread waited for a processor, without the load of a mission.",
         format!(
             "{:.1}% of {:.1} s",
             share * 100.0,

@@ -6,9 +6,9 @@ mod figures;
 use std::collections::BTreeMap;
 
 use deckwatch_meter::experiment::{ExperimentDocument, Measurement};
-use deckwatch_meter::result::Warning;
 
 use crate::counters::{Counted, Watch};
+use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::end::WARM_UP;
 use crate::laboratory::payload::compute_sizes;
@@ -139,21 +139,15 @@ fn factoring(session: &mut Session<'_>, places: &Places) -> Result<Vec<System>, 
     Ok(systems)
 }
 
-/// Warns if other programs took the factoring thread's processor while no client called: the shares then do not show
-/// the server alone.
-fn disturbed(measurements: &[Measurement]) -> Vec<Warning> {
+/// A warning if other programs took the factoring thread's processor while no client called. The shares then do not
+/// show the server alone.
+fn disturbed(measurements: &[Measurement]) -> Vec<Caution> {
     let alone = measurements
         .iter()
         .filter_map(|one| one.values.get("processor_alone_share"));
-    let least = alone.copied().fold(1.0, f64::min);
-    let warning = (least < ALONE_SHARE_MIN).then(|| Warning {
-        kind: "factoring-disturbed".to_owned(),
-        text: format!(
-            "Without calls, the factoring thread had only {:.0}% of its processor: what the servers left of it cannot be compared.",
-            least * 1e2
-        ),
-    });
-    warning.into_iter().collect()
+    let share = alone.copied().fold(1.0, f64::min);
+    let caution = (share < ALONE_SHARE_MIN).then_some(Caution::FactoringDisturbed { share });
+    caution.into_iter().collect()
 }
 
 /// Below this share, other programs took more of the processor than the server.

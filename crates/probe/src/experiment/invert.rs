@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deckwatch_meter::experiment::{AxisNote, ExperimentDocument, Figure, FigureKind, Measurement};
-use deckwatch_meter::result::Warning;
 
+use crate::laboratory::caution::Caution;
 use crate::laboratory::condition::Places;
 use crate::laboratory::payload::compute_sizes;
 use crate::laboratory::process::{End, RunResult};
@@ -226,7 +226,7 @@ impl Run<'_> {
         session: &mut Session<'_>,
         contender: &mut Contender,
         samples: &mut [Samples; 3],
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<Caution>,
     ) -> Result<bool, LaboratoryError> {
         let Contender { system, client } = contender;
         while system.load.len() < self.count {
@@ -251,15 +251,20 @@ impl Run<'_> {
         let expected = high_rate * limits.budget.as_secs_f64();
         let (round_trips, from_due) = halves(&ran, high_period);
         if (round_trips.len() as f64) < expected * KEPT_SHARE {
-            let kind = "schedule-not-kept".to_owned();
-            let about = format!("{}: beside {} clients ", system.name, self.count);
-            let text = format!(
-                "{about}the high-priority one made {} of {expected:.0} calls in a run.",
-                round_trips.len()
-            );
+            let (system, low_clients) = (system.name, self.count);
+            let is_same = |known: &Caution| {
+                matches!(known, Caution::ScheduleNotKept { system: it, low_clients: of, .. }
+                    if *it == system && *of == low_clients)
+            };
             // Once, in whatever number of rounds.
-            if !warnings.iter().any(|known| known.text.starts_with(&about)) {
-                warnings.push(Warning { kind, text });
+            if !warnings.iter().any(is_same) {
+                let made = round_trips.len();
+                warnings.push(Caution::ScheduleNotKept {
+                    system,
+                    low_clients,
+                    made,
+                    expected,
+                });
             }
         }
         samples[0].add_times(round_trips);

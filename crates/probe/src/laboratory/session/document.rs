@@ -10,7 +10,8 @@ use deckwatch_meter::result::{ClockNote, Warning};
 use deckwatch_os::signal;
 
 use super::Session;
-use crate::laboratory::{BROKEN_OFF, ENDED_EARLY, Inserted, LaboratoryError};
+use crate::laboratory::caution::Caution;
+use crate::laboratory::{Inserted, LaboratoryError};
 
 /// What a bench or an experiment has found.
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(crate) struct Found {
     pub(crate) measurements: Vec<Measurement>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) notes: Vec<String>,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Caution>,
 }
 
 impl Session<'_> {
@@ -32,8 +33,8 @@ impl Session<'_> {
     pub(crate) fn document(&self, found: Found) -> ExperimentDocument {
         let disturbance = self.before.until(&Readings::take());
         let mut warnings = disturbance.warnings();
-        warnings.extend(found.warnings);
-        warnings.extend(self.warnings());
+        let cautions = found.warnings.into_iter().chain(self.warnings());
+        warnings.extend(cautions.map(Warning::from));
         let run = provenance::Run {
             version: self.setup.version.clone(),
             mission_path: String::new(),
@@ -80,34 +81,18 @@ impl Session<'_> {
         Ok(self.document(found))
     }
 
-    fn warnings(&self) -> Vec<Warning> {
-        let broken_off = self.broken_off.as_ref().map(ToString::to_string);
-        let mut warnings = Vec::new();
-        let mut warn = |holds: bool, kind: &str, text: &str| {
-            if holds {
-                warnings.push(Warning {
-                    kind: kind.to_owned(),
-                    text: text.to_owned(),
-                });
-            }
-        };
-        warn(!self.is_placed, "not-real-time", NOT_REAL_TIME);
-        warn(cfg!(debug_assertions), "debug-build", DEBUG_BUILD);
-        let reason = broken_off.as_deref().unwrap_or_default();
-        let text = format!("The measurement could not go on: {reason}");
-        warn(broken_off.is_some(), BROKEN_OFF, &text);
-        let text = "The measurement was ended before its last round.";
-        warn(!self.is_whole, ENDED_EARLY, text);
-        let inserted = self.setup.inserted.words().unwrap_or_default();
-        let kind = match self.setup.inserted {
-            Inserted::Delay(_) => "servant-delay",
-            _ => "servant-inserted",
-        };
-        let text = format!("Our servants did additional work in each request: {inserted}.");
-        warn(self.setup.inserted != Inserted::Nothing, kind, &text);
-        warnings
+    fn warnings(&self) -> Vec<Caution> {
+        let broken_off = self.broken_off.as_ref().map(|error| Caution::BrokenOff {
+            reason: error.to_string(),
+        });
+        let inserted = self.setup.inserted;
+        let all = [
+            (!self.is_placed).then_some(Caution::NotRealTime),
+            cfg!(debug_assertions).then_some(Caution::DebugBuild),
+            broken_off,
+            (!self.is_whole).then_some(Caution::EndedEarly),
+            (inserted != Inserted::Nothing).then_some(Caution::ServantWork(inserted)),
+        ];
+        all.into_iter().flatten().collect()
     }
 }
-
-const NOT_REAL_TIME: &str = "Not every end got SCHED_FIFO, which needs CAP_SYS_NICE or RLIMIT_RTPRIO: other threads take the processor in between.";
-const DEBUG_BUILD: &str = "This is a debug build: build with --release to compare with others.";

@@ -90,7 +90,7 @@ fn nameclt_lists_and_resolves_through_our_naming_and_catior_reads_our_references
         explained.contains(&format!("IIOP 1.2 127.0.0.1 {}", names.port())),
         "{explained}"
     );
-    let ours = run(deckwatch().args(["names", "list", "ships", "--at", &names.url]));
+    let ours = run(deckwatch().args(["names", "list", "ships", "--names", &names.url]));
     assert_eq!(ours.trim(), "nav.channel");
     names
         .nameclt(&["unbind", "ships/nav.channel"])
@@ -105,8 +105,12 @@ fn our_clients_use_omninames() {
         return;
     };
     let at = &theirs.url;
-    let names =
-        |arguments: &[&str]| run(deckwatch().arg("names").args(arguments).args(["--at", at]));
+    let names = |arguments: &[&str]| {
+        run(deckwatch()
+            .arg("names")
+            .args(arguments)
+            .args(["--names", at]))
+    };
     names(&["bind", "a/b.c", "corbaloc::127.0.0.1:9/thing", "--contexts"]);
     assert_eq!(names(&["list"]).trim(), "a/");
     assert_eq!(names(&["list", "a"]).trim(), "b.c");

@@ -113,9 +113,12 @@ fn any_operation_of_omniorbs_server_is_called_from_the_shell() {
 }
 
 fn names(at: &str, arguments: &[&str]) -> String {
-    run(deckwatch().arg("names").args(arguments).args(["--at", at]))
-        .trim_end()
-        .to_owned()
+    run(deckwatch()
+        .arg("names")
+        .args(arguments)
+        .args(["--names", at]))
+    .trim_end()
+    .to_owned()
 }
 
 const THING: &str = "corbaloc::127.0.0.1:9/thing";
@@ -138,7 +141,7 @@ fn omninames_is_used_by_every_command_of_ours_and_by_calls_of_its_operations() {
     );
     assert!(names(at, &["list", "fleet", "--long"]).contains("127.0.0.1:9"));
     assert!(names(at, &["resolve", "fleet/alpha.ship"]).starts_with("IOR:"));
-    let refused = try_run(deckwatch().args(["names", "resolve", "fleet/beta", "--at", at]));
+    let refused = try_run(deckwatch().args(["names", "resolve", "fleet/beta", "--names", at]));
     assert!(
         refused
             .expect_err("it is not there")
@@ -376,7 +379,7 @@ fn a_name_goes_on_from_our_service_into_omninames_and_back() {
     let tree = names(&ours.url, &["list", "-r"]);
     assert!(tree.contains("there/far/sonar"), "{tree}");
     let missing =
-        try_run(deckwatch().args(["names", "resolve", "there/far/none", "--at", &ours.url]));
+        try_run(deckwatch().args(["names", "resolve", "there/far/none", "--names", &ours.url]));
     assert!(
         missing
             .expect_err("it is not there")
@@ -386,7 +389,7 @@ fn a_name_goes_on_from_our_service_into_omninames_and_back() {
     let ours_url = ours.url.clone();
     drop(theirs);
     let stopped =
-        try_run(deckwatch().args(["names", "resolve", "there/far/radar", "--at", &ours_url]));
+        try_run(deckwatch().args(["names", "resolve", "there/far/radar", "--names", &ours_url]));
     let stopped = stopped.expect_err("their service has gone");
     assert!(
         stopped.contains("the service of the context `there` cannot be reached"),

@@ -1,7 +1,7 @@
 //! The deckwatch command: parses arguments, calls a library crate, prints.
 //!
 //! To add a subcommand `name`: write `name.rs` with `pub(crate) struct Args` (its doc comment is the help) and
-//! `pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode>`, then add one `mod` line and one line to the table.
+//! `pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode>`; then add a `mod` line, and a line to its group in the table.
 
 #![forbid(unsafe_code)]
 
@@ -37,64 +37,118 @@ mod version;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
-/// Instruments for a mission's message load: does every message arrive in time, and why not where it does not.
+/// Will every message arrive in time, and if not, which layer is to blame?
 #[derive(Parser)]
 #[command(name = "deckwatch", version, max_term_width = 110)]
-#[command(after_help = EXIT_CODES)]
+#[command(help_template = HELP_TEMPLATE, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+/// The subcommands stand in groups, which [`Command::groups`] writes in front of the options.
+const HELP_TEMPLATE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+{before-help}Options:
+{options}{after-help}";
+
 const EXIT_CODES: &str = "\
 Exit status: 0 PASS or done, 1 FAIL, 2 usage or bad input, 3 UNPROVEN, 4 INVALID;
-130 where Ctrl-C ended a measurement before its end (128 and the number of any signal that did).
-Set DECKWATCH_LOG (error, warn, info, debug, trace) to see what the program does.";
+130 if Ctrl-C ended a measurement early (128 plus the number of the signal).
+Set DECKWATCH_LOG (error, warn, info, debug, trace) to see what the program does.
+`deckwatch COMMAND --help` describes one command, with examples.";
 
-/// The enum that clap reads and the dispatch over it, from one table.
+/// The enum that clap reads, the dispatch over it and the groups of the help, from one table.
 macro_rules! subcommands {
-    ($($variant:ident => $module:ident),* $(,)?) => {
+    ($($group:literal { $($variant:ident => $module:ident),* $(,)? })*) => {
         #[derive(clap::Subcommand)]
         enum Command {
-            $($variant($module::Args),)*
+            $($($variant($module::Args),)*)*
         }
 
         impl Command {
             fn run(self) -> anyhow::Result<ExitCode> {
                 match self {
-                    $(Self::$variant(args) => $module::run(args),)*
+                    $($(Self::$variant(args) => $module::run(args),)*)*
                 }
             }
+
+            /// Each group's heading, and the modules of its subcommands.
+            const GROUPS: &'static [(&'static str, &'static [&'static str])] =
+                &[$(($group, &[$(stringify!($module)),*])),*];
         }
     };
 }
 
 subcommands! {
-    Bench => bench,
-    Call => call,
-    Channel => channel,
-    Check => check,
-    Costs => costs,
-    Doctor => doctor,
-    LaboratoryEnd => laboratory_end,
-    Idl => idl,
-    Invert => invert,
-    Invoke => invoke,
-    Part => part,
-    Ior => ior,
-    Marshal => marshal,
-    Names => names,
-    Report => report,
-    Run => run,
-    Schema => schema,
-    Testbed => testbed,
-    Version => version,
+    "Missions" {
+        Run => run,
+        Check => check,
+        Report => report,
+        Schema => schema,
+    }
+    "Laboratory" {
+        Testbed => testbed,
+        Doctor => doctor,
+    }
+    "Measurements" {
+        Bench => bench,
+        Invert => invert,
+        Costs => costs,
+        Invoke => invoke,
+        Marshal => marshal,
+    }
+    "CORBA tools" {
+        Names => names,
+        Channel => channel,
+        Call => call,
+        Ior => ior,
+        Idl => idl,
+    }
+    "About" {
+        Version => version,
+    }
+    // The other processes of a run and of a bench; hidden.
+    "Processes" {
+        Part => part,
+        LaboratoryEnd => laboratory_end,
+    }
+}
+
+/// The command line with its subcommands in groups.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    let heading = command.get_styles().get_header();
+    let name = command.get_styles().get_literal();
+    let mut text = String::new();
+    for (group, modules) in Command::GROUPS {
+        let members = command.get_subcommands().filter(|subcommand| {
+            let module = subcommand.get_name().replace('-', "_");
+            !subcommand.is_hide_set() && modules.contains(&module.as_str())
+        });
+        let lines: Vec<String> = members
+            .map(|subcommand| {
+                let about = subcommand.get_about().map(ToString::to_string);
+                format!(
+                    "  {name}{:<10}{name:#}{}\n",
+                    subcommand.get_name(),
+                    about.unwrap_or_default()
+                )
+            })
+            .collect();
+        if !lines.is_empty() {
+            text += &format!("\n{heading}{group}:{heading:#}\n{}", lines.concat());
+        }
+    }
+    command.before_help(text.trim_end().to_owned())
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     trace_to_stderr();
     match cli.command.run() {
         Ok(code) => code,
@@ -114,7 +168,29 @@ fn trace_to_stderr() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // Where nobody takes what is said, saying so would panic.
+        // An error about a standard error that is closed would panic.
         .log_internal_errors(false)
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_each_visible_subcommand_once_under_its_group() {
+        let help = command().render_help().to_string();
+        for (group, _) in Command::GROUPS
+            .iter()
+            .filter(|(group, _)| *group != "Processes")
+        {
+            assert_eq!(help.matches(&format!("\n{group}:\n")).count(), 1, "{group}");
+        }
+        assert!(!help.contains("Processes"), "{help}");
+        for subcommand in Cli::command().get_subcommands() {
+            let line = format!("\n  {:<10}", subcommand.get_name());
+            let expected = usize::from(!subcommand.is_hide_set());
+            assert_eq!(help.matches(&line).count(), expected, "{line}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ use deckwatch_naming::{NAME_SERVICE, NamingService};
 #[command(after_help = "\
 Examples:
   deckwatch names serve --listen 0.0.0.0:2809 --store names.redb
-  deckwatch names list --at corbaloc::ship:2809/NameService
+  deckwatch names list --names corbaloc::ship:2809/NameService
   deckwatch names list corbaname::ship:2809#deckwatch -r --long
   deckwatch names bind deckwatch/NAV IOR:0000... --contexts
   deckwatch names bind-context fleet corbaloc::other:2809/NameService

@@ -62,7 +62,7 @@ impl Service {
     fn names(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let url = self.url();
         let mut all = arguments.to_vec();
-        all.extend(["--at", &url]);
+        all.extend(["--names", &url]);
         said(&run(&all))
     }
 
@@ -210,14 +210,14 @@ fn what_stands_in_the_way_is_said_in_words() {
         assert!(told.starts_with(expected), "{arguments:?}: {told}");
     }
     let at = format!("corbaloc::{}/Nobody", service.address());
-    let (_, told) = said(&run(&["list", "--at", &at]));
+    let (_, told) = said(&run(&["list", "--names", &at]));
     assert!(
         told.starts_with("error: no naming service answers at corbaloc::"),
         "{told}"
     );
     assert!(told.contains("OBJECT_NOT_EXIST"), "{told}");
     let nobody = "corbaloc::127.0.0.1:1/NameService";
-    let (status, told) = said(&run(&["list", "--at", nobody]));
+    let (status, told) = said(&run(&["list", "--names", nobody]));
     assert_eq!(status, Some(2));
     assert!(
         told.contains("`deckwatch names serve` starts one") && told.contains("nobody listens"),
@@ -231,7 +231,7 @@ fn the_service_is_named_by_a_file_too() {
     service.done(&["bind", "a", THING]);
     let file = std::env::temp_dir().join(format!("deckwatch-names-{}.ior", std::process::id()));
     std::fs::write(&file, service.url()).expect("a file");
-    let listed = said(&run(&["list", "--at", file.to_str().expect("UTF-8")]));
+    let listed = said(&run(&["list", "--names", file.to_str().expect("UTF-8")]));
     assert_eq!(listed, (Some(0), "a".to_owned()));
     std::fs::remove_file(file).expect("the file goes");
 }
@@ -260,7 +260,7 @@ fn a_trace_tells_each_message_and_why_nobody_answered() {
     }
     let gone = service.url();
     drop(service);
-    let (status, traced) = said(&run(&["list", "--trace", "--at", &gone]));
+    let (status, traced) = said(&run(&["list", "--trace", "--names", &gone]));
     assert_eq!(status, Some(2), "{traced}");
     for told in [
         "TRANSIENT raised by this ORB for \"_is_a\" of \"NameService\", not completed",

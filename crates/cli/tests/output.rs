@@ -69,7 +69,7 @@ fn a_naming_service_serves_though_nobody_takes_what_it_says_of_itself() {
     let mut said = BufReader::new(serving.stdout.take().expect("piped"));
     said.read_line(&mut reference).expect("readable");
     assert!(reference.starts_with("IOR:"), "{reference}");
-    let listed = deckwatch(&["names", "list", "--at", reference.trim()]).output();
+    let listed = deckwatch(&["names", "list", "--names", reference.trim()]).output();
     assert!(listed.expect("it runs").status.success());
     let told = Command::new("kill").arg(serving.id().to_string()).status();
     assert!(told.expect("kill is there").success());

@@ -1,4 +1,4 @@
-//! The naming service a user means, and the name there.
+//! The naming service that an argument names, and the name there.
 
 use anyhow::{Context as _, bail};
 use deckwatch_naming::user::{Refusal, path};
@@ -16,8 +16,8 @@ pub(super) struct At {
         value_name = "REFERENCE",
         default_value = "corbaloc::127.0.0.1:2809/NameService"
     )]
-    at: String,
-    /// Tell each message that is sent or received, and of each failure what was tried
+    names: String,
+    /// Print each message sent or received, and what was tried before a failure
     #[arg(long)]
     trace: bool,
 }
@@ -32,7 +32,7 @@ pub(super) struct Place {
 }
 
 impl At {
-    /// Where a name is looked up: `corbaname:ADDRESS#NAME` says both, any other name is of the service of `--at`.
+    /// Splits a name into service and path: `corbaname:ADDRESS#NAME` holds both; any other name belongs to `--names`.
     pub(super) fn place(&self, name: &str) -> anyhow::Result<Place> {
         let (place, path) = self.place_or_root(Some(name))?;
         if path {
@@ -57,7 +57,7 @@ impl At {
                 (address.to_owned(), unescaped(name)?)
             }
             None => (
-                crate::reference::read(&self.at)?,
+                crate::reference::read(&self.names)?,
                 name.unwrap_or("").to_owned(),
             ),
         };
@@ -80,7 +80,7 @@ impl At {
 fn root(orb: &Orb, reference: &str) -> anyhow::Result<NamingContextRef> {
     let nobody = || {
         format!(
-            "no naming service answers at {reference}; `deckwatch names serve` starts one, `--at` names another"
+            "no naming service answers at {reference}; `deckwatch names serve` starts one, `--names` names another"
         )
     };
     let object = orb

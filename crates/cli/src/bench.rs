@@ -9,7 +9,7 @@ use deckwatch_probe::laboratory::Condition;
 
 use crate::laboratory::{Common, Usual};
 
-/// Measure what calls, messages, objects and priorities cost beside raw TCP and other ORBs
+/// Measure what calls and messages cost beside raw TCP and other ORBs
 #[derive(clap::Args)]
 #[command(after_help = "\
 Every run of a system comes directly after a run of its baseline. The result is the median of the ratios of those \

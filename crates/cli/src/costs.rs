@@ -7,7 +7,7 @@ use deckwatch_probe::experiment::{Costs, costs};
 
 use crate::laboratory::{ExperimentOptions, Usual, Where};
 
-/// Count what a request takes: locks, contended locks, system calls, allocations, and a share of the processor
+/// Count what a request takes: locks, system calls, allocations, processor time
 #[derive(clap::Args)]
 #[command(after_help = "\
 The experiment of the TAO slides 13, 17 and 18. The kernel's tracepoints and probes count at both ends, which needs \

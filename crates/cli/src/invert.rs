@@ -8,7 +8,7 @@ use deckwatch_probe::experiment::{Invert, invert};
 use crate::laboratory::{ExperimentOptions, Usual, Where};
 use crate::mission_args::duration;
 
-/// Measure one high-priority client beside a growing number of low-priority clients: does it wait for them?
+/// Measure one high-priority client beside a growing number of low-priority clients
 #[derive(clap::Args)]
 #[command(after_help = "\
 The experiment of the TAO slides 10 to 16: our ORB with a lane for each priority and without lanes, omniORB if it is \

@@ -7,7 +7,7 @@ use deckwatch_probe::experiment::{Invoke, invoke};
 
 use crate::laboratory::{ExperimentOptions, Usual, Where};
 
-/// Measure one-way and two-way, static and dynamic invocation over numbers of servants and over sizes
+/// Measure one-way, two-way, static and dynamic calls over servants and over sizes
 #[derive(clap::Args)]
 #[command(after_help = "\
 The experiment of sections 3.3.2.1 and 3.5.1.1 of the FFI report: static stubs and dynamic requests, at servants with \

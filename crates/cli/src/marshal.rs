@@ -8,7 +8,7 @@ use deckwatch_probe::laboratory::ElementKind;
 
 use crate::laboratory::{ExperimentOptions, Usual, Where};
 
-/// Measure what marshalling costs: a sequence of char against one of ComplexStruct, and every basic type, over sizes
+/// Measure what marshalling costs, for each basic type and for structs, over sizes
 #[derive(clap::Args)]
 #[command(after_help = "\
 The experiment of figures 7 to 9 of the submarine paper, beside raw TCP with as many octets, and omniORB if it is \

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::output::outln;
 
-/// Make the report of a run, a bench or an experiment again, or compare several runs on equal axes
+/// Write the report of a run, a bench or an experiment again, or compare several runs
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  deckwatch report results/nav\n  deckwatch report results/nav results/nav-loaded -o compare.html"

@@ -17,7 +17,7 @@ use crate::output::errln;
 use crate::verdicts;
 use crate::version::BUILD;
 
-/// Run a mission on emulated hosts and network, and say whether each flow meets its deadline
+/// Run a mission on emulated hosts and judge each flow against its deadline
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ use host::{At, exec, lose};
 
 use crate::output::outln;
 
-/// Make, use and take down emulated hosts by hand; `deckwatch run` makes and removes its own.
+/// Make, use and take down emulated hosts by hand
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

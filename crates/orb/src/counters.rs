@@ -1,11 +1,11 @@
-//! What has happened, counted: one number per fact, in an array that outside code may read at any time.
+//! The counters of an ORB: one number for each kind of event, readable at any time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$about:meta])+ $name:ident => $text:literal,)+) => {
-        /// A fact that the ORB counts.
+        /// An event that the ORB counts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
         #[non_exhaustive]
@@ -29,11 +29,11 @@ counters! {
     ConnectionsAccepted => "connections_accepted",
     /// Accepted connections that have closed, for whatever reason.
     ConnectionsClosed => "connections_closed",
-    /// Accepted connections over which their openers may be asked too.
+    /// Accepted connections that have become bidirectional.
     ConnectionsBidirectional => "connections_bidirectional",
-    /// Times accepting had to rest because descriptors or memory had run out.
+    /// Times accepting was suspended for want of descriptors or memory.
     AcceptsExhausted => "accepts_exhausted",
-    /// Times the listener had to rest because the lane had all the connections it may have.
+    /// Times accepting was suspended because the lane had its limit of connections.
     AcceptsRefused => "accepts_refused",
     /// Two-way requests dispatched.
     Requests => "requests",
@@ -41,19 +41,19 @@ counters! {
     Oneways => "oneways",
     /// Locate requests answered.
     LocateRequests => "locate_requests",
-    /// Cancel requests seen; the reply is sent all the same, as the standard allows.
+    /// Cancel requests received. The reply is sent nevertheless, as the standard permits.
     CancelRequests => "cancel_requests",
     /// Requests answered with a system exception.
     SystemExceptions => "system_exceptions",
-    /// Requests answered so because their values could not be read.
+    /// Requests answered with a system exception because their values could not be read.
     MalformedRequests => "malformed_requests",
-    /// Requests for an object that is not there.
+    /// Requests for an object that does not exist.
     ObjectsNotExist => "objects_not_exist",
-    /// Requests that an adapter's manager turned away.
+    /// Requests that a POA manager refused.
     RequestsDiscarded => "requests_discarded",
-    /// Requests not given to a servant because their end time, or that of their reply, had passed when they came.
+    /// Requests dropped because their end time, or that of their reply, had passed.
     RequestsDropped => "requests_dropped",
-    /// Requests whose start and end times were not looked at because the bound of this host's clock is not known.
+    /// Requests whose start and end times were ignored because the error bound of the local clock is not known.
     TimesIgnored => "times_ignored",
     /// Servants that panicked.
     ServantPanics => "servant_panics",
@@ -61,11 +61,11 @@ counters! {
     ProtocolErrors => "protocol_errors",
     /// Fragments that belong to no message, or not to the one they name.
     BadFragments => "bad_fragments",
-    /// Messages of a GIOP version that is not known here.
+    /// Messages of an unknown GIOP version.
     UnknownVersions => "unknown_versions",
     /// Messages larger than the limit.
     MessagesTooLarge => "messages_too_large",
-    /// Connections closed because unfinished messages held all the memory they may.
+    /// Connections closed because unfinished messages had reached their memory limit.
     InboundExhausted => "inbound_exhausted",
     /// Connections closed because a message took too long to arrive.
     ArrivalsTimedOut => "arrivals_timed_out",
@@ -73,39 +73,39 @@ counters! {
     TruncatedMessages => "truncated_messages",
     /// Message errors received.
     MessageErrorsReceived => "message_errors_received",
-    /// Replies that could not be written: the peer has gone.
+    /// Replies that could not be written because the connection was lost.
     RepliesLost => "replies_lost",
-    /// Times a peer did not read, so that a reply to it had to wait.
+    /// Times a reply was queued because the peer did not read.
     RepliesQueued => "replies_queued",
-    /// Connections closed because the peer took nothing of its replies for too long.
+    /// Connections closed because the peer did not read its replies for too long.
     RepliesTimedOut => "replies_timed_out",
-    /// Connections closed because replies that wait held all the memory they may.
+    /// Connections closed because queued replies had reached their memory limit.
     OutboundExhausted => "outbound_exhausted",
-    /// Connections closed because they brought nothing for too long.
+    /// Connections closed because they were idle for too long.
     ConnectionsIdle => "connections_idle",
-    /// Idle connections closed to make room for another.
+    /// Idle connections closed to accept another one.
     ConnectionsEvicted => "connections_evicted",
     /// Threads added to a lane.
     ThreadsAdded => "threads_added",
     /// Threads that could not be added.
     ThreadsRefused => "threads_refused",
-    /// Requests that came before their start, and were put aside until then.
+    /// Requests that arrived before their start time and were queued until then.
     RequestsEarly => "requests_early",
-    /// Requests that were let wait for a thread.
+    /// Requests that were queued for a thread.
     RequestsBuffered => "requests_buffered",
-    /// Requests refused because all threads of their lane served and its buffers were full.
+    /// Requests refused because all threads of their lane were busy and its queue was full.
     RequestsRefused => "requests_refused",
     /// Times a thread served a request of a higher lane.
     ThreadsBorrowed => "threads_borrowed",
-    /// Times a thread took another priority for a request, and its own again after it.
+    /// Times a thread changed its priority for one request.
     PriorityChanges => "priority_changes",
-    /// Times a thread kept the priority it had because the host did not permit the one it should have.
+    /// Times a thread kept its priority because the host did not permit another one.
     PriorityFallbacks => "priority_fallbacks",
-    /// Requests that came by another pool or lane than their object's, and were sent there.
+    /// Requests that arrived at another pool or lane than that of their object, and were forwarded.
     LanesMissed => "lanes_missed",
     /// Times a thread adopted a connection.
     Adoptions => "adoptions",
-    /// Connections watched again because a request of theirs took long.
+    /// Adopted connections returned to the poller because a request took long.
     AdoptionsRevoked => "adoptions_revoked",
     /// Connections made to servers.
     ConnectionsMade => "connections_made",
@@ -113,11 +113,11 @@ counters! {
     ConnectFailures => "connect_failures",
     /// Requests sent.
     RequestsSent => "requests_sent",
-    /// Calls of objects of this very ORB, served by the thread that made them.
+    /// Collocated calls: served by the calling thread.
     CollocatedCalls => "collocated_calls",
     /// One-ways sent.
     OnewaysSent => "oneways_sent",
-    /// One-ways with SYNC_NONE that could not be sent, or had no room to wait in.
+    /// One-ways with SYNC_NONE that could not be sent or queued.
     OnewaysLost => "oneways_lost",
     /// Reply handlers of asynchronous calls that raised or panicked.
     CallbacksFailed => "callbacks_failed",
@@ -125,21 +125,21 @@ counters! {
     Timeouts => "timeouts",
     /// Requests not sent because their end time had passed.
     RequestsPastEnd => "requests_past_end",
-    /// Cancel requests sent for calls that were given up.
+    /// Cancel requests sent for abandoned calls.
     CancelsSent => "cancels_sent",
-    /// Replies to calls that had been given up.
+    /// Replies to abandoned calls.
     LateReplies => "late_replies",
-    /// Calls begun again on a fresh connection because the cached one had been closed.
+    /// Calls repeated over a new connection because the cached one had been closed.
     StaleConnections => "stale_connections",
-    /// Requests made again because the server wants the object named by its profile or its reference.
+    /// Requests repeated because the server asked for another form of the object's address.
     Readdressings => "readdressings",
-    /// Connections to servers closed because they were unused for too long, or the server had closed them.
+    /// Connections to servers closed because they were idle for too long, or because the server had closed them.
     ClientConnectionsIdle => "client_connections_idle",
     /// Location forwards followed.
     Forwards => "forwards",
     /// Calls that failed because the connection broke.
     CommFailures => "comm_failures",
-    /// Replies that answered no request of ours.
+    /// Replies without a request of this ORB.
     RepliesToNobody => "replies_to_nobody",
     /// Replies that could not be understood.
     MalformedReplies => "malformed_replies",
@@ -150,11 +150,11 @@ const COUNT: usize = Counter::ALL.len();
 /// The counters of one ORB.
 pub struct Counters([AtomicU64; COUNT]);
 
-/// The values of all counters at about one time.
+/// The values of all counters, read one after the other.
 pub type Snapshot = [(Counter, u64); COUNT];
 
 impl Counters {
-    /// All at zero.
+    /// New counters at zero.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; COUNT])
@@ -171,7 +171,7 @@ impl Counters {
         self.0[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// The values of all.
+    /// The values of all counters.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         std::array::from_fn(|index| (Counter::ALL[index], self.read(Counter::ALL[index])))

@@ -1,8 +1,8 @@
-//! The message trace: what goes in and out and what goes wrong, for a person who wonders why a call failed.
+//! The message trace: messages in and out, and failures, for a person who searches why a call failed.
 //!
-//! The request's road writes `Copy` records into a ring that is as large as it will ever be, and only while the trace is
-//! on; off, it costs one look at a flag. A thread of its own turns records into words and writes them out: one line a
-//! message, and a paragraph for each system exception that this ORB raises itself.
+//! While the trace is on, the threads that serve and call write `Copy` records into a ring of fixed size. While it is off, each place
+//! costs one check of a flag. A separate thread turns the records into text: one line for each message, and one paragraph for each
+//! system exception that this ORB raises itself.
 
 mod narrator;
 mod printer;
@@ -23,30 +23,30 @@ use record::{Fact, MessageFact, Record, Text};
 
 pub(crate) use printer::{Sink, open_sink};
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     In,
     Out,
 }
 
-/// Who made a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// We did.
+    /// This ORB.
     Client,
-    /// The peer did.
+    /// The peer.
     Server,
 }
 
-/// What stands for a connection's number where a message goes from this ORB to itself.
+/// The connection number of collocated calls.
 pub(crate) const NO_CONNECTION: u32 = 0;
 
-/// A call of ours, to tell its records from others'; 0 while the trace is off.
+/// The number of a call of this ORB, by which its records are found; 0 while the trace is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CallNumber(u32);
 
-/// The trace of one ORB; off, it holds nothing.
+/// The trace of one ORB. It owns nothing while it is off.
 pub(crate) struct Trace {
     printer: Option<Printer>,
     transport: Arc<dyn Transport>,
@@ -55,10 +55,10 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// On where there is somewhere to write to.
+    /// Makes a trace, which is on if there is a sink.
     ///
     /// # Errors
-    /// What the system says against another thread.
+    /// The error of the system if the thread cannot be started.
     pub(crate) fn new(transport: Arc<dyn Transport>, sink: Option<Sink>) -> std::io::Result<Self> {
         let printer = sink
             .map(|sink| Printer::start(sink, transport.now()))
@@ -88,7 +88,7 @@ impl Trace {
         CallNumber(number.wrapping_add(1).max(1))
     }
 
-    /// A whole message as it goes over the wire, or all the fragments of one.
+    /// Records a message as it is on the wire, or all the fragments of one.
     #[inline]
     pub(crate) fn message(&self, connection: u32, call: CallNumber, way: Direction, octets: &[u8]) {
         if let Some(printer) = &self.printer {
@@ -113,7 +113,7 @@ impl Trace {
         }
     }
 
-    /// A connection is there, after so long.
+    /// Records a new connection, and how long it took.
     pub(crate) fn opened(
         &self,
         connection: u32,
@@ -128,7 +128,7 @@ impl Trace {
         }
     }
 
-    /// No connection could be had, after so long.
+    /// Records that no connection could be opened, and how long it took.
     pub(crate) fn not_opened(
         &self,
         call: CallNumber,
@@ -147,21 +147,21 @@ impl Trace {
         }
     }
 
-    /// A connection has ended, whoever ended it.
+    /// Records the end of a connection.
     pub(crate) fn closed(&self, connection: u32) {
         if let Some(printer) = &self.printer {
             self.record(printer, connection, CallNumber(0), Fact::Closed);
         }
     }
 
-    /// What came over a connection could not be read.
+    /// Records a message that could not be read.
     pub(crate) fn misread(&self, connection: u32, fault: ProtocolError) {
         if let Some(printer) = &self.printer {
             self.record(printer, connection, CallNumber(0), Fact::Misread { fault });
         }
     }
 
-    /// A request at one server came to nothing; `is_within`: its reply had begun to arrive.
+    /// Records a failed attempt of a call at one server. `is_within`: its reply had begun to arrive.
     pub(crate) fn attempt_failed(
         &self,
         connection: u32,
@@ -178,7 +178,7 @@ impl Trace {
         }
     }
 
-    /// A call ended in a system exception, the server's or ours.
+    /// Records the system exception of a call, raised by the server or by this ORB.
     pub(crate) fn raised(
         &self,
         call: CallNumber,
@@ -210,17 +210,17 @@ impl Trace {
         });
     }
 
-    /// Since when something takes, while the trace is on.
+    /// The start of a measured span, while the trace is on.
     pub(crate) fn begin(&self) -> Option<Instant64> {
         self.is_on().then(|| self.transport.now())
     }
 
-    /// How long it has taken.
+    /// The length of a measured span.
     pub(crate) fn since(&self, begun: Option<Instant64>) -> Duration {
         begun.map_or(Duration::ZERO, |begun| self.transport.now().since(begun))
     }
 
-    /// Waits until what has been recorded is written out.
+    /// Waits until all records are written.
     pub(crate) fn flush(&self) {
         if let Some(printer) = &self.printer {
             printer.flush();

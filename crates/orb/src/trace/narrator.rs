@@ -1,4 +1,4 @@
-//! From records to words: one line a message, one paragraph a system exception that was raised here.
+//! Turns records into text: one line for each message, one paragraph for each system exception of this ORB.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -12,15 +12,15 @@ use crate::SystemException;
 use crate::limits::TRACE_OPEN_MAX;
 use crate::transport::Instant64;
 
-/// What must be remembered of earlier records to understand the next.
+/// The state of earlier records that the text of later ones needs.
 pub(super) struct Narrator {
     begun: Instant64,
     peers: HashMap<u32, Peer>,
-    /// Requests that wait for their replies, by connection and number.
+    /// Requests without a reply yet, by connection and number.
     waiting: HashMap<(u32, u32), Waiting>,
-    /// What calls of ours have tried in vain so far, in words.
+    /// The failed attempts of each call, as text.
     trials: HashMap<CallNumber, Vec<String>>,
-    /// The exceptions that servers have answered calls of ours with.
+    /// The exceptions in replies to calls of this ORB.
     answers: HashMap<CallNumber, SystemException>,
 }
 
@@ -42,7 +42,7 @@ impl Narrator {
         }
     }
 
-    /// What there is to say about a record: whole lines, none for some.
+    /// The text of a record: whole lines, or nothing.
     pub(super) fn tell(&mut self, record: &Record) -> String {
         self.bound();
         let mut out = String::new();
@@ -112,7 +112,7 @@ impl Narrator {
             } => {
                 let trials = self.trials.remove(&record.call).unwrap_or_default();
                 if self.answers.remove(&record.call) == Some(exception) {
-                    // The server has raised it: that stands in the line of its reply.
+                    // The server has raised it: the line of its reply shows it.
                     out.clear();
                     return Ok(());
                 }
@@ -132,7 +132,7 @@ impl Narrator {
         self.trials.entry(call).or_default().push(trial);
     }
 
-    /// Calls and requests that never end must not gather here.
+    /// Drops the state at its limit: calls and requests that never end must not accumulate.
     fn bound(&mut self) {
         let sizes = [
             self.peers.len(),
@@ -295,7 +295,7 @@ const fn located(status: LocateStatus) -> &'static str {
     }
 }
 
-/// A span in the unit that people would take.
+/// A span of time in a readable unit.
 struct Span(Duration);
 
 impl fmt::Display for Span {

@@ -1,4 +1,4 @@
-//! The thread that puts records into words and writes them out.
+//! The thread that turns records into text and writes them.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use super::record::Record;
 use crate::limits::{TRACE_FLUSH_TIMEOUT, TRACE_RECORDS_MAX};
 use crate::transport::Instant64;
 
-/// Where the trace is written to.
+/// The sink of the trace.
 pub(crate) struct Sink(Box<dyn Write + Send>);
 
 impl Sink {
@@ -29,10 +29,10 @@ impl fmt::Debug for Sink {
     }
 }
 
-/// `stderr`, or a file to append to.
+/// Opens `stderr`, or a file to append to.
 ///
 /// # Errors
-/// What the system says against the file.
+/// The error of the system if the file cannot be opened.
 pub(crate) fn open_sink(place: &str) -> io::Result<Sink> {
     if place == "stderr" {
         return Ok(Sink::new(io::stderr()));
@@ -75,7 +75,7 @@ impl Printer {
         })
     }
 
-    /// Keeps a record; where the ring is full it is counted as lost.
+    /// Adds a record. If the ring is full the record is counted as lost.
     pub(super) fn take(&self, record: Record) {
         let counter = match self.shared.ring.push(record) {
             Ok(()) => &self.shared.taken,
@@ -85,7 +85,7 @@ impl Printer {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until what was taken before is written, not for ever where nobody reads the sink.
+    /// Waits until all earlier records are written, up to a limit: the sink may not be read.
     pub(super) fn flush(&self) {
         let taken = self.shared.taken.load(Ordering::Relaxed);
         let written = self
@@ -105,7 +105,7 @@ impl Drop for Printer {
     fn drop(&mut self) {
         self.flush();
         self.shared.ring.close();
-        // A sink that nobody reads would keep the thread: it is left behind.
+        // A sink that is not read would block the thread for ever: it is not joined then.
         let is_done = {
             let written = self
                 .shared
@@ -115,7 +115,7 @@ impl Drop for Printer {
             *written >= self.shared.taken.load(Ordering::Relaxed)
         };
         if let Some(thread) = self.thread.take().filter(|_| is_done) {
-            let _it_cannot_panic_usefully = thread.join();
+            let _ = thread.join(); // A panic of it has no further effect.
         }
     }
 }
@@ -134,7 +134,7 @@ impl Shared {
                 ));
                 told_lost = lost;
             }
-            let _nowhere_to_complain = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+            let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
             *self.written.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             self.progress.notify_all();
         }

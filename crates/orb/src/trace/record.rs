@@ -1,4 +1,4 @@
-//! What is kept of an event until it is put into words: values without heap, so that keeping them takes no memory.
+//! Records of events: values without heap memory, so that recording does not allocate.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::transport::{Instant64, TransportError};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub(super) at: Instant64,
-    /// Its connection's number; 0: none.
+    /// The number of its connection; 0 if it has none.
     pub(super) connection: u32,
-    /// The call of ours that it belongs to; 0: none.
+    /// The call of this ORB that it belongs to; 0 if it has none.
     pub(super) call: CallNumber,
     pub(super) fact: Fact,
 }
@@ -49,13 +49,13 @@ pub(super) enum Fact {
     },
 }
 
-/// An endpoint's text: longer ones are rare paths of unix sockets.
+/// The length of an endpoint's text. Longer ones are rare paths of unix sockets.
 pub(super) type Peer = Text<64>;
 
-/// An operation's name or an object key: what a person needs to recognise it.
+/// The length of an operation's name or an object key, enough to recognise it.
 pub(super) type Name = Text<40>;
 
-/// What is told of a message.
+/// The recorded part of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageFact {
     pub(super) way: Direction,
@@ -88,7 +88,7 @@ pub(super) enum Body {
     Cancel {
         id: u32,
     },
-    /// No more than the header says.
+    /// A record of the header only.
     Other,
 }
 
@@ -142,7 +142,7 @@ fn body_of(octets: &[u8]) -> Body {
     }
 }
 
-/// The beginning of a text, without heap.
+/// The beginning of a text, without heap memory.
 #[derive(Clone, Copy)]
 pub(super) struct Text<const N: usize> {
     octets: [u8; N],
@@ -159,7 +159,7 @@ impl<const N: usize> Text<N> {
 
     pub(super) fn of(value: &dyn fmt::Display) -> Self {
         let mut text = Self::default();
-        let _always_taken = write!(text, "{value}");
+        let _ = write!(text, "{value}"); // `Text` cuts off and never fails.
         text
     }
 
@@ -190,7 +190,7 @@ impl<const N: usize> fmt::Write for Text<N> {
     }
 }
 
-/// With the octets that do not print escaped, and `...` where it was longer.
+/// Shows octets that are not printable in escaped form, and `...` if the text was cut off.
 impl<const N: usize> fmt::Display for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let octets = &self.octets[..usize::from(self.len)];

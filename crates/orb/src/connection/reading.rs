@@ -9,7 +9,7 @@ use deckwatch_giop::{ProtocolError, Version};
 use deckwatch_sync::{Claim, Claimed};
 
 use super::state::{ADOPTED, BROUGHT, ENDED, HANDED_OVER, HELD_UP, PARTED, SIGNALLED};
-use super::{Connection, Inbound, Io};
+use super::{Arrived, Connection, Inbound, Io};
 use crate::counters::Counter;
 use crate::limits::{ADOPTION_STREAK, SPIN_SLICE};
 use crate::trace::{CallNumber, Direction};
@@ -365,6 +365,17 @@ impl Connection {
         if self.is_held_up() && !self.must_be_held() && self.state.clear(HELD_UP) {
             self.hand_over(io);
         }
+    }
+
+    /// Ends the request that is served. Returns the next, which is served from here on. A connection that was held up
+    /// for a full queue is read on.
+    pub(crate) fn leave_queue(&self, io: &Io) -> Option<Arrived> {
+        let requests = self.requests()?;
+        let arrived = requests.leave()?;
+        if self.is_held_up() && requests.has_much_room() {
+            self.let_read(io);
+        }
+        Some(arrived)
     }
 
     /// Releases the claim, so that other threads read while the calling thread serves. Wakes one for octets that are

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deckwatch_sync::TurnQueue;
 
-use super::{Arrived, Connection, Io};
+use super::Arrived;
 use crate::limits::{REQUEST_QUEUE_MAX, REQUEST_QUEUE_SIZE_MAX};
 
 /// Requests of one connection: one that is served, and those that wait behind it.
@@ -32,7 +32,7 @@ impl RequestQueue {
     }
 
     /// Whether a connection that was held up may be read on: not with each place that comes free.
-    fn has_much_room(&self) -> bool {
+    pub(super) fn has_much_room(&self) -> bool {
         self.queue.count() <= REQUEST_QUEUE_MAX / 2
             && self.size.load(Ordering::SeqCst) <= REQUEST_QUEUE_SIZE_MAX / 2
     }
@@ -60,22 +60,9 @@ impl RequestQueue {
         Some(arrived)
     }
 
-    fn leave(&self) -> Option<Arrived> {
+    pub(super) fn leave(&self) -> Option<Arrived> {
         let arrived = self.queue.leave()?;
         self.size.fetch_sub(arrived.size(), Ordering::SeqCst);
-        Some(arrived)
-    }
-}
-
-impl Connection {
-    /// Ends the request that is served. Returns the next, which is served from here on. A connection that was held up
-    /// for a full queue is read on.
-    pub(crate) fn leave_queue(&self, io: &Io) -> Option<Arrived> {
-        let requests = self.requests()?;
-        let arrived = requests.leave()?;
-        if self.is_held_up() && requests.has_much_room() {
-            self.let_read(io);
-        }
         Some(arrived)
     }
 }

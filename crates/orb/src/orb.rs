@@ -47,6 +47,25 @@ pub(crate) struct OrbCore {
     collocation: bool,
 }
 
+fn client(
+    builder: &OrbBuilder,
+    counters: &Arc<Counters>,
+    trace: &Arc<Trace>,
+    interceptors: &Arc<Registry>,
+) -> Client {
+    Client::new(
+        Arc::clone(&builder.transport),
+        Arc::clone(counters),
+        Arc::clone(trace),
+        builder.shape.sizes,
+        builder.shape.buffer_size,
+        builder.client_idle_timeout,
+        builder.shape.clock_bound,
+        Arc::clone(interceptors),
+    )
+    .with_spin(builder.call_spin)
+}
+
 /// What is found under the name of an initial reference.
 #[derive(Clone)]
 pub(crate) enum Initial {
@@ -60,6 +79,7 @@ impl OrbCore {
     pub(crate) fn new(builder: OrbBuilder, trace: Arc<Trace>) -> Arc<Self> {
         let counters = Arc::new(Counters::new());
         let interceptors = Arc::new(Registry::default());
+        let client = client(&builder, &counters, &trace, &interceptors);
         let initial = builder
             .initial
             .into_iter()
@@ -71,17 +91,6 @@ impl OrbCore {
             builder.priority_fallback,
             Arc::clone(&counters),
         ));
-        let client = Client::new(
-            Arc::clone(&builder.transport),
-            Arc::clone(&counters),
-            Arc::clone(&trace),
-            builder.shape.sizes,
-            builder.shape.buffer_size,
-            builder.client_idle_timeout,
-            builder.shape.clock_bound,
-            Arc::clone(&interceptors),
-        )
-        .with_spin(builder.call_spin);
         let calls = Arc::new(CallSide::new(
             client,
             AtOrb::new(builder.policies),

@@ -48,10 +48,10 @@ pub use policies::{
 };
 pub(crate) use priority::Realtime;
 pub use servant_manager::{
-    Cookie, ForwardRequest, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
+    Cookie, ServantActivator, ServantLocator, ServantManager, ServantManagerError,
 };
 pub(crate) use state::{Phase, PoaState};
-pub(crate) use wait_permits::{Patience, WaitPermits, permit};
+pub(crate) use wait_permits::{Patience, WaitPermits};
 
 use crate::call_side::CallSide;
 use crate::counters::Counter;

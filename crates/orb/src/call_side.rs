@@ -4,12 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::SystemException;
-use crate::client::Client;
+use crate::client::{Client, CollocatedServer};
 use crate::life_state::LifeState;
 use crate::policy::AtOrb;
 use crate::rt::Priority;
 use crate::rt::current::{AtPriority, ThreadPriorities};
-use crate::server::Server;
 use crate::transport::Endpoint;
 
 /// The calling side of an ORB.
@@ -30,7 +29,7 @@ pub(crate) trait WholeOrb: Any + Send + Sync {
     fn publishes(&self, endpoint: &Endpoint) -> bool;
 
     /// Returns what answers calls of the ORB to its own `endpoint` without the network.
-    fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<Server>>;
+    fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<dyn CollocatedServer>>;
 
     /// Offers servers to call back over the connections that are opened to them.
     fn offer_bidirectional(&self);

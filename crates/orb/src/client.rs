@@ -48,6 +48,7 @@ pub(crate) use asynchronous::{End, Handler, Outstanding, Replies};
 pub(crate) use binding::Quality;
 pub(crate) use bindings::Bindings;
 pub(crate) use call::{Call, CallKind};
+pub(crate) use collocated::CollocatedServer;
 pub(crate) use oneway::send_oneway;
 pub(crate) use outbox::post_oneway;
 pub(crate) use redirect::{call_object, with_current_targets};

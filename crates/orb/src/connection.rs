@@ -13,7 +13,7 @@
 //! word of bits ([`state`]).
 
 pub(crate) mod bidirectional;
-mod inbound;
+pub(crate) mod inbound;
 mod io;
 mod reading;
 mod request_queue;

@@ -10,6 +10,9 @@ use deckwatch_giop::ServiceContext;
 
 use crate::limits::CONTEXTS_FEW;
 
+/// A service context that an interceptor has added: its id and its octets.
+pub(crate) type ExtraContext = (u32, Vec<u8>);
+
 /// The service contexts of one message that is about to be written, in the order they were added. The first [`CONTEXTS_FEW`]
 /// allocate nothing; the ORB has fewer of its own.
 #[derive(Debug)]

@@ -198,9 +198,6 @@ fn guarded(call: impl FnOnce() -> Result<(), InterceptorError>) -> Result<(), In
     catch_unwind(AssertUnwindSafe(call)).map_err(panicked)?
 }
 
-/// A service context that an interceptor has added: its id and its octets.
-pub(crate) type ExtraContext = (u32, Vec<u8>);
-
 /// What the initializers of one ORB have registered.
 pub(crate) struct Registered {
     /// Tells its slots from those of other ORBs.

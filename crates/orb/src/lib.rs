@@ -47,6 +47,7 @@ mod contexts;
 pub mod cos_naming;
 mod counters;
 mod current;
+mod forward_request;
 #[doc(hidden)]
 pub mod generated;
 mod initial;
@@ -70,11 +71,10 @@ pub mod transport;
 mod wire;
 
 pub use adapter::{
-    AdapterActivator, Cookie, ForwardRequest, IdAssignment, IdUniqueness, ImplicitActivation,
-    Lifespan, ManagerAlreadyExists, ManagerState, NoContext, ObjectId, ObjectKey, Poa, PoaCurrent,
-    PoaError, PoaManager, PoaManagerError, PoaManagerFactory, Policies, RequestProcessing,
-    ServantActivator, ServantLocator, ServantManager, ServantManagerError, ServantRetention,
-    ThreadPolicy,
+    AdapterActivator, Cookie, IdAssignment, IdUniqueness, ImplicitActivation, Lifespan,
+    ManagerAlreadyExists, ManagerState, NoContext, ObjectId, ObjectKey, Poa, PoaCurrent, PoaError,
+    PoaManager, PoaManagerError, PoaManagerFactory, Policies, RequestProcessing, ServantActivator,
+    ServantLocator, ServantManager, ServantManagerError, ServantRetention, ThreadPolicy,
 };
 pub use builder::{BuildError, OrbBuilder};
 pub use connection::bidirectional::BidirectionalPolicyValue;
@@ -84,6 +84,7 @@ pub use deckwatch_giop::{
     SystemExceptionKind, UtcT, context_id, minor, own_minor,
 };
 pub use deckwatch_sync::SlotKey;
+pub use forward_request::ForwardRequest;
 /// The result of a call that raises system exceptions alone.
 pub type Result<T> = std::result::Result<T, SystemException>;
 

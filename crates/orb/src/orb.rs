@@ -12,7 +12,7 @@ use deckwatch_giop::{Ior, ListenPoint};
 use crate::adapter::{Adapter, Poa, PoaCurrent, Policies};
 use crate::builder::{BuildError, OrbBuilder};
 use crate::call_side::{CallSide, WholeOrb};
-use crate::client::Client;
+use crate::client::{Client, CollocatedServer};
 use crate::connection::bidirectional::Offer;
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::interceptor::Registry;
@@ -25,7 +25,7 @@ use crate::rt::current::ThreadPriorities;
 use crate::rtorb::{LaneSettings, NamedMutexes, PoolLane, RtOrb, Threadpools};
 use crate::rtorb::{NetworkPriorityMappingManager, PolicyCurrent, PolicyManager};
 use crate::rtorb::{PriorityMappingManager, RtCurrent};
-use crate::server::{Server, ServerOrb};
+use crate::server::ServerOrb;
 use crate::trace::Trace;
 use crate::transport::{Endpoint, Transport};
 use crate::{Completion, ObjectRef, SystemException};
@@ -201,11 +201,12 @@ impl WholeOrb for OrbCore {
     }
 
     /// Calls of objects of other pools go over the network: the threads of those pools have their priorities.
-    fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<Server>> {
+    fn collocated_server(&self, endpoint: &Endpoint) -> Option<Weak<dyn CollocatedServer>> {
         let pool = self.pools.default_made().filter(|_| self.collocation)?;
         let at = &pool.lanes[0];
         let is_it = at.published.contains(endpoint) || at.lane.endpoints().contains(endpoint);
-        is_it.then(|| Arc::downgrade(&at.lane.server))
+        let server: Arc<dyn CollocatedServer> = Arc::clone(&at.lane.server) as _;
+        is_it.then(|| Arc::downgrade(&server))
     }
 
     /// Not for an ORB that is turned by hand, which has no threads to read these connections, nor for one that is not reached over TCP.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Poa;
-use crate::{ObjectRef, Servant, SystemException};
+use crate::{ForwardRequest, Servant, SystemException};
 
 /// Makes the servants of an adapter with the policies USE_SERVANT_MANAGER and RETAIN: once for each object, which then
 /// stays active.
@@ -86,13 +86,6 @@ impl fmt::Debug for ServantManager {
             Self::Locator(_) => "ServantManager::Locator",
         })
     }
-}
-
-/// Forwards the caller to another object, for this request and later ones.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ForwardRequest {
-    /// The other object.
-    pub forward_reference: ObjectRef,
 }
 
 /// Why a servant manager returns no servant.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::Client;
 use super::connection::ClientConnection;
-use crate::connection::Inbound;
+use crate::connection::inbound::Inbound;
 use crate::counters::Counter;
 use crate::trace::{CallNumber, Direction};
 use crate::wire::{self, Profile};

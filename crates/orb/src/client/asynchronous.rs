@@ -23,7 +23,7 @@ use super::Client;
 use super::attempt::Attempt;
 use super::retry::Failure;
 use crate::call_side::CallSide;
-use crate::connection::Arrived;
+use crate::connection::inbound::Arrived;
 use crate::limits::DRAIN_TIMEOUT;
 use crate::rt::Priority;
 use crate::transport::{Instant64, Interest, Poller};

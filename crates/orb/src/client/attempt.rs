@@ -89,8 +89,8 @@ impl Attempt<'_> {
     /// The call may have to be served here, share a connection, or keep an order.
     #[inline(never)]
     fn run_specially(&self) -> Result<Reply, Failure> {
-        if let Some(lane) = may_be_collocated(self.target, self.call) {
-            self.serve_here(&lane)
+        if let Some(server) = may_be_collocated(self.target, self.call) {
+            self.serve_here(&*server)
         } else if let Some(found) = self.bidirectional() {
             found.and_then(|over| self.over_bidirectional(&over))
         } else if self.call.kind == CallKind::Oneway {

@@ -3,7 +3,7 @@
 use deckwatch_giop::Response;
 use deckwatch_giop::invocation::Times;
 
-use crate::interceptor::ExtraContext;
+use crate::contexts::ExtraContext;
 use crate::policy::Overrides;
 use crate::rt::Priority;
 use crate::trace::CallNumber;

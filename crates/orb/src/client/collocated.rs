@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use deckwatch_cdr::Divided;
+use deckwatch_cdr::{Codec, Divided};
 
 use super::Deadlines;
 use super::attempt::Attempt;
@@ -13,23 +13,49 @@ use super::request::{RequestExtras, write_request};
 use super::retry::Failure;
 use super::target::Target;
 use crate::counters::Counter;
-use crate::server::Server;
 use crate::trace::{Direction, NO_CONNECTION};
 use crate::transport::Instant64;
 use crate::wire::{self, FromServer};
 use crate::{Completion, SystemException, raise, raise::own};
 
-/// The server by which the calling thread may serve a call itself; `None`: the call is sent over a connection.
+/// What a collocated call needs of its ORB's server.
+pub(crate) trait CollocatedServer: Send + Sync {
+    /// Whether a request for the object of this key can be served without waiting: it is active, its manager is active, and any
+    /// thread may call it at any time.
+    fn serves_at_once(&self, key: &[u8]) -> bool;
+
+    /// Serves a whole request in the calling thread, and writes its whole reply. `until` is when the caller gives up waiting for
+    /// its turn; a servant is not interrupted.
+    ///
+    /// # Errors
+    /// TRANSIENT if the ORB accepts no new requests.
+    fn serve_here(
+        &self,
+        message: &[u8],
+        codec: Codec,
+        until: Option<Instant64>,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), SystemException>;
+}
+
+/// The server in which the calling thread may serve a call itself; `None`: the call is sent over a connection.
 ///
 /// The one place that decides it. A LocateRequest asks about the network, and is sent there. A one-way whose caller must not
 /// wait is served here only if an active object can be called at once and no earlier one-way is under way.
 #[inline]
-pub(super) fn may_be_collocated(target: &Target, call: &Call<'_>) -> Option<Arc<Server>> {
+pub(super) fn may_be_collocated(
+    target: &Target,
+    call: &Call<'_>,
+) -> Option<Arc<dyn CollocatedServer>> {
     let server = target.here.as_ref()?;
     server_here(server, target, call)
 }
 
-fn server_here(server: &Weak<Server>, target: &Target, call: &Call<'_>) -> Option<Arc<Server>> {
+fn server_here(
+    server: &Weak<dyn CollocatedServer>,
+    target: &Target,
+    call: &Call<'_>,
+) -> Option<Arc<dyn CollocatedServer>> {
     let server = server.upgrade()?;
     let may_be = match call.kind {
         CallKind::TwoWay => true,
@@ -45,7 +71,7 @@ fn server_here(server: &Weak<Server>, target: &Target, call: &Call<'_>) -> Optio
 impl Attempt<'_> {
     /// Has `server` serve the call in this thread. The deadline bounds what the call waits for; a servant is not interrupted, but
     /// results that are late are dropped.
-    pub(super) fn serve_here(&self, server: &Server) -> Result<Reply, Failure> {
+    pub(super) fn serve_here(&self, server: &dyn CollocatedServer) -> Result<Reply, Failure> {
         let (client, deadlines) = (self.client, &self.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;
         let request = self.marshal_for_here()?;
@@ -79,7 +105,7 @@ impl Attempt<'_> {
     }
 
     /// Has `server` serve a one-way in this thread. Its outcome is dropped.
-    pub(super) fn serve_oneway_here(&self, server: &Server) -> Result<(), Failure> {
+    pub(super) fn serve_oneway_here(&self, server: &dyn CollocatedServer) -> Result<(), Failure> {
         let (client, call) = (self.client, self.call);
         if call.is_timed() {
             let now = client.transport.now();

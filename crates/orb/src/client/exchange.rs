@@ -12,7 +12,7 @@ use super::request::{RequestExtras, begin_request};
 use super::retry::Failure;
 use super::target::Target;
 use super::times::require_end;
-use crate::connection::Inbound;
+use crate::connection::inbound::Inbound;
 use crate::limits::ADDRESSINGS_MAX;
 use crate::raise::own;
 use crate::trace::{CallNumber, Direction};

@@ -99,8 +99,8 @@ impl Attempt<'_> {
     /// Sends a one-way and returns as soon as the transport has it.
     fn send_oneway(self) -> Result<(), Failure> {
         let (client, call) = (self.client, self.call);
-        if let Some(lane) = may_be_collocated(self.target, call) {
-            return self.serve_oneway_here(&lane);
+        if let Some(server) = may_be_collocated(self.target, call) {
+            return self.serve_oneway_here(&*server);
         }
         if let Some(found) = self.bidirectional() {
             let over = found?;

@@ -8,7 +8,7 @@ use super::connection::ClientConnection;
 use super::reply::Reply;
 use super::retry::Failure;
 use crate::budget::OverBudget;
-use crate::connection::Inbound;
+use crate::connection::inbound::Inbound;
 use crate::counters::Counter;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, TransportError, read_spinning};

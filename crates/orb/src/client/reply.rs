@@ -6,7 +6,7 @@ use deckwatch_cdr::{Divided, Parse, Reader};
 use deckwatch_giop::{Ior, ReplyStatus};
 
 use super::Client;
-use crate::connection::Arrived;
+use crate::connection::inbound::Arrived;
 use crate::counters::Counter;
 use crate::wire::{self, ReplyHead};
 use crate::{Completion, SystemException, minor};

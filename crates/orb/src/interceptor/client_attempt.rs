@@ -241,7 +241,7 @@ impl ClientFlow {
     }
 
     /// The service contexts that interceptors have added.
-    fn request_contexts(&self) -> Vec<super::ExtraContext> {
+    fn request_contexts(&self) -> Vec<crate::contexts::ExtraContext> {
         self.info.request_contexts.clone()
     }
 

@@ -6,7 +6,8 @@ use deckwatch_giop::{Ior, Response};
 
 use super::current::{SlotError, SlotId, Slots};
 use super::facts::{self, ReplyStatus, require};
-use super::{ExtraContext, SystemException};
+use crate::SystemException;
+use crate::contexts::ExtraContext;
 use crate::policy::{Overrides, Policy, PolicyType, SyncScope};
 use crate::wire::Profile;
 use crate::{Completion, ObjectRef, ServiceContext, minor, raise};

@@ -12,7 +12,6 @@ use deckwatch_cdr::Any;
 
 use super::{Registered, Registry, facts};
 use crate::SystemException;
-use crate::orb::Orb;
 
 /// Names a slot; given by [`super::OrbInitInfo::allocate_slot_id`].
 pub type SlotId = u32;
@@ -39,15 +38,7 @@ impl std::error::Error for SlotError {}
 
 /// The slots of the calling thread. It does not keep the ORB: a servant may have it.
 #[derive(Clone)]
-pub struct PiCurrent(Arc<Registry>);
-
-impl Orb {
-    /// The slots of the calling thread; `PICurrent` among the standard's initial references.
-    #[must_use]
-    pub fn pi_current(&self) -> PiCurrent {
-        PiCurrent(Arc::clone(&self.0.calls.client.interceptors))
-    }
-}
+pub struct PiCurrent(pub(super) Arc<Registry>);
 
 impl PiCurrent {
     /// What is in a slot; an Any without a value where nothing was put there.

@@ -4,7 +4,7 @@ use deckwatch_cdr::typecode::Member;
 use deckwatch_cdr::value::Value;
 use deckwatch_cdr::{Any, TypeCode};
 
-use super::ExtraContext;
+use crate::contexts::ExtraContext;
 use crate::{Completion, ServiceContext, SystemException, minor, raise};
 
 /// What has become of a request (PortableInterceptor::ReplyStatus).

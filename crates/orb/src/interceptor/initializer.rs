@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use deckwatch_cdr::Any as AnyValue;
 
 use super::{
-    AsynchronousFlows, ClientRequestInterceptor, CodecFactory, IorInterceptor, Registered,
-    RequestOrder, ServerRequestInterceptor, SlotId, facts,
+    AsynchronousFlows, ClientRequestInterceptor, CodecFactory, IorInterceptor, PiCurrent,
+    Registered, RequestOrder, ServerRequestInterceptor, SlotId, facts,
 };
 use crate::orb::Orb;
 use crate::policy::{Policy, PolicyErrorCode, PolicyType};
@@ -327,5 +327,13 @@ impl fmt::Debug for OrbInitInfo {
             .field("orb_id", &self.orb_id())
             .field("arguments", &self.arguments)
             .finish_non_exhaustive()
+    }
+}
+
+impl Orb {
+    /// The slots of the calling thread; `PICurrent` among the standard's initial references.
+    #[must_use]
+    pub fn pi_current(&self) -> PiCurrent {
+        PiCurrent(Arc::clone(&self.0.calls.client.interceptors))
     }
 }

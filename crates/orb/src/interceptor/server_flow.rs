@@ -6,10 +6,9 @@ use deckwatch_giop::{Message, ReplyStatus as Status, Request};
 
 use super::current::{self, Slots};
 use super::server_info::Point;
-use super::{
-    ExtraContext, InterceptorError, Registered, ReplyStatus, ServerRequestInfo, facts, guarded,
-};
+use super::{InterceptorError, Registered, ReplyStatus, ServerRequestInfo, facts, guarded};
 use super::{ServerRequestInterceptor as Interceptor, SystemException};
+use crate::contexts::ExtraContext;
 use crate::{ObjectRef, Poa, Servant};
 
 /// One request, from its first starting point to its last ending point.

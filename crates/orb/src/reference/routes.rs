@@ -8,12 +8,11 @@ use deckwatch_giop::Ior;
 
 use super::route_key::{Inconsistent, RouteKey};
 use crate::call_side::CallSide;
-use crate::client::{Call, Client, Quality, Target};
+use crate::client::{Call, Client, CollocatedServer, Quality, Target};
 use crate::connection::bidirectional::Bidirectional;
 use crate::limits::{LANE_TARGETS_MAX, ROUTES_MAX, TARGETS_MAX};
 use crate::policy::{Overrides, PolicyType};
 use crate::rt::{Exposed, Priority};
-use crate::server::Server;
 use crate::transport::Endpoint;
 use crate::wire::{self, Address, Profile};
 use crate::{Completion, SystemException, minor};
@@ -30,7 +29,7 @@ pub(crate) struct Routes {
 /// The real-time policies and the addresses of a reference that has such policies.
 struct RealTime {
     exposed: Exposed,
-    addresses: Vec<(Address, Option<Weak<Server>>)>,
+    addresses: Vec<(Address, Option<Weak<dyn CollocatedServer>>)>,
 }
 
 /// An address that a call may go to.
@@ -40,7 +39,7 @@ pub(super) struct Candidate<'a> {
     profile: &'a Profile,
     /// The priority of the lane that listens there, if the reference has it.
     pub(super) lane: Option<Priority>,
-    here: Option<&'a Weak<Server>>,
+    here: Option<&'a Weak<dyn CollocatedServer>>,
 }
 
 /// The targets of calls with the same route key.

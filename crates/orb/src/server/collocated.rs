@@ -10,6 +10,7 @@ use deckwatch_giop::Request;
 use super::upcall::Wait;
 use super::{Early, Peer, Server, Unanswered};
 use crate::adapter::Found;
+use crate::client::CollocatedServer;
 use crate::connection::bidirectional::Bidirectional;
 use crate::trace::NO_CONNECTION;
 use crate::transport::Instant64;
@@ -97,10 +98,10 @@ impl Server {
     pub(crate) fn is_own_thread(&self) -> bool {
         OF_SERVER.get() == std::ptr::from_ref(self).addr()
     }
+}
 
-    /// Returns whether a request for the object of this key is served without a wait: the object is active, its manager too, and any
-    /// thread may call the servant at any time.
-    pub(crate) fn serves_at_once(&self, key: &[u8]) -> bool {
+impl CollocatedServer for Server {
+    fn serves_at_once(&self, key: &[u8]) -> bool {
         match self.adapter.find_at_once(key) {
             Some(Found::Active(_, object)) => {
                 let adapter = &object.adapter;
@@ -110,12 +111,7 @@ impl Server {
         }
     }
 
-    /// Serves a request that the calling thread has written, and writes the whole reply. Waits end at `until`; a running servant is
-    /// not interrupted.
-    ///
-    /// # Errors
-    /// TRANSIENT where the ORB takes no new requests.
-    pub(crate) fn serve_here(
+    fn serve_here(
         &self,
         message: &[u8],
         codec: Codec,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::Server;
 use super::outcome::Outcome;
 use super::upcall::{ServantCall, Upcall};
-use crate::interceptor::{ExtraContext, Registered, Served, ServerFlow};
+use crate::contexts::ExtraContext;
+use crate::interceptor::{Registered, Served, ServerFlow};
 use crate::{Servant, current};
 
 /// The call of a servant between the points `receive_request` and the ending points.

@@ -2,8 +2,8 @@
 
 use super::Server;
 use super::upcall::Upcall;
+use crate::contexts::ExtraContext;
 use crate::counters::Counter;
-use crate::interceptor::ExtraContext;
 use crate::wire;
 use crate::{Completion, SystemException, SystemExceptionKind};
 

@@ -14,7 +14,7 @@ use crate::client::connection::ClientConnection;
 use crate::client::receive::{misread, no_reply};
 use crate::client::retry::Failure;
 use crate::client::{Client, Reply, Target};
-use crate::connection::{Arrived, Inbound};
+use crate::connection::inbound::{Arrived, Inbound};
 use crate::counters::Counter;
 use crate::trace::{CallNumber, Direction};
 use crate::transport::{Instant64, Source, Stream, TransportError};

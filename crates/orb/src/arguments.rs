@@ -1,5 +1,4 @@
-//! The `-ORB` arguments of a command line (CORBA 3.3 part 1, clause 8.2.1 and 8.5.3): taken out, obeyed, and explained where they
-//! are wrong.
+//! The `-ORB` arguments of a command line (CORBA 3.3 part 1, clauses 8.2.1 and 8.5.3).
 
 use std::fmt;
 use std::time::Duration;
@@ -10,13 +9,13 @@ use crate::rt::{MappingChoice, Scheduling};
 use crate::trace::open_sink;
 use crate::transport::{ENDPOINT_FORM, SPIN_FOREVER};
 
-/// One option: every one takes a value.
+/// One option; each has a value.
 struct Known {
-    /// What it is called here, then by other ORBs; in any case of letters.
+    /// Its name here, then its names in other ORBs; upper and lower case are the same.
     names: &'static [&'static str],
-    /// What its value is.
+    /// The form of its value, for messages.
     value: &'static str,
-    /// Obeys it; `None` where the value cannot be read.
+    /// Applies the value; `None` if it cannot be read.
     obey: fn(OrbBuilder, &str) -> Option<OrbBuilder>,
 }
 
@@ -194,39 +193,45 @@ const CLOCK_BOUND: &str = "a time with its unit, such as 5ms or 200us";
 
 const SPIN: &str = "a number of microseconds, or forever";
 
-/// Where a trace can be written.
+/// The form of the place for a trace, for messages.
 pub(crate) const TRACE_PLACE: &str = "stderr, or a file that can be written";
 
 impl OrbBuilder {
-    /// Takes the `-ORB` arguments, each with its value, out of `arguments` and obeys them; the others stay. Those of one line
-    /// may be written in any case of letters and have the other names too, which omniORB and TAO give them.
+    /// Removes the `-ORB` arguments, each with its value, from `arguments` and applies them. Upper and lower case are
+    /// the same. The second names in a line are those of omniORB and TAO.
     ///
-    /// * `-ORBInitRef NAME=REFERENCE`: what `resolve_initial_references` and `corbaname:` find under a name;
-    /// * `-ORBDefaultInitRef URL`: where the other names are found, as `URL/NAME`;
-    /// * `-ORBid NAME`: what [`crate::Orb::id`] gives;
-    /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPoint`: where to listen, as [`OrbBuilder::listen`] reads it;
-    /// * `-ORBPublishEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPointPublish`: where others reach it, as [`OrbBuilder::publish`]
-    ///   reads it;
-    /// * `-ORBUnixPermissions MODE`, `-ORBunixTransportPermission`: those of unix sockets, octal;
-    /// * `-ORBServerThreads COUNT`: threads that serve; `-ORBMaxConnections COUNT`: connections that may be open at once;
-    /// * `-ORBFragmentSize OCTETS`, `-ORBMaxMessageSize`: larger messages go out as fragments of this size;
-    /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor taken;
-    /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`, each
-    ///   in milliseconds;
-    /// * `-ORBClockBound TIME`: how far this host's clock may be off UTC, such as `5ms` or `200us` ([`OrbBuilder::clock_bound`]);
-    /// * `-ORBLaneSpin MICROSECONDS|forever`, `-ORBCallSpin`: how long threads of lanes and callers look for requests and replies before
-    ///   they sleep;
+    /// * `-ORBInitRef NAME=REFERENCE`: the initial reference of a name, also for `corbaname:`;
+    /// * `-ORBDefaultInitRef URL`: other initial references are resolved as `URL/NAME`;
+    /// * `-ORBid NAME`: the ORB's name ([`crate::Orb::id`]);
+    /// * `-ORBListenEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPoint`: where to listen, as [`OrbBuilder::listen`] reads
+    ///   it;
+    /// * `-ORBPublishEndpoints ENDPOINT[,ENDPOINT...]`, `-ORBendPointPublish`: the endpoints in references, as
+    ///   [`OrbBuilder::publish`] reads them;
+    /// * `-ORBUnixPermissions MODE`, `-ORBunixTransportPermission`: the permissions of unix sockets, octal;
+    /// * `-ORBServerThreads COUNT`: threads that serve; `-ORBMaxConnections COUNT`: connections that may be open at
+    ///   once;
+    /// * `-ORBFragmentSize OCTETS`, `-ORBMaxMessageSize`: larger messages are sent in fragments of this size;
+    /// * `-ORBMessageSizeMax OCTETS`, `-ORBgiopMaxMsgSize`: larger messages are neither sent nor read;
+    /// * `-ORBRoundTripTimeout`, `-ORBConnectTimeout`, `-ORBIdleTimeout` (the server's side), `-ORBClientIdleTimeout`,
+    ///   each in milliseconds;
+    /// * `-ORBClockBound TIME`: how far this host's clock may be off UTC, such as `5ms` or `200us`
+    ///   ([`OrbBuilder::clock_bound`]);
+    /// * `-ORBLaneSpin MICROSECONDS|forever`, `-ORBCallSpin`: how long threads of lanes and callers poll for requests
+    ///   and replies before they sleep;
     /// * `-ORBSyncScope none|transport|server|target`: what one-way calls wait for;
     /// * `-ORBPriorityMapping linear|direct|continuous`: from CORBA priorities to native ones;
-    /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the class in which they are meant;
-    /// * `-ORBCollocation yes|no`: whether calls of the ORB's own objects stay in the calling thread; TAO's `per-orb` is yes;
-    /// * `-ORBLaneListenEndpoints POOL:LANE ENDPOINT[,ENDPOINT...]`: where lanes listen, as [`OrbBuilder::lane_listen`] reads it;
-    /// * `-ORBDynamicThreadIdle MILLISECONDS`: when threads that were added end; `-ORBPriorityFallback yes|no`: whether the ORB
-    ///   does without priorities that the host does not permit;
-    /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; else the environment's `DECKWATCH_TRACE` says so.
+    /// * `-ORBSchedPolicy SCHED_FIFO|SCHED_RR|SCHED_OTHER`: the scheduling class of the native priorities;
+    /// * `-ORBCollocation yes|no`: whether the calling thread serves calls of the ORB's own objects; TAO's `per-orb` is
+    ///   yes;
+    /// * `-ORBLaneListenEndpoints POOL:LANE ENDPOINT[,ENDPOINT...]`: where lanes listen, as [`OrbBuilder::lane_listen`]
+    ///   reads it;
+    /// * `-ORBDynamicThreadIdle MILLISECONDS`: when idle dynamic threads end; `-ORBPriorityFallback yes|no`: whether
+    ///   the ORB runs without priorities that the host does not permit;
+    /// * `-ORBTrace stderr|FILE`: where [`OrbBuilder::trace`] writes; the default is the environment's
+    ///   `DECKWATCH_TRACE`.
     ///
     /// # Errors
-    /// [`BuildError`] for an option that is not known or whose value cannot be read.
+    /// [`BuildError`] for an unknown option, or a value that cannot be read.
     pub fn arguments(mut self, arguments: &mut Vec<String>) -> Result<Self, BuildError> {
         let mut others = Vec::new();
         self.given.clone_from(arguments);
@@ -261,7 +266,7 @@ impl OrbBuilder {
     }
 }
 
-/// Every option with what its value is, for people.
+/// The names of all options, for messages.
 pub(crate) struct KnownOptions;
 
 impl fmt::Display for KnownOptions {
@@ -274,7 +279,7 @@ impl fmt::Display for KnownOptions {
     }
 }
 
-/// TAO's lists have semicolons too.
+/// Lists are separated by commas or, as TAO's, by semicolons.
 fn each(
     builder: OrbBuilder,
     list: &str,

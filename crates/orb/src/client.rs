@@ -1,10 +1,10 @@
 //! The client's half: how a call becomes a request, and how its reply returns.
 //!
-//! A plain call passes four of these files, in this order: `redirect.rs` (which reference's addresses), `attempt.rs` (which
-//! target, which connection), `exchange.rs` (one request, one reply), `request.rs` (the message). `retry.rs` decides whether
-//! an attempt is followed by another one. The calling thread reads its own reply: a connection serves one call at a time, and
-//! idle connections wait in a pool for each endpoint. One-ways to one endpoint share a connection, which keeps their order;
-//! asynchronous calls share another one.
+//! A plain call passes four of these files, in this order: `redirect.rs` (which reference's addresses), `attempt.rs`
+//! (which target, which connection), `exchange.rs` (one request, one reply), `request.rs` (the message). `retry.rs`
+//! decides whether an attempt is followed by another one. The calling thread reads its own reply: a connection serves
+//! one call at a time, and idle connections wait in a pool for each endpoint. One-ways to one endpoint share a
+//! connection, which keeps their order; asynchronous calls share another one.
 
 mod abandoned;
 mod asynchronous;
@@ -83,8 +83,8 @@ pub(crate) struct Client {
     pub(crate) offer: OnceLock<Offer>,
 }
 
-/// When buffers to read into are allocated: at the seal of an ORB that has connected, or with its first connection after that.
-/// An ORB that only serves needs none.
+/// When buffers to read into are allocated: at the seal of an ORB that has connected, or with its first connection
+/// after that. An ORB that only serves needs none.
 #[derive(Default)]
 struct ReadBuffers {
     is_sealed: AtomicBool,

@@ -1,7 +1,8 @@
 //! Service contexts: what travels with a request or reply beside its arguments (CORBA 3.3 part 2, clause 7.7).
 //!
-//! `written.rs` has the table of those that are written, with their writers; `read.rs` that of those that are read, with their
-//! readers. A new context has its id in `giop::context_id`, a row and a writer in the one file, a row and a reader in the other.
+//! `written.rs` has the table of those that are written, with their writers; `read.rs` that of those that are read,
+//! with their readers. A new context has its id in `giop::context_id`, a row and a writer in the one file, a row and a
+//! reader in the other.
 
 pub(crate) mod read;
 pub(crate) mod written;
@@ -13,8 +14,8 @@ use crate::limits::CONTEXTS_FEW;
 /// A service context that an interceptor has added: its id and its octets.
 pub(crate) type ExtraContext = (u32, Vec<u8>);
 
-/// The service contexts of one message that is about to be written, in the order they were added. The first [`CONTEXTS_FEW`]
-/// allocate nothing; the ORB has fewer of its own.
+/// The service contexts of one message that is about to be written, in the order they were added. The first
+/// [`CONTEXTS_FEW`] allocate nothing; the ORB has fewer of its own.
 #[derive(Debug)]
 pub(crate) struct ContextList<'a> {
     few: [ServiceContext<'a>; CONTEXTS_FEW],

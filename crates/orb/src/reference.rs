@@ -36,7 +36,8 @@ pub(crate) use routes::Routes;
 #[derive(Clone)]
 pub struct ObjectRef(Arc<Inner>);
 
-/// The fields that every call reads come first, in as few cache lines as possible: a client of many objects finds none in the cache.
+/// The fields that every call reads come first, in as few cache lines as possible: a client of many objects finds none
+/// in the cache.
 #[repr(C)]
 pub(crate) struct Inner {
     orb: OnceLock<Arc<CallSide>>,
@@ -82,8 +83,8 @@ impl ObjectRef {
         Self::new(ior, self.0.orb.get().cloned())
     }
 
-    /// The same without its ORB, for a table of `orb`: with it, the table would keep the ORB alive. A reference of another ORB is
-    /// returned as it is.
+    /// The same without its ORB, for a table of `orb`: with it, the table would keep the ORB alive. A reference of
+    /// another ORB is returned as it is.
     pub(crate) fn kept_by(&self, orb: &CallSide) -> Self {
         let current = self.0.current();
         if current
@@ -125,8 +126,8 @@ impl ObjectRef {
         self.0.overrides().list(kinds)
     }
 
-    /// The policy of this kind that a call from this thread would have: the reference's, else the thread's, else the ORB's, else the
-    /// default. `None`: no limit.
+    /// The policy of this kind that a call from this thread would have: the reference's, else the thread's, else the
+    /// ORB's, else the default. `None`: no limit.
     ///
     /// # Errors
     /// INV_POLICY for an unknown kind; BAD_INV_ORDER for a reference without an ORB.
@@ -146,7 +147,8 @@ impl ObjectRef {
         self.0.overrides().over(outer)
     }
 
-    /// A reference with another limit on the time from call to reply ([`Policy::RelativeRoundtripTimeout`]). `None`: no limit.
+    /// A reference with another limit on the time from call to reply ([`Policy::RelativeRoundtripTimeout`]). `None`: no
+    /// limit.
     #[must_use]
     pub fn with_round_trip_timeout(&self, limit: Option<Duration>) -> Self {
         let limit = limit.unwrap_or(Duration::MAX);

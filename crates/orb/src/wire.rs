@@ -246,8 +246,8 @@ pub(crate) fn forward_reply(
     open.finish(buffer).map(drop)
 }
 
-/// Replaces the service contexts of a written reply. Before GIOP 1.2 the alignment of the body depends on their length: a context
-/// without meaning pads them.
+/// Replaces the service contexts of a written reply. Before GIOP 1.2 the alignment of the body depends on their length:
+/// a context without meaning pads them.
 pub(crate) fn say_with_reply(
     buffer: &mut Vec<u8>,
     contexts: &[ServiceContext<'_>],
@@ -323,7 +323,8 @@ pub(crate) fn message_error(buffer: &mut Vec<u8>, version: Version) {
     write_message_error(buffer, version);
 }
 
-/// The version of a MessageError: our highest for a peer with a higher one (clause 9.4.1), else the one that every peer can read.
+/// The version of a MessageError: our highest for a peer with a higher one (clause 9.4.1), else the one that every peer
+/// can read.
 pub(crate) const fn version_of_complaint(fault: ProtocolError) -> Version {
     match fault {
         ProtocolError::VersionUnsupported { .. } => Version::V1_2,
@@ -420,7 +421,8 @@ pub(crate) fn parse_reply(
     }
 }
 
-/// Fast path: the header of a whole reply to the request `id`, without exception or service contexts. `None`: use [`parse_reply`].
+/// Fast path: the header of a whole reply to the request `id`, without exception or service contexts. `None`: use
+/// [`parse_reply`].
 #[inline]
 pub(crate) fn plain_reply(octets: &[u8], id: u32, profile: &Profile) -> Option<ReplyHead> {
     (Reply::plain_id(octets)? == id).then(|| ReplyHead {

@@ -1,7 +1,7 @@
 //! Calls that were abandoned: the server gets a CancelRequest, and a reply that arrives all the same is read past.
 //!
-//! The connection of such a call is set aside until that reply has arrived, so that the next call does not wait behind a
-//! request that the server is still serving.
+//! The connection of such a call is set aside until that reply has arrived, so that the next call does not wait behind
+//! a request that the server is still serving.
 
 use std::cell::Cell;
 
@@ -76,7 +76,8 @@ impl ClientConnection {
         cancel
     }
 
-    /// Reads replies to abandoned calls that have arrived. Returns false if the connection has ended, or anything else arrived.
+    /// Reads replies to abandoned calls that have arrived. Returns false if the connection has ended, or anything else
+    /// arrived.
     pub(super) fn drain(&self, client: &Client) -> bool {
         let mut inbound = Inbound::new(client.sizes.message_max, None);
         let is_sound = self.read_past(client, &mut inbound).is_some();

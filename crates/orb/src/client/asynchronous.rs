@@ -1,9 +1,10 @@
 //! Asynchronous calls (CORBA 3.3 part 1, clause 17.3): many requests under way on one connection, none has a thread.
 //!
-//! One connection to each endpoint carries them all; replies arrive in any order. The ORB has two threads for them. The reading
-//! thread reads replies and ends calls at their deadlines; it has the highest priority that a caller has had. The callback
-//! thread calls handlers and retries requests; it has the priority of the call whose handler it calls, and takes the highest
-//! first. An ORB that is turned by hand has neither: [`Replies::turn`] does their work, and so does a thread that waits.
+//! One connection to each endpoint carries them all; replies arrive in any order. The ORB has two threads for them. The
+//! reading thread reads replies and ends calls at their deadlines; it has the highest priority that a caller has had.
+//! The callback thread calls handlers and retries requests; it has the priority of the call whose handler it calls, and
+//! takes the highest first. An ORB that is turned by hand has neither: [`Replies::turn`] does their work, and so does a
+//! thread that waits.
 
 mod outstanding;
 mod shared;
@@ -332,7 +333,8 @@ impl Replies {
         self.end_jobs(orb, &ended);
     }
 
-    /// Fails retries and early replies. Without threads, or after they have ended, the calling thread calls the handlers.
+    /// Fails retries and early replies. Without threads, or after they have ended, the calling thread calls the
+    /// handlers.
     fn end_jobs(&self, orb: &CallSide, ended: &Failure) {
         self.take_arrived();
         let moves = std::mem::take(&mut self.jobs.lock("replies.jobs").moves);

@@ -28,8 +28,8 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Client {
-    /// Calls the object of `origin` at one of `targets` and waits for the reply, past the interceptors if there are any.
-    /// `is_bound`: the reference had reached its server before this call.
+    /// Calls the object of `origin` at one of `targets` and waits for the reply, past the interceptors if there are
+    /// any. `is_bound`: the reference had reached its server before this call.
     #[inline]
     pub(super) fn attempt(
         &self,

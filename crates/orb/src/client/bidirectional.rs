@@ -28,8 +28,8 @@ pub(super) fn may_be_bidirectional(target: &Target, call: &Call<'_>) -> bool {
 }
 
 impl Attempt<'_> {
-    /// The bidirectional connection of a call that may use one: the one that its reference arrived over or, if the policies in
-    /// force ask for one, a connection opened for it.
+    /// The bidirectional connection of a call that may use one: the one that its reference arrived over or, if the
+    /// policies in force ask for one, a connection opened for it.
     #[inline]
     pub(super) fn bidirectional(&self) -> Option<Result<Arc<Bidirectional>, Failure>> {
         if may_be_bidirectional(self.target, self.call) {

@@ -1,5 +1,5 @@
-//! Calls of objects that this ORB serves itself: marshalled once, served by the calling thread through the adapter, and read
-//! where the skeleton has written. No socket, no system call.
+//! Calls of objects that this ORB serves itself: marshalled once, served by the calling thread through the adapter, and
+//! read where the skeleton has written. No socket, no system call.
 
 use std::sync::{Arc, Weak};
 
@@ -20,12 +20,12 @@ use crate::{Completion, SystemException, raise, raise::own};
 
 /// What a collocated call needs of its ORB's server.
 pub(crate) trait CollocatedServer: Send + Sync {
-    /// Whether a request for the object of this key can be served without waiting: it is active, its manager is active, and any
-    /// thread may call it at any time.
+    /// Whether a request for the object of this key can be served without waiting: it is active, its manager is active,
+    /// and any thread may call it at any time.
     fn serves_at_once(&self, key: &[u8]) -> bool;
 
-    /// Serves a whole request in the calling thread, and writes its whole reply. `until` is when the caller gives up waiting for
-    /// its turn; a servant is not interrupted.
+    /// Serves a whole request in the calling thread, and writes its whole reply. `until` is when the caller gives up
+    /// waiting for its turn; a servant is not interrupted.
     ///
     /// # Errors
     /// TRANSIENT if the ORB accepts no new requests.
@@ -40,8 +40,8 @@ pub(crate) trait CollocatedServer: Send + Sync {
 
 /// The server in which the calling thread may serve a call itself; `None`: the call is sent over a connection.
 ///
-/// The one place that decides it. A LocateRequest asks about the network, and is sent there. A one-way whose caller must not
-/// wait is served here only if an active object can be called at once and no earlier one-way is under way.
+/// The one place that decides it. A LocateRequest asks about the network, and is sent there. A one-way whose caller
+/// must not wait is served here only if an active object can be called at once and no earlier one-way is under way.
 #[inline]
 pub(super) fn may_be_collocated(
     target: &Target,
@@ -69,8 +69,8 @@ fn server_here(
 }
 
 impl Attempt<'_> {
-    /// Has `server` serve the call in this thread. The deadline bounds what the call waits for; a servant is not interrupted, but
-    /// results that are late are dropped.
+    /// Has `server` serve the call in this thread. The deadline bounds what the call waits for; a servant is not
+    /// interrupted, but results that are late are dropped.
     pub(super) fn serve_here(&self, server: &dyn CollocatedServer) -> Result<Reply, Failure> {
         let (client, deadlines) = (self.client, &self.deadlines);
         self.require_time(deadlines.request, own::TIMED_OUT_SENDING, Completion::No)?;

@@ -31,8 +31,8 @@ pub(crate) fn send_oneway(
     sent.inspect_err(|exception| trace_raised(client, origin, call, *exception))
 }
 
-/// Sends a one-way for a caller that does not want to know whether it could be sent. The caller's own faults are returned all
-/// the same.
+/// Sends a one-way for a caller that does not want to know whether it could be sent. The caller's own faults are
+/// returned all the same.
 pub(super) fn send_unwatched(
     client: &Client,
     origin: &Inner,
@@ -139,7 +139,8 @@ impl Attempt<'_> {
         self.keep(kept, connection, sent.map(|_id| ((), true)))
     }
 
-    /// A one-way whose receipt or outcome is waited for: it is sent behind earlier one-ways, and later ones wait for its reply.
+    /// A one-way whose receipt or outcome is waited for: it is sent behind earlier one-ways, and later ones wait for
+    /// its reply.
     pub(super) fn in_order(&self) -> Result<Reply, Failure> {
         let client = self.client;
         let mut kept = self.await_turn()?;
@@ -169,8 +170,8 @@ impl Attempt<'_> {
         Ok(kept)
     }
 
-    /// Keeps the connection for the one-ways that follow, unless a part of a message may have been written to it, or it has
-    /// brought octets that were not asked for.
+    /// Keeps the connection for the one-ways that follow, unless a part of a message may have been written to it, or it
+    /// has brought octets that were not asked for.
     fn keep<T>(
         &self,
         kept: &mut Option<ClientConnection>,

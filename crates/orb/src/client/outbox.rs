@@ -1,7 +1,7 @@
 //! One-ways with SYNC_NONE: the caller queues them and returns; one thread for each endpoint sends them in their order.
 //!
-//! A thread that sends another one-way to that endpoint sends the queued ones first: the order of calls is kept whatever their
-//! sync scope.
+//! A thread that sends another one-way to that endpoint sends the queued ones first: the order of calls is kept
+//! whatever their sync scope.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,9 +62,9 @@ struct QueuedOneway {
     contexts: Vec<ExtraContext>,
 }
 
-/// Queues a one-way, past the interceptors if there are any (SYNC_NONE). Some are sent at once instead: before GIOP 1.2 arguments
-/// cannot be marshalled apart from their message, an ORB that is turned by hand has no threads, and a queued one-way must not
-/// wait for its start.
+/// Queues a one-way, past the interceptors if there are any (SYNC_NONE). Some are sent at once instead: before GIOP 1.2
+/// arguments cannot be marshalled apart from their message, an ORB that is turned by hand has no threads, and a queued
+/// one-way must not wait for its start.
 ///
 /// # Errors
 /// The caller's own faults; TRANSIENT if [`QUEUED_ONEWAYS_MAX`] or [`QUEUED_ONEWAYS_SIZE_MAX`] are queued.
@@ -144,8 +144,8 @@ impl Outbox {
         })
     }
 
-    /// Queues a one-way. Returns whether the thread will send it: after the ORB's end it will not, and a one-way that stayed queued
-    /// would keep the ORB alive. If the queue is full, returns the buffer.
+    /// Queues a one-way. Returns whether the thread will send it: after the ORB's end it will not, and a one-way that
+    /// stayed queued would keep the ORB alive. If the queue is full, returns the buffer.
     fn post(&self, oneway: QueuedOneway) -> Result<bool, Vec<u8>> {
         let size = oneway.buffer.len();
         let mut queued = self.queued.lock("outbox.post");
@@ -196,8 +196,8 @@ impl Binding {
         made.as_ref()
     }
 
-    /// Sends queued one-ways while `in_time`, and drops the rest. What cannot be sent to its first address is sent to the others
-    /// of its reference.
+    /// Sends queued one-ways while `in_time`, and drops the rest. What cannot be sent to its first address is sent to
+    /// the others of its reference.
     fn send_queued(&self, in_time: impl Fn() -> bool) {
         let Some(Some(outbox)) = self.outbox.get() else {
             return;

@@ -1,4 +1,5 @@
-//! `_bind_priority_band`: tells the server which priorities a new connection carries (RTCORBA 1.2, 5.15).
+//! `_bind_priority_band`: tells the server which priorities a new connection carries (RTCORBA 1.2:
+//! PriorityBandedConnectionPolicy).
 
 use deckwatch_giop::{ReplyStatus, Response};
 
@@ -15,8 +16,8 @@ use crate::{raise, raise::own};
 /// The operation's name.
 const BIND_PRIORITY_BAND: &str = "_bind_priority_band";
 
-/// Tells the server of a new connection's band. A server that does not know the operation has chosen the lane by its endpoint,
-/// or does not distinguish bands: it is not called again.
+/// Tells the server of a new connection's band. A server that does not know the operation has chosen the lane by its
+/// endpoint, or does not distinguish bands: it is not called again.
 pub(super) fn bind_band(
     mut connection: ClientConnection,
     attempt: &Attempt<'_>,

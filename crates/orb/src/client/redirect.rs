@@ -1,4 +1,5 @@
-//! Where a call goes: to the reference's own addresses, or to those that a server has named instead (location forwards).
+//! Where a call goes: to the reference's own addresses, or to those that a server has named instead (location
+//! forwards).
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ pub(super) fn trace_raised(
     }
 }
 
-/// A call without deadlines at the reference's own addresses ends with its first attempt; all else is in [`follow_redirects`].
+/// A call without deadlines at the reference's own addresses ends with its first attempt; all else is in
+/// [`follow_redirects`].
 #[inline]
 fn call_directly(
     client: &Client,

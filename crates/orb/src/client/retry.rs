@@ -1,31 +1,32 @@
 //! When a request is sent again, and where: no other file decides it.
 //!
-//! A request is sent again only where its server has certainly not served it (COMPLETED_NO). Each address is tried over an
-//! idle connection and, if that turns out to be closed, once over a new one; then comes the next address of the reference.
+//! A request is sent again only where its server has certainly not served it (COMPLETED_NO). Each address is tried over
+//! an idle connection and, if that turns out to be closed, once over a new one; then comes the next address of the
+//! reference.
 //!
 //! | fault | completed | sent again | else raised | clause (CORBA 3.3) |
 //! | --- | --- | --- | --- | --- |
 //! | connect refused or timed out, host unknown or unreachable | NO | next address | TRANSIENT | part 2, 7.6.7 |
 //! | connect not finished when the call's own time ends | NO | no | TIMEOUT | part 1, 17.2.4 |
-//! | connect without descriptors or memory; packets' priority denied | NO | no | NO_RESOURCES; NO_PERMISSION | - |
+//! | connect without descriptors; packet priority denied | NO | no | NO_RESOURCES; NO_PERMISSION | - |
 //! | connection closed, policy NO_RECONNECT, reference bound | NO | no | REBIND | part 1, 17.2.1 |
 //! | message not written whole | NO | new connection, next address | COMM_FAILURE | part 2, 9.5.1 |
-//! | message not written whole in the call's time, end time passed | NO | no | TIMEOUT | part 1, 17.2.4 |
+//! | message not written in the call's time, end time passed | NO | no | TIMEOUT | part 1, 17.2.4 |
 //! | arguments cannot be marshalled | NO | no | MARSHAL or as the codec says | part 2, 9.3 |
 //! | server never accepted the connection | NO | new connection, next address | TRANSIENT | part 2, 9.5.1 |
 //! | CloseConnection before the reply | NO | new connection, next address | COMM_FAILURE | part 2, 9.4.7 |
 //! | connection lost without CloseConnection | MAYBE | no | COMM_FAILURE | part 2, 9.5.1.1 |
 //! | MessageError, or octets that are no reply | MAYBE | no | COMM_FAILURE | part 2, 9.4.8 |
 //! | no reply in the call's time | MAYBE | no | TIMEOUT | part 1, 17.2.4 |
-//! | NEEDS_ADDRESSING_MODE | NO | same connection, addressed as asked for | COMM_FAILURE | part 2, 9.4.3.2 |
-//! | LOCATION_FORWARD(_PERM), rebinding allowed | NO | the forwarded-to addresses | TRANSIENT after `FORWARDS_MAX` | part 2, 9.4.3.2 |
-//! | LOCATION_FORWARD(_PERM), policy NO_REBIND, reference bound | NO | no | REBIND | part 1, 17.2.1 |
-//! | at a forwarded-to address: TRANSIENT, COMM_FAILURE, OBJECT_NOT_EXIST | NO | the reference's own addresses | - | part 2, 9.6 |
+//! | NEEDS_ADDRESSING_MODE | NO | same connection, readdressed | COMM_FAILURE | part 2, 9.4.3.2 |
+//! | LOCATION_FORWARD(_PERM), may rebind | NO | forwarded-to addresses | at last TRANSIENT | part 2, 9.4.3.2 |
+//! | LOCATION_FORWARD(_PERM), NO_REBIND, reference bound | NO | no | REBIND | part 1, 17.2.1 |
+//! | forwarded-to: TRANSIENT, COMM_FAILURE, OBJECT_NOT_EXIST | NO | reference's own addresses | - | part 2, 9.6 |
 //! | any other exception of the server | any | no | as it came | part 2, 9.4.3.2 |
-//! | bidirectional connection ended, request not sent or refused | NO | next address | COMM_FAILURE | part 2, 9.9 |
+//! | bidirectional connection ended | NO | next address | COMM_FAILURE | part 2, 9.8 |
 //!
-//! Asynchronous calls are retried by the same rules, by a thread of the ORB. One-ways with SYNC_NONE and SYNC_WITH_TRANSPORT
-//! have no reply: only the rows above CloseConnection hold for them.
+//! Asynchronous calls are retried by the same rules, by a thread of the ORB. One-ways with SYNC_NONE and
+//! SYNC_WITH_TRANSPORT have no reply: only the rows above CloseConnection hold for them.
 
 use crate::counters::Counter;
 use crate::policy::{Overrides, RebindMode};
@@ -195,8 +196,8 @@ pub(super) fn first_of<T>(
     Err(last)
 }
 
-/// Whether a request that ended so at a forwarded-to address is sent to the reference's own addresses: the object may have
-/// left. Any other exception is the object's own answer.
+/// Whether a request that ended so at a forwarded-to address is sent to the reference's own addresses: the object may
+/// have left. Any other exception is the object's own answer.
 pub(super) fn may_return_to_origin(exception: SystemException) -> bool {
     let is_of_the_way = matches!(
         exception.kind,

@@ -1,4 +1,5 @@
-//! When a call starts and ends: its deadlines, and the times that travel with its request (CORBA 3.3 part 1, clause 17.2.4).
+//! When a call starts and ends: its deadlines, and the times that travel with its request (CORBA 3.3 part 1, clause
+//! 17.2.4).
 
 use deckwatch_giop::invocation::Times;
 
@@ -126,8 +127,8 @@ impl Call<'_> {
     }
 }
 
-/// The times that travel with a call of these policies: those that are set and, if the bound of this host's clock is known,
-/// the ends that the relative timeouts come to.
+/// The times that travel with a call of these policies: those that are set and, if the bound of this host's clock is
+/// known, the ends that the relative timeouts come to.
 #[inline]
 pub(crate) fn travelling_times(client: &Client, policies: &Overrides) -> Option<Times> {
     if policies.has_times() || client.clock_bound.is_some() {

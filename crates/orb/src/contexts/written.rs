@@ -2,12 +2,12 @@
 //!
 //! | id | name | message | written when | data from | clause |
 //! | --- | --- | --- | --- | --- | --- |
-//! | 1 | CodeSets | first request of a connection | the server offers code sets | the target's profile | CORBA 3.3-2, 7.10.2.5 |
-//! | 5 | BI_DIR_IIOP | first request of a bidirectional connection | this side opened it | the lane's listen points | CORBA 3.3-2, 9.8 |
-//! | 7 | INVOCATION_POLICIES | request | it has start or end times | policies in force, clock bound | CORBA 3.3-1, 17.3.3 |
-//! | 10 | RTCorbaPriority | request | the model is CLIENT_PROPAGATED | the calling thread's priority | RTCORBA 1.2, 5.12 |
-//! | 10 | RTCorbaPriority | reply | its request had one | the request | RTCORBA 1.2, 5.12 |
-//! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | a new banded connection | the binding's band | RTCORBA 1.2, 5.15 |
+//! | 1 | CodeSets | a connection's first request | it offers them | the target's profile | CORBA 3.3-2, 7.7.1 |
+//! | 5 | BI_DIR_IIOP | a bidirectional connection's first | opened here | the lane's listen points | CORBA 3.3-2, 9.8 |
+//! | 7 | INVOCATION_POLICIES | request | it has times | policies in force, clock bound | CORBA 3.3-1, 17.3.3 |
+//! | 10 | RTCorbaPriority | request | CLIENT_PROPAGATED | the calling thread's priority | PriorityModelPolicy |
+//! | 10 | RTCorbaPriority | reply | its request had one | the request | PriorityModelPolicy |
+//! | 11 | RTCorbaPriorityRange | `_bind_priority_band` | always | the binding's band | PriorityBandedConnectionPolicy |
 //! | any | - | request, reply | an interceptor adds it | the interceptor | CORBA 3.3-1, 16 |
 
 use deckwatch_giop::invocation::TIMES_SIZE_MAX;

@@ -1,5 +1,5 @@
-//! The decorator of an attempt: an ORB with interceptors passes each attempt of the client through here; one without does not
-//! come here at all.
+//! The decorator of an attempt. An ORB with client interceptors makes each attempt through this file; without
+//! interceptors no code of it runs, and no type of a call knows of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ pub(crate) fn intercept_oneway(
     Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
 }
 
-/// Sends the request of the asynchronous call `key` by `send`. Its attempt ends later, by [`AsynchronousFlows`]. Returns where an
-/// interceptor forwards it, if one does.
+/// Sends the request of the asynchronous call `key` by `send`. Its attempt ends later, by [`AsynchronousFlows`].
+/// Returns where an interceptor forwards it, if one does.
 pub(crate) fn begin_asynchronous(
     client: &Client,
     all: &Arc<Registered>,
@@ -152,7 +152,7 @@ struct ClientFlow {
     entered: usize,
 }
 
-/// What a request ends in.
+/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     Reply,
@@ -160,11 +160,11 @@ pub(crate) enum Ending {
     User(String),
     System(SystemException),
     Forward(ObjectRef),
-    /// Nobody waits for the rest.
+    /// Sent; no caller waits for a reply.
     Sent,
-    /// It is sent again elsewhere.
+    /// It failed and is retried.
     Retry,
-    /// It was given up.
+    /// Its call was abandoned.
     Abandoned,
 }
 
@@ -178,12 +178,12 @@ impl From<InterceptorError> for Ending {
 }
 
 impl Ending {
-    /// What an interceptor has made of it, for the caller.
+    /// The outcome of an attempt that an interceptor ended so.
     pub(crate) fn into_outcome(self) -> Result<Outcome, SystemException> {
         match self {
             Self::System(exception) => Err(exception),
             Self::Forward(to) => Ok(Outcome::Forwarded(to.ior().clone(), false)),
-            // An interceptor raises one of the two.
+            // An interceptor raises one of these two.
             _ => Err(facts::out_of_place()),
         }
     }
@@ -193,7 +193,7 @@ impl ClientFlow {
     /// Begins a request, and passes its starting points. `is_synchronous`: the calling thread waits for the reply.
     ///
     /// # Errors
-    /// What it has ended in before it was sent; all ending points have been passed.
+    /// How it ended before it was sent; all ending points have been passed.
     fn begin(
         all: &Arc<Registered>,
         origin: &Inner,

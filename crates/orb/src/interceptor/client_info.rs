@@ -1,4 +1,4 @@
-//! What an interceptor may ask of a request that goes out (CORBA 3.3 part 1, tables 16.1: which question at which point).
+//! ClientRequestInfo (CORBA 3.3 part 1, 16.3.13; table 16.1 says which operation is allowed at which point).
 
 use deckwatch_cdr::{Any, ByteOrder, Parse, Reader, TypeCode};
 use deckwatch_giop::ior::{IiopProfile, TaggedComponent, TaggedProfile};
@@ -12,7 +12,7 @@ use crate::policy::{Overrides, Policy, PolicyType, SyncScope};
 use crate::wire::Profile;
 use crate::{Completion, ObjectRef, ServiceContext, minor, raise};
 
-/// Where an interceptor of the client's side is called.
+/// The interception points of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
     SendRequest,
@@ -21,7 +21,7 @@ pub(super) enum Point {
     ReceiveOther,
 }
 
-/// A request that goes out, as interceptors see it.
+/// An outgoing request, as interceptors see it.
 #[derive(Debug)]
 pub struct ClientRequestInfo {
     pub(super) point: Point,
@@ -43,7 +43,7 @@ pub struct ClientRequestInfo {
 }
 
 impl ClientRequestInfo {
-    /// Tells this request from the others of the ORB that are under way. It is not the number that travels.
+    /// An id that is unique among the requests of the ORB that are under way. It is not the id in the message.
     #[must_use]
     pub const fn request_id(&self) -> u32 {
         self.request_id
@@ -58,8 +58,8 @@ impl ClientRequestInfo {
     /// The arguments.
     ///
     /// # Errors
-    /// NO_RESOURCES with the standard's minor code 1: they are marshalled as they are passed, and nobody keeps them. BAD_INV_ORDER with minor code 14
-    /// where the standard does not have them.
+    /// NO_RESOURCES with the standard's minor code 1: stubs marshal arguments without keeping their values.
+    /// BAD_INV_ORDER with minor code 14 at points where the standard does not allow it.
     pub fn arguments(&self) -> Result<Vec<Any>, SystemException> {
         require(matches!(
             self.point,
@@ -84,7 +84,7 @@ impl ClientRequestInfo {
         Err(facts::not_available())
     }
 
-    /// The context that travels with the request.
+    /// The context that the request carries.
     ///
     /// # Errors
     /// NO_RESOURCES with the standard's minor code 1.
@@ -101,26 +101,26 @@ impl ClientRequestInfo {
         Err(facts::not_available())
     }
 
-    /// Whether the caller waits for an answer.
+    /// Whether a reply is expected.
     #[must_use]
     pub const fn response_expected(&self) -> bool {
         self.response.is_expected()
     }
 
-    /// Returns whether the calling thread waits for the reply and passes the ending point; false for one-ways and for asynchronous and
-    /// deferred requests. It is no question of the standard.
+    /// Returns whether the calling thread waits for the reply and passes the ending point; false for one-ways and for
+    /// asynchronous and deferred requests. The standard does not have it.
     #[must_use]
     pub const fn is_synchronous(&self) -> bool {
         self.is_synchronous
     }
 
-    /// What a one-way waits for.
+    /// The sync scope of a one-way.
     #[must_use]
     pub fn sync_scope(&self) -> SyncScope {
         self.policies.sync_scope()
     }
 
-    /// What has become of the request.
+    /// How the request ended.
     ///
     /// # Errors
     /// BAD_INV_ORDER with the standard's minor code 14 before it has ended.
@@ -129,16 +129,16 @@ impl ClientRequestInfo {
         Ok(self.status)
     }
 
-    /// The object that is asked instead.
+    /// The object that the request is forwarded to.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 unless the request is sent to another place.
+    /// BAD_INV_ORDER with the standard's minor code 14 unless the request is forwarded.
     pub fn forward_reference(&self) -> Result<&ObjectRef, SystemException> {
         require(self.point == Point::ReceiveOther)?;
         self.forward.as_ref().ok_or_else(facts::out_of_place)
     }
 
-    /// What is in a slot of the request: what the calling thread had there when it made the call.
+    /// The content of a slot of the request: what the calling thread had there when it made the call.
     ///
     /// # Errors
     /// [`SlotError::InvalidSlot`].
@@ -152,34 +152,35 @@ impl ClientRequestInfo {
     /// A service context that interceptors have added to the request.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 26 where there is none of this id.
+    /// BAD_PARAM with the standard's minor code 26 if there is none of this id.
     pub fn request_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
         facts::find(&self.request_contexts, id)
     }
 
-    /// A service context that came with the reply.
+    /// A service context of the reply.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 26 where there is none of this id, BAD_INV_ORDER with 14 before the request has ended.
+    /// BAD_PARAM with the standard's minor code 26 if there is none of this id, BAD_INV_ORDER with 14 before the
+    /// request has ended.
     pub fn reply_service_context(&self, id: u32) -> Result<ServiceContext<'_>, SystemException> {
         require(self.point != Point::SendRequest)?;
         facts::find(&self.reply_contexts, id)
     }
 
-    /// The object that the caller has asked.
+    /// The object that the caller has called.
     #[must_use]
     pub const fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// The object that is asked: another one after a forward.
+    /// The object that the request is sent to: another one after a forward.
     #[must_use]
     pub fn effective_target(&self) -> ObjectRef {
         let ior = self.effective_ior().unwrap_or_default();
         self.target.like(ior)
     }
 
-    /// The profile of it by which it is asked.
+    /// The profile of that object that the request is sent by.
     #[must_use]
     pub fn effective_profile(&self) -> TaggedProfile {
         let (_, index) = self.profile.whole();
@@ -193,11 +194,11 @@ impl ClientRequestInfo {
         Ior::parse(&mut Reader::new(octets, ByteOrder::NATIVE)).ok()
     }
 
-    /// The exception that was received. A user exception, whose type is not known here, shows as UNKNOWN with the standard's minor code 1;
-    /// [`ClientRequestInfo::received_exception_id`] tells which.
+    /// The exception that was received. A user exception, whose type is not known here, is UNKNOWN with the standard's
+    /// minor code 1; [`ClientRequestInfo::received_exception_id`] returns its id.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 14 where there is none.
+    /// BAD_INV_ORDER with the standard's minor code 14 if there is none.
     pub fn received_exception(&self) -> Result<&Any, SystemException> {
         let received = self.received()?;
         Ok(&received.0)
@@ -217,10 +218,10 @@ impl ClientRequestInfo {
         self.exception.as_ref().ok_or_else(facts::out_of_place)
     }
 
-    /// The first component of this tag in the profile by which the object is asked.
+    /// The first component of this tag in the profile that the request is sent by.
     ///
     /// # Errors
-    /// BAD_PARAM with the standard's minor code 28 where there is none.
+    /// BAD_PARAM with the standard's minor code 28 if there is none.
     pub fn effective_component(&self, tag: u32) -> Result<TaggedComponent, SystemException> {
         let mut all = self.effective_components(tag)?;
         Ok(all.swap_remove(0))
@@ -246,7 +247,7 @@ impl ClientRequestInfo {
     /// The policy of this kind that the request has; `None`: no limit.
     ///
     /// # Errors
-    /// INV_POLICY with the standard's minor code 2 for a kind that is not known.
+    /// INV_POLICY with the standard's minor code 2 for an unknown kind.
     pub fn request_policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         let unknown = |_| raise::inv_policy(minor::POLICY_FACTORY_MISSING, Completion::No);
         self.policies.in_force(kind).map_err(unknown)
@@ -255,8 +256,8 @@ impl ClientRequestInfo {
     /// Adds a service context to the request; `data` is its encapsulation.
     ///
     /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 15 where there is one of this id and it is not to `replace` it, with 14 once the request has
-    /// been sent.
+    /// BAD_INV_ORDER with the standard's minor code 15 if there is one of this id and `replace` is false, with 14 once
+    /// the request has been sent.
     pub fn add_request_service_context(
         &mut self,
         id: u32,

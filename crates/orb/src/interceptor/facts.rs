@@ -1,4 +1,4 @@
-//! What client and server tell interceptors in the same words.
+//! What interceptors of client and server see in the same form.
 
 use deckwatch_cdr::typecode::Member;
 use deckwatch_cdr::value::Value;
@@ -7,35 +7,36 @@ use deckwatch_cdr::{Any, TypeCode};
 use crate::contexts::ExtraContext;
 use crate::{Completion, ServiceContext, SystemException, minor, raise};
 
-/// What has become of a request (PortableInterceptor::ReplyStatus).
+/// How a request ended (PortableInterceptor::ReplyStatus).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum ReplyStatus {
-    /// It has been served; a request that nobody waits for has been sent.
+    /// It has been served; a one-way without a reply has been sent.
     Successful = 0,
     /// A system exception.
     SystemException = 1,
     /// A user exception.
     UserException = 2,
-    /// Another object is asked.
+    /// It is forwarded to another object.
     LocationForward = 3,
     /// It is sent again over another connection.
     TransportRetry = 4,
-    /// Nobody knows: it was given up.
+    /// Unknown: the call was abandoned.
     Unknown = 5,
 }
 
-/// Cannot be asked at this point.
+/// The operation is not allowed at this interception point.
 pub(super) fn out_of_place() -> SystemException {
     raise::bad_inv_order(minor::CALL_OUT_OF_PLACE, Completion::No)
 }
 
-/// Stubs and skeletons marshal without values that could be looked at.
+/// The operation is not supported: stubs and skeletons keep no values of arguments and results.
 pub(super) fn not_available() -> SystemException {
     raise::no_resources(minor::OPERATION_NOT_SUPPORTED_HERE, Completion::No)
 }
 
-/// Succeeds where a question may be asked.
+/// # Errors
+/// BAD_INV_ORDER unless `may_ask`.
 pub(super) fn require(may_ask: bool) -> Result<(), SystemException> {
     may_ask.then_some(()).ok_or_else(out_of_place)
 }
@@ -71,7 +72,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// An exception as a value of its type.
+/// A system exception as an Any.
 pub(super) fn any_of(exception: SystemException) -> Any {
     let completion = TypeCode::enumeration(
         "IDL:omg.org/CORBA/completion_status:1.0",
@@ -97,7 +98,7 @@ pub(super) fn any_of(exception: SystemException) -> Any {
     any.unwrap_or_default()
 }
 
-/// What stands for a user exception whose type is not known where it passes.
+/// The exception in place of a user exception of unknown type.
 pub(super) fn any_of_unknown() -> Any {
     any_of(raise::unknown(
         minor::UNKNOWN_USER_EXCEPTION,

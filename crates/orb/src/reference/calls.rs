@@ -81,8 +81,8 @@ impl ObjectRef {
         Outstanding::send(orb, &self.0, &call, handler)
     }
 
-    /// Calls a one-way operation. Returns when the [`SyncScope`] in force is reached; the default is to return when the transport
-    /// has the request.
+    /// Calls a one-way operation. Returns when the [`SyncScope`] in force is reached; the default is to return when the
+    /// transport has the request.
     ///
     /// # Errors
     /// A system exception. Only with [`SyncScope::WithTarget`] does success mean that the request has been served.

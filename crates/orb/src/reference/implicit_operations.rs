@@ -10,7 +10,8 @@ use crate::client::{CallKind, call_object};
 use crate::{SystemException, SystemExceptionKind as Kind, current, wire};
 
 impl ObjectRef {
-    /// Whether the object has the interface of this repository id. Calls the object if the reference's own type does not tell.
+    /// Whether the object has the interface of this repository id. Calls the object if the reference's own type does
+    /// not tell.
     ///
     /// # Errors
     /// The system exception of the call.
@@ -21,8 +22,8 @@ impl ObjectRef {
         self.ask("_is_a", |w| repository_id.write(w))
     }
 
-    /// Whether the object is known not to exist. A server that raises BAD_OPERATION is called by the operation's old name,
-    /// `_not_existent`.
+    /// Whether the object is known not to exist. A server that raises BAD_OPERATION is called by the operation's old
+    /// name, `_not_existent`.
     ///
     /// # Errors
     /// The system exception of the call, except OBJECT_NOT_EXIST.
@@ -78,8 +79,8 @@ impl ObjectRef {
         self == other || place(self).is_some_and(|here| place(other) == Some(here))
     }
 
-    /// A number from 0 to `maximum` that is equal for equivalent references. It does not change, even if a server forwards the
-    /// reference for good (Object::hash).
+    /// A number from 0 to `maximum` that is equal for equivalent references. It does not change, even if a server
+    /// forwards the reference for good (Object::hash).
     #[must_use]
     pub fn hash(&self, maximum: u32) -> u32 {
         // Without random keys: the number is the same in every process.
@@ -92,9 +93,9 @@ impl ObjectRef {
         (hasher.finish() % numbers) as u32
     }
 
-    /// Binds the reference now instead of at the first call: connects, follows forwards and sends a LocateRequest. RebindPolicy does
-    /// not apply. With real-time policies, the connection is that of the calling thread's priority: its lane and band. Returns
-    /// whether the object exists.
+    /// Binds the reference now instead of at the first call: connects, follows forwards and sends a LocateRequest.
+    /// RebindPolicy does not apply. With real-time policies, the connection is that of the calling thread's priority:
+    /// its lane and band. Returns whether the object exists.
     ///
     /// # Errors
     /// The system exception that a call would raise.

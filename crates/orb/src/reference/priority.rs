@@ -7,12 +7,12 @@ use crate::policy::{Policy, PolicyType};
 use crate::rt::{self, PriorityBands, PriorityModelPolicy, Protocols};
 
 impl ObjectRef {
-    /// The policy of this kind that a call from this thread would have (Object::get_policy): as [`ObjectRef::client_policy`], or the
-    /// protocols or bands in the reference itself.
+    /// The policy of this kind that a call from this thread would have (Object::get_policy): as
+    /// [`ObjectRef::client_policy`], or the protocols or bands in the reference itself.
     ///
     /// # Errors
-    /// As there; INV_POLICY with the standard's minor code 1 if both set it; NO_RESOURCES at [`crate::limits::POLICY_LISTS_MAX`]
-    /// different lists in the process.
+    /// As there; INV_POLICY with the standard's minor code 1 if both set it; NO_RESOURCES at
+    /// [`crate::limits::POLICY_LISTS_MAX`] different lists in the process.
     pub fn policy(&self, kind: PolicyType) -> Result<Option<Policy>, SystemException> {
         let orb = self.0.orb()?;
         let in_force = self.in_force(orb);
@@ -34,8 +34,8 @@ impl ObjectRef {
         }
     }
 
-    /// The priority model of its object (Object::get_policy for [`PolicyType::PRIORITY_MODEL`]), which only the server sets. `None` if
-    /// the reference has none.
+    /// The priority model of its object (Object::get_policy for [`PolicyType::PRIORITY_MODEL`]), which only the server
+    /// sets. `None` if the reference has none.
     ///
     /// # Errors
     /// INV_OBJREF for a reference without a usable profile, BAD_INV_ORDER for one without an ORB.
@@ -44,8 +44,8 @@ impl ObjectRef {
         Ok(exposed.and_then(|exposed| exposed.model))
     }
 
-    /// The kinds of policies because of which a call from this thread, at its present priority, would raise INV_POLICY (the
-    /// parameter of Object::validate_connection). Empty if all are consistent.
+    /// The kinds of policies because of which a call from this thread, at its present priority, would raise INV_POLICY
+    /// (the parameter of Object::validate_connection). Empty if all are consistent.
     ///
     /// # Errors
     /// As [`ObjectRef::priority_model`].

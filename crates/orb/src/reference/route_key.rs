@@ -1,5 +1,5 @@
-//! What selects the route of a call: the policies of the caller, those in the reference, and the caller's priority (RTCORBA 1.2:
-//! PriorityModelPolicy, PriorityBandedConnectionPolicy, PrivateConnectionPolicy, ClientProtocolPolicy).
+//! What selects the route of a call: the policies of the caller, those in the reference, and the caller's priority
+//! (RTCORBA 1.2: PriorityModelPolicy, PriorityBandedConnectionPolicy, PrivateConnectionPolicy, ClientProtocolPolicy).
 
 use super::routes::Candidate;
 use crate::policy::{Overrides, PolicyType};

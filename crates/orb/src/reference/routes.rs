@@ -1,6 +1,6 @@
-//! Which addresses the calls of a reference go to: all of them in turn or, with real-time policies, those of the lane, connections
-//! and protocols that the policies in force and the caller's priority select. The first call that needs a route makes it; later
-//! calls find it without a lock.
+//! Which addresses the calls of a reference go to: all of them in turn or, with real-time policies, those of the lane,
+//! connections and protocols that the policies in force and the caller's priority select. The first call that needs a
+//! route makes it; later calls find it without a lock.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -116,8 +116,8 @@ impl Routes {
     /// The targets of a call, most preferred first.
     ///
     /// # Errors
-    /// INV_POLICY if the policies in force contradict each other or the caller's priority; DATA_CONVERSION if that has no packet
-    /// priority; NO_RESOURCES at [`ROUTES_MAX`].
+    /// INV_POLICY if the policies in force contradict each other or the caller's priority; DATA_CONVERSION if that has
+    /// no packet priority; NO_RESOURCES at [`ROUTES_MAX`].
     #[inline]
     pub(crate) fn choose(
         &self,

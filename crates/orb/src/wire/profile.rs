@@ -265,8 +265,8 @@ pub(crate) struct Address {
     pub(crate) lane: Option<Priority>,
 }
 
-/// All addresses of all readable IIOP profiles, most preferred first. In each profile, shared memory and unix sockets of the host
-/// named `here` come first; those of other hosts are left out.
+/// All addresses of all readable IIOP profiles, most preferred first. In each profile, shared memory and unix sockets
+/// of the host named `here` come first; those of other hosts are left out.
 pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     let mut reference = Vec::new();
     let written = ior.write(&mut Writer::new(&mut reference));
@@ -294,8 +294,8 @@ pub(crate) fn profiles(ior: &Ior, here: &str) -> impl Iterator<Item = Address> {
     })
 }
 
-/// The addresses of a profile and of the lanes in it, each with its lane's priority. The profile's own addresses are those of the
-/// first lane.
+/// The addresses of a profile and of the lanes in it, each with its lane's priority. The profile's own addresses are
+/// those of the first lane.
 fn with_lanes(profile: &IiopProfile) -> Vec<(Endpoint, Option<Priority>)> {
     let lanes = rt::lanes(profile);
     let first = lanes.first().and_then(|(_, priority)| *priority);

@@ -151,7 +151,8 @@ impl Outstanding {
         Err(raise::transient(own::FORWARD_CIRCLE, Completion::No))
     }
 
-    /// Makes one attempt at the addresses of `routes`, past the interceptors. Returns where one of those forwards it, if one does.
+    /// Makes one attempt at the addresses of `routes`, past the interceptors. Returns where one of those forwards it,
+    /// if one does.
     fn intercept(
         self: &Arc<Self>,
         replies: &Replies,
@@ -208,7 +209,8 @@ impl Outstanding {
         }
     }
 
-    /// Passes interceptors that see the call their ending points, without a reply. Returns what they changed the end into.
+    /// Passes interceptors that see the call their ending points, without a reply. Returns what they changed the end
+    /// into.
     fn end_interception(&self, ending: &Ending) -> Option<Ending> {
         let all = self.orb.client.interceptors.client()?;
         all.asynchronous.end_without_reply(self.key(), ending)

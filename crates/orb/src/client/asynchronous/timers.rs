@@ -88,7 +88,8 @@ impl Replies {
         }
     }
 
-    /// Ends calls at their deadlines, and connections that were unused for too long. Returns how long until the next of them is due.
+    /// Ends calls at their deadlines, and connections that were unused for too long. Returns how long until the next of
+    /// them is due.
     pub(super) fn expire(&self, client: &Client) -> Option<Duration> {
         let now = client.transport.now();
         let mut next = None;

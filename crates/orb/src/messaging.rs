@@ -1,21 +1,21 @@
-//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks and replies that are fetched later.
+//! Asynchronous calls as the application sees them (CORBA 3.3 part 1, clauses 17.3 to 17.9): callbacks and replies that
+//! are fetched later.
 //!
-//! Generated `sendc_` operations use [`ObjectRef::send_callback`]. [`ObjectRef::send_deferred`] is the ground for deferred dynamic requests
-//! and pollers, which are in the crate `deckwatch-dynamic`.
+//! Generated `sendc_` operations use [`crate::ObjectRef::send_callback`]. [`crate::ObjectRef::send_deferred`] is the
+//! ground for deferred dynamic requests and pollers, which are in the crate `deckwatch-dynamic`.
 
 mod exception_holder;
 mod pending_reply;
 
 use std::sync::Arc;
 
-use deckwatch_cdr::{DecodeError, EncodeError, Reader, Writer};
+use deckwatch_cdr::{DecodeError, Reader};
 use deckwatch_giop::ReplyStatus;
 
+use crate::SystemException;
 use crate::call_side::CallSide;
 use crate::client::{End, Handler, Reply};
 use crate::counters::Counter;
-use crate::wire::By;
-use crate::{ObjectRef, SystemException};
 
 pub use exception_holder::ExceptionHolder;
 pub use pending_reply::PendingReply;
@@ -59,7 +59,7 @@ impl std::fmt::Debug for AsynchronousReply {
 }
 
 /// What the ORB calls when a call has ended.
-fn handler(deliver: Deliver) -> Handler {
+pub(crate) fn handler(deliver: Deliver) -> Handler {
     Box::new(move |orb, end| {
         let end = match end {
             End::Replied(reply) => Ok(reply),
@@ -71,22 +71,4 @@ fn handler(deliver: Deliver) -> Handler {
             counters.count(Counter::CallbacksFailed);
         }
     })
-}
-
-impl ObjectRef {
-    /// Calls an operation and returns once the request has been sent; `deliver` is called with the reply, by a thread of the ORB, or
-    /// within [`crate::Orb::perform_work`] where that has none. Without it nobody hears of the reply.
-    ///
-    /// # Errors
-    /// What kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
-    pub fn send_callback(
-        &self,
-        operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
-        deliver: Option<Deliver>,
-    ) -> Result<(), SystemException> {
-        let deliver = deliver.unwrap_or_else(|| Box::new(|_| Ok(())));
-        self.send_asynchronously(operation, &By::new(arguments), Some(handler(deliver)))
-            .map(drop)
-    }
 }

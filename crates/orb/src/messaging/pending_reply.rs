@@ -34,24 +34,11 @@ struct Pending {
     call: Arc<Outstanding>,
 }
 
-impl ObjectRef {
-    /// Sends a request and returns at once; the reply is fetched through [`PendingReply`]. All such requests to one server share
-    /// a connection.
-    ///
-    /// # Errors
-    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
-    pub fn send_deferred<'c, R: Into<Unwritten<'c>>>(
-        &self,
-        operation: &str,
-        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
-    ) -> Result<PendingReply, SystemException> {
-        let call = self.send_asynchronously(operation, &By::new(arguments), None)?;
-        let target = self.clone();
-        Ok(PendingReply(Arc::new(Pending { target, call })))
-    }
-}
-
 impl PendingReply {
+    pub(crate) fn new(target: ObjectRef, call: Arc<Outstanding>) -> Self {
+        Self(Arc::new(Pending { target, call }))
+    }
+
     /// The object that was called.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {

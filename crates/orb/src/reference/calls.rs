@@ -13,6 +13,7 @@ use crate::client::{
     Call, CallKind, Handler, Outstanding, Reply, call_object, post_oneway, send_oneway,
     travelling_times,
 };
+use crate::messaging::{Deliver, PendingReply, handler};
 use crate::policy::{self, Overrides, Policy, SyncScope};
 use crate::raise;
 use crate::rt;
@@ -67,8 +68,38 @@ impl ObjectRef {
         call_object(&orb.client, &self.0, &call)
     }
 
+    /// Calls an operation and returns once the request has been sent; `deliver` is called with the reply, by a thread of the ORB, or
+    /// within [`crate::Orb::perform_work`] in an ORB without threads. Without it the reply is dropped.
+    ///
+    /// # Errors
+    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    pub fn send_callback(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<(), EncodeError>,
+        deliver: Option<Deliver>,
+    ) -> Result<(), SystemException> {
+        let deliver = deliver.unwrap_or_else(|| Box::new(|_| Ok(())));
+        self.send_asynchronously(operation, &By::new(arguments), Some(handler(deliver)))
+            .map(drop)
+    }
+
+    /// Sends a request and returns at once; the reply is fetched through [`PendingReply`]. All such requests to one server share
+    /// a connection.
+    ///
+    /// # Errors
+    /// The system exception that kept the request from being sent; NO_RESOURCES above [`crate::limits::OUTSTANDING_MAX`].
+    pub fn send_deferred<'c, R: Into<Unwritten<'c>>>(
+        &self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer<'_>) -> Result<R, EncodeError>,
+    ) -> Result<PendingReply, SystemException> {
+        let call = self.send_asynchronously(operation, &By::new(arguments), None)?;
+        Ok(PendingReply::new(self.clone(), call))
+    }
+
     /// Sends a request without waiting; [`Outstanding`] gets its end.
-    pub(crate) fn send_asynchronously(
+    fn send_asynchronously(
         &self,
         operation: &str,
         arguments: &dyn Arguments,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::super::Client;
 use super::{Replies, ReplySource};
 use crate::SystemException;
-use crate::call_side::CallSide;
 use crate::adapter::wait_permits::{Patience, permit};
+use crate::call_side::CallSide;
 use crate::connection::bidirectional::Owner;
 use crate::transport::{Instant64, monotonic_after};
 

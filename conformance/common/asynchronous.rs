@@ -35,7 +35,7 @@ pub(crate) fn heard(from: &Receiver<Told>) -> Told {
 }
 
 pub(crate) fn poller(object: &ObjectRef, number: u64) -> Poller {
-    Poller::send(&object, "number", |w| number.write(w)).expect("it is sent")
+    Poller::send(object, "number", |w| number.write(w)).expect("it is sent")
 }
 
 pub(crate) fn poll(poller: &Poller, timeout_ms: u32) -> Result<u64, SystemException> {

@@ -46,7 +46,7 @@ pub(crate) fn with_contexts<T>(
     let band = band.filter(|_| call.kind == CallKind::BindBand);
     let band = band.map(|band| priority_range_context(band.low.value(), band.high.value()));
     let own = [
-        (context_id::INVOCATION_POLICIES, times.as_deref()),
+        (context_id::INVOCATION_POLICIES, times),
         (context_id::CODE_SETS, octets(&code_sets)),
         (context_id::RT_CORBA_PRIORITY, octets(&priority)),
         (context_id::RT_CORBA_PRIORITY_RANGE, octets(&band)),

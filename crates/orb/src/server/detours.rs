@@ -55,10 +55,10 @@ impl Server {
                 Some(adapter) => adapter.manager.clone(),
                 None => return self.refuse(no_object()),
             };
-            let is_elsewhere = way.adapter().is_some_and(|adapter| adapter.is_for_main())
-                && !adapter::is_main_here()
-                && !(upcall.is_local() && self.adapter.main.is_main())
-                && !self.is_turned_by_hand;
+            let is_here = adapter::is_main_here()
+                || self.is_turned_by_hand
+                || upcall.is_local() && self.adapter.main.is_main();
+            let is_elsewhere = !is_here && way.adapter().is_some_and(PoaState::is_for_main);
             if manager.is_active() && is_elsewhere {
                 drop(way);
                 return self.upcall_on_main(upcall, call);

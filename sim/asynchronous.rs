@@ -35,7 +35,7 @@ fn text_of(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 }
 
 fn send(reference: &ObjectRef, text: &str) -> Poller {
-    let sent = Poller::send(&reference, "text", |w| text.write(w));
+    let sent = Poller::send(reference, "text", |w| text.write(w));
     sent.unwrap()
 }
 

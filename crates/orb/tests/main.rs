@@ -1,8 +1,6 @@
 //! Tests of the ORB beyond single clauses of the standard: robustness, resources, and simulations in virtual time
 //! (`sim/`).
 
-#[path = "support/around.rs"]
-mod around;
 #[path = "../../../conformance/common/mod.rs"]
 mod common;
 #[path = "support/counting.rs"]
@@ -12,6 +10,8 @@ mod mirror;
 #[path = "support/nobody.rs"]
 mod nobody;
 mod support;
+
+use common::around;
 
 mod addressing;
 mod asynchronous_connect;

@@ -102,7 +102,7 @@ impl MultipleRequests {
             let mut replies = requests.iter().filter_map(Request::reply);
             replies.find(|reply| reply.is_sent()).cloned()
         };
-        self.orb.wait_for_replies(limit, is_over, next)
+        PendingReply::wait_for_any(&self.orb, limit, is_over, next)
     }
 
     fn require_deferred(&self) -> Result<(), SystemException> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use deckwatch_orb::{Completion, SystemException, minor};
+use deckwatch_orb::{Completion, PendingReply, SystemException, minor};
 
 use crate::poller::{Poller, limit, not_in_time};
 use crate::raise;
@@ -73,7 +73,7 @@ impl PollableSet {
                     .cloned()
             };
             let orb = first.reply().orb();
-            orb.wait_for_replies(limit(timeout_ms), || ready().is_some(), next)
+            PendingReply::wait_for_any(&orb, limit(timeout_ms), || ready().is_some(), next)
                 .map_err(PollableSetError::System)?;
         }
         let late = || PollableSetError::System(not_in_time(timeout_ms));

@@ -1,4 +1,76 @@
-//! The ORB: references, object adapter, lanes, connections, and the CosNaming client stubs.
+//! A real-time CORBA ORB: references, object adapters, lanes and connections, over GIOP 1.0 to 1.2.
+//!
+//! # From an interface to a call
+//!
+//! 1. Write the interface in OMG IDL, `idl/clock.idl`:
+//!
+//!    ```text
+//!    module Example {
+//!        interface Clock {
+//!            unsigned long ticks();
+//!        };
+//!    };
+//!    ```
+//!
+//! 2. Generate Rust in `build.rs`. Dependencies: `deckwatch-orb` and `deckwatch-cdr`; for the build: `deckwatch-idl`.
+//!
+//!    ```text
+//!    fn main() {
+//!        deckwatch_idl::build::Builder::new().file("idl/clock.idl").compile();
+//!    }
+//!    ```
+//!
+//! 3. Include it. `Clock` is the trait to serve, `ClockSkeleton` makes a servant of its implementation, and `ClockRef` calls.
+//!
+//!    ```text
+//!    mod idl { include!(concat!(env!("OUT_DIR"), "/clock.rs")); }
+//!    use idl::example::{Clock, ClockRef, ClockSkeleton};
+//!
+//!    struct Wall;
+//!
+//!    impl Clock for Wall {
+//!        fn ticks(&self) -> deckwatch_orb::Result<u32> { Ok(42) }
+//!    }
+//!    ```
+//!
+//! 4. Serve: an [`Orb`] listens, its root [`Poa`] makes an object of the servant, and the text of its reference goes to clients.
+//!
+//!    ```text
+//!    let orb = Orb::builder().listen("127.0.0.1:2810")?.build()?;
+//!    let root = orb.root_poa()?;
+//!    root.the_poa_manager().activate()?;
+//!    let servant: Arc<dyn Servant> = Arc::new(ClockSkeleton::new(Wall));
+//!    println!("{}", orb.object_to_string(&root.servant_to_reference(&servant)?));
+//!    orb.run()?;
+//!    ```
+//!
+//! 5. Call: an `IOR:`, `corbaloc:` or `corbaname:` becomes an [`ObjectRef`], and that a `ClockRef`.
+//!
+//!    ```text
+//!    let orb = Orb::builder().build()?;
+//!    let object = orb.string_to_object(&text)?.expect("not nil");
+//!    let clock = ClockRef::narrow(&object)?.expect("an Example::Clock");
+//!    println!("{}", clock.ticks()?);
+//!    ```
+//!
+//! # What to set
+//!
+//! | to have | see |
+//! | --- | --- |
+//! | threads, lanes and priorities | [`RtOrb`] (`create_threadpool_with_lanes`), [`PriorityModelPolicy`], [`RtCurrent`] |
+//! | time-outs | [`OrbBuilder::round_trip_timeout`], [`OrbBuilder::connect_timeout`], [`PolicyManager`], [`PolicyCurrent`] |
+//! | object life cycles | [`Policies`], [`ServantManager`], [`AdapterActivator`] |
+//! | no allocation after a point | [`Orb::seal`] |
+//! | interceptors | [`interceptor`] |
+//! | a naming service's client | [`cos_naming`], [`Orb::resolve_initial_references`] |
+//! | what a peer can cost | [`limits`] |
+//!
+//! Dynamic invocation, dynamic servants and pollers are in the crate `deckwatch-dynamic`; distributable threads are in
+//! `deckwatch-rtscheduling`.
+//!
+//! # The same without generated code
+//!
+//! This program is complete. It serves an object and calls it.
 //!
 //! ```
 //! use std::sync::Arc;

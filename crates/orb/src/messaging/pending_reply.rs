@@ -35,6 +35,34 @@ struct Pending {
 }
 
 impl PendingReply {
+    /// Waits until `is_over`, at most for `limit`; `None` waits for ever. `is_over` is called again whenever a deferred
+    /// request of the ORB has ended. `next` returns one of the requests that the caller waits for and that
+    /// [is sent](PendingReply::is_sent): the calling thread reads its connection if no other thread does. Returns false at the
+    /// limit.
+    ///
+    /// # Errors
+    /// BAD_INV_ORDER with the standard's minor code 4 after a shutdown; TRANSIENT where the calling thread is the last that could read
+    /// the reply.
+    pub fn wait_for_any(
+        orb: &Orb,
+        limit: Option<Duration>,
+        is_over: impl Fn() -> bool,
+        next: impl Fn() -> Option<PendingReply>,
+    ) -> Result<bool, SystemException> {
+        orb.0.calls.require_life()?;
+        let client = &orb.0.calls.client;
+        let Some(replies) = client.replies_made() else {
+            return Ok(is_over());
+        };
+        let until: Option<Instant64> = limit.map(|limit| client.transport.now().after(limit));
+        let source = || next().and_then(|pending| pending.0.call.road());
+        if replies.wait(&orb.0.calls, until, is_over, source)? {
+            return Ok(true);
+        }
+        orb.0.calls.require_life()?;
+        Ok(false)
+    }
+
     pub(crate) fn new(target: ObjectRef, call: Arc<Outstanding>) -> Self {
         Self(Arc::new(Pending { target, call }))
     }
@@ -165,34 +193,5 @@ impl fmt::Debug for PendingReply {
         f.debug_struct("PendingReply")
             .field("operation", &self.operation())
             .finish_non_exhaustive()
-    }
-}
-
-impl Orb {
-    /// Waits until `is_over`, at most for `limit`; `None` waits for ever. `is_over` is asked again whenever a deferred request of this
-    /// ORB has ended. `next` returns one of the requests that the caller waits for and that [is sent](PendingReply::is_sent): the calling
-    /// thread reads its connection where no other thread does. Returns false at the limit.
-    ///
-    /// # Errors
-    /// BAD_INV_ORDER with the standard's minor code 4 after a shutdown; TRANSIENT where the calling thread is the last that could read
-    /// the reply.
-    pub fn wait_for_replies(
-        &self,
-        limit: Option<Duration>,
-        is_over: impl Fn() -> bool,
-        next: impl Fn() -> Option<PendingReply>,
-    ) -> Result<bool, SystemException> {
-        self.0.calls.require_life()?;
-        let client = &self.0.calls.client;
-        let Some(replies) = client.replies_made() else {
-            return Ok(is_over());
-        };
-        let until: Option<Instant64> = limit.map(|limit| client.transport.now().after(limit));
-        let source = || next().and_then(|pending| pending.0.call.road());
-        if replies.wait(&self.0.calls, until, is_over, source)? {
-            return Ok(true);
-        }
-        self.0.calls.require_life()?;
-        Ok(false)
     }
 }

@@ -48,7 +48,7 @@ struct Cli {
     command: Command,
 }
 
-/// The subcommands stand in groups, which [`Command::groups`] writes in front of the options.
+/// The subcommands stand in groups, which [`command`] writes in front of the options.
 const HELP_TEMPLATE: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
